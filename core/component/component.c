@@ -552,20 +552,16 @@ static bool same_as_active(const struct lkg_component *c)
 /* Only where documents themselves are on trial. */
 static int look_up_bad(struct lkg_component *c)
 {
-        const char *passed_over;
+        const char *passed_over = c->dynamic ? c->dynamic->pointers.rollback.passed_over : "";
         char sha256[LKG_SHA256_HEX];
         int r;
 
         c->bad_document = false;
         if (!c->dynamic || !c->dynamic->scope_all || !c->rendered.data)
                 return 0;
-        passed_over = c->dynamic->pointers.rollback.passed_over;
         r = lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
         if (r < 0)
                 return r;
-        /* On a full disk it stays unknown, and passed over. */
-        if (strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) == 0)
-                (void)lkg_dynamic_pass_over(c->dynamic, c->same ? "" : sha256, NULL);
         c->bad_document = lkg_dynamic_is_bad_document(c->dynamic, sha256) ||
                           strcmp(passed_over, sha256) == 0 ||
                           (!c->same && strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) == 0);

@@ -44,6 +44,20 @@ int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct 
         return r;
 }
 
+/* What was tried is what is followed: nothing is read or judged again. */
+void lkg_engine_follow_tried(struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_config_source *source;
+        int r = lkg_component_follow(c, &c->tried);
+
+        if (r < 0)
+                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
+        source = lkg_component_source(c);
+        lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s", source->ns,
+                source->name, source->uid, source->version);
+}
+
 /* ---- bases from checkpoints ---- */
 
 /* The default minimum limits the ConfigMap's own setting; it does not override a setting of the administrator. */
@@ -168,14 +182,13 @@ static int set_good_base(struct lkg_engine *e, struct lkg_component *c, struct l
 }
 
 /* Nothing of the last known good can be used. */
-static void go_local(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
+static void go_local(struct lkg_engine *e, struct lkg_component *c, const char *why)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
 
         lkg_log(LOG_ERR, &fields,
-                "the last known good cannot be used, going on with the local configuration: %s",
-                why->message);
+                "the last known good cannot be used, going on with the local configuration: %s", why);
         c->dynamic->good_failed = true;
         if (!c->base)
                 return;
@@ -187,7 +200,7 @@ static void go_local(struct lkg_engine *e, struct lkg_component *c, const struct
  * The last known good cannot be merged any more, because its checkpoint is lost: its stored document is served, and its layers
  * are invalid until the object is read again. Without a stored document the local configuration is used.
  */
-void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
+void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const char *why)
 {
         struct lkg_remote_base *base = NULL;
         struct lkg_error err = { 0 };
@@ -196,24 +209,21 @@ void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, co
         (void)snprintf(fault, sizeof(fault),
                        "the checkpoint is lost; what was served last, or its stored document, serves until "
                        "the object is read again: %.250s",
-                       why->message);
+                       why);
         if (serve_stored(c, &err) >= 0)
                 base = lkg_remote_base_missing(&c->dynamic->pointers.good.source, fault);
         if (base)
                 lkg_component_set_base(c, base);
         else
-                go_local(e, c, &err);
+                go_local(e, c, err.message);
 }
 
-static enum lkg_rollback kind_of(enum lkg_bad_cause cause)
+void lkg_engine_serve_stored_or_local(struct lkg_engine *e, struct lkg_component *c)
 {
-        static const enum lkg_rollback kinds[_LKG_BAD_CAUSE_MAX] = {
-                [LKG_BAD_MARKED] = LKG_ROLLBACK_CONDEMNED,   [LKG_BAD_LOAD] = LKG_ROLLBACK_INVALID,
-                [LKG_BAD_PARSE] = LKG_ROLLBACK_INVALID,      [LKG_BAD_INVALID] = LKG_ROLLBACK_INVALID,
-                [LKG_BAD_CRASHED] = LKG_ROLLBACK_CRASH_LOOP, [LKG_BAD_OPERATOR] = LKG_ROLLBACK_OPERATOR,
-        };
+        struct lkg_error err = { 0 };
 
-        return kinds[cause];
+        if (serve_stored(c, &err) < 0)
+                go_local(e, c, err.message);
 }
 
 /* The next layer over the base, from @at on; NULL = none. */
@@ -245,44 +255,24 @@ static bool has_same_local_layers(const struct lkg_candidate *a, const struct lk
         return true;
 }
 
-int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
-                         const char *reason, struct lkg_error *err)
+void lkg_engine_merge_good(struct lkg_engine *e, struct lkg_component *c, bool same_base,
+                           struct lkg_engine_merge *ret)
 {
         LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *failed = lkg_candidate_ref(c->candidate);
-        char sha256[LKG_SHA256_HEX] = "";
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_config_source abandoned = d->pointers.active;
-        struct lkg_error why = { 0 };
-        bool same_source = lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
-        int r = lkg_dynamic_fall_back(d, reason, c->active ? c->active->number : 0, lkg_realtime_ns(), err);
+        struct lkg_error err = { 0 };
 
-        if (r < 0)
-                return r;
-        lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", reason);
-        lkg_engine_event(e, c, true, "ConfigRolledBack", &abandoned, reason);
-        c->n_rollbacks[kind_of(cause)]++;
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD;
-        d->good_failed = c->explained = false;
-        if (!same_source)
-                r = set_good_base(e, c, &why);
-        if (r < 0) {
-                lkg_engine_follow_missing(e, c, &why);
-                (void)lkg_engine_refresh_anew(e, c, &why);
-                return 0;
+        *ret = (struct lkg_engine_merge){ .usable = true };
+        c->dynamic->good_failed = c->explained = false;
+        if (!same_base && set_good_base(e, c, &err) < 0) {
+                ret->usable = false;
+                (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", err.message);
+                return;
         }
-        r = lkg_engine_refresh_anew(e, c, &why);
-        if (r >= 0 && !d->scope_all && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID)
-                return 0; /* the commit publishes it */
+        ret->valid = lkg_engine_refresh_anew(e, c, &err) >= 0 && c->candidate &&
+                     c->candidate->state == LKG_CANDIDATE_VALID;
         /* A layer that has changed meanwhile had no part in the failure: the layers are tried again with it. */
         if (c->rendered.data && has_same_local_layers(failed, c->candidate))
-                (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
-        if (lkg_dynamic_pass_over(d, sha256, &why) < 0) /* it stays unknown until the next look */
-                lkg_log(LOG_ERR, &fields, "cannot note what was passed over: %s", why.message);
-        if (serve_stored(c, &why) >= 0)
-                return 0;
-        go_local(e, c, &why);
-        return 0;
+                (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, ret->sha256);
 }
 
 /* Open while the last known good is another source than the one that is followed. */

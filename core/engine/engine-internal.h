@@ -138,8 +138,9 @@ void lkg_engine_layers_soon(struct lkg_engine *e);
 void lkg_engine_persist(struct lkg_engine *e);
 
 /* engine-parts.c: asked by all of them */
-/** lkg_engine_save_state() - durable, before a publication shows it. Return: 0 or -errno. */
-int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_save_record() - @record as that of @c, durable. Return: 0 or -errno, which the log has. */
+int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
+                           const struct lkg_component_state *record);
 struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
 /** lkg_component_find() - the one named @name; NULL: none. */
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
@@ -215,17 +216,25 @@ int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int
  * either, and a process that had crashed before would then look like one that our change ended.
  */
 void lkg_engine_note_ends(struct lkg_component *c);
+/* engine-effects.c: the lifecycle of a component. */
+/**
+ * lkg_engine_step() - @event has happened: find out what follows (lkg_step()), and do it.
+ * @event: wall_ns 0 = now; `before` is set here
+ * Return: 0; -EINVAL, -EBUSY: refused, @err says why; another -errno: a durable effect failed, and what that means is seen to.
+ */
+int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
+                    struct lkg_error *err);
+/** lkg_engine_take_lifecycle() - the state of @c, and the facts that steps go by. */
+void lkg_engine_take_lifecycle(const struct lkg_engine *e, const struct lkg_component *c,
+                               struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
+
 /* engine-trial.c */
 /** lkg_was_killed() - by a signal? Known only when its parent has waited for it. */
 bool lkg_was_killed(int pidfd);
-/** lkg_engine_on_trial() - does the trial run, and is it about what readers get? */
-bool lkg_engine_on_trial(const struct lkg_component *c);
 /** lkg_engine_update_alive() - the trial clock runs while a process lives that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_promote() - the served configuration becomes the last known good. */
-int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
-uint64_t lkg_engine_trial_deadline(const struct lkg_component *c);
+uint64_t lkg_engine_trial_deadline(const struct lkg_engine *e, const struct lkg_component *c);
 
 /* engine-poison.c: content that ended an engine. */
 /**
@@ -286,8 +295,6 @@ int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *err);
 /** lkg_engine_check_pin() - at the start of an engine: is the pin of a rollback still valid, or was something new assigned? */
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_say_assigned() - the assigned configuration as text, for a pin. */
-void lkg_engine_say_assigned(const struct lkg_component *c, char ret[static LKG_SOURCE_ID_MAX + 1]);
 /** lkg_engine_watch_remote() - directories on which the reference depends. */
 void lkg_engine_watch_remote(struct lkg_engine *e);
 /** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */
@@ -319,20 +326,29 @@ int lkg_engine_load_base(struct lkg_engine *e, const struct lkg_component *c,
                          struct lkg_report *report, struct lkg_error *err);
 /** lkg_engine_refresh_anew() - look at the layers of @c after a change of the base. */
 int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
+/** lkg_engine_follow_tried() - the layers of @c are those of c->tried from now on. */
+void lkg_engine_follow_tried(struct lkg_component *c);
 /** lkg_engine_open_track() - open and look for the first time. @base: taken over. */
 int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
                           struct lkg_remote_base *base, struct lkg_error *err);
 /** lkg_engine_look_at_good() - the merge for a rollback, while that is another source than the one followed. */
 int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
                             struct lkg_error *err);
-/** lkg_engine_follow_missing() - the last known good has no checkpoint any more: its stored document, else the local one. */
-void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why);
-/**
- * lkg_engine_roll_back() - abandon the active configuration because of @cause; @reason is for people. Return: 0 or -errno;
- * @err.
- */
-int lkg_engine_roll_back(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
-                         const char *reason, struct lkg_error *err);
+/** lkg_engine_follow_missing() - the last known good has no checkpoint any more, because of @fault: its stored document, else the local one. */
+void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const char *fault);
+/* What became of a merge over the last known good. */
+struct lkg_engine_merge {
+        bool usable; /* its checkpoint could be loaded */
+        bool valid;  /* the merge can be served */
+        char sha256
+                [LKG_SHA256_HEX]; /* of the merge, if the local layers are those of the configuration that is left; else "" */
+        char fault[LKG_REASON_MAX]; /* why it is not usable */
+};
+/** lkg_engine_merge_good() - the layers of @c over the last known good from now on. @same_base: it is that already */
+void lkg_engine_merge_good(struct lkg_engine *e, struct lkg_component *c, bool same_base,
+                           struct lkg_engine_merge *ret);
+/** lkg_engine_serve_stored_or_local() - the stored document of the last known good, else the local configuration. */
+void lkg_engine_serve_stored_or_local(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */
 int lkg_engine_serve_stored(struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - our own configuration has changed: references, scope, allowed sources. */

@@ -50,11 +50,12 @@ void lkg_engine_mark_findings(struct lkg_engine *e)
                 e->components[i].dirty |= LKG_DIRTY_FINDINGS;
 }
 
-int lkg_engine_save_state(struct lkg_engine *e, struct lkg_component *c)
+int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
+                           const struct lkg_component_state *record)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
-        int r = lkg_state_save_component(&e->state, c->config->name, &c->state, /* durable= */ true, &err);
+        int r = lkg_state_save_component(&e->state, c->config->name, record, /* durable= */ true, &err);
 
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot save the state: %s", err.message);

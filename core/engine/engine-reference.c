@@ -37,47 +37,12 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
                 lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
 }
 
-/*
- * A new assignment ends the pin of a rollback, but no other hold. The pointers name the assigned configuration, and the pin
- * names the assignment that it was made for. So writing the pointers ends the pin, in one step, also for an engine that finds
- * both later.
- */
-static void unpin(struct lkg_engine *e, struct lkg_component *c)
-{
-        if (c->state.hold.mode != LKG_HOLD_ROLLBACK)
-                return;
-        c->state.hold.mode = LKG_HOLD_FREE;
-        c->state.hold.generation = 0;
-        c->state.held_by = (struct lkg_held_by){ 0 };
-        *c->state.pinned_for = '\0';
-        c->state_changed = true;
-        c->dirty |= LKG_DIRTY_CONDITION;
-        (void)lkg_engine_save_state(e, c);
-}
-
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_pointers *p = &c->dynamic->pointers;
-        char assigned[LKG_SOURCE_ID_MAX + 1];
+        const struct lkg_event event = { .kind = LKG_EVENT_PIN };
+        struct lkg_error err = { 0 };
 
-        lkg_engine_say_assigned(c, assigned);
-        if (c->state.hold.mode != LKG_HOLD_ROLLBACK || strcmp(c->state.pinned_for, assigned) == 0)
-                return;
-        if (*c->state.pinned_for &&
-            p->assigned_ns) { /* 0: the pointers are lost, and say nothing about a pin */
-                unpin(e, c);
-                return;
-        }
-        (void)strcpy(c->state.pinned_for, assigned);
-        c->state_changed = true;
-}
-
-void lkg_engine_say_assigned(const struct lkg_component *c, char ret[static LKG_SOURCE_ID_MAX + 1])
-{
-        if (!c->dynamic || lkg_config_source_is_local(&c->dynamic->pointers.assigned))
-                (void)strcpy(ret, "local");
-        else
-                lkg_config_source_id(&c->dynamic->pointers.assigned, ret);
+        (void)lkg_engine_step(e, c, &event, &err);
 }
 
 static void load_again(struct lkg_engine *e, struct lkg_component *c)
@@ -110,6 +75,9 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
 {
         const struct lkg_config_source *source = &answer->source;
         struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_event event = { .kind = LKG_EVENT_ASSIGNED,
+                                         .source = source,
+                                         .node_uid = answer->node_uid };
         bool known = lkg_config_source_equal(&d->pointers.assigned, source);
         struct lkg_error err = { 0 };
         char words[LKG_REASON_MAX];
@@ -140,14 +108,13 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 load_again(e, c); /* its checkpoint had been lost, and has come back */
         if (known)
                 return;
-        r = lkg_dynamic_assign(d, source, answer->node_uid, lkg_realtime_ns(), &err);
+        r = lkg_engine_step(e, c, &event, &err);
         if (r < 0) {
                 (void)snprintf(words, sizeof(words),
                                "failed to set current config checkpoint to object with UID %s", source->uid);
                 again(e, c, words, &err);
                 return;
         }
-        unpin(e, c);
         tell_assigned(e, c, source);
         if (c->base && lkg_config_source_same_content(&c->base->source, source))
                 c->base->source = *source;
@@ -162,17 +129,17 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         const struct lkg_pointers *p = &c->dynamic->pointers;
+        const struct lkg_event event = { .kind = LKG_EVENT_RESET };
         struct lkg_error err = { 0 };
 
         set_desired(c, LKG_DESIRED_LOCAL, "", "");
         if (lkg_config_source_is_local(&p->assigned) && lkg_config_source_is_local(&p->active) &&
             lkg_config_source_is_local(&p->good.source))
                 return;
-        if (lkg_dynamic_reset(c->dynamic, lkg_realtime_ns(), &err) < 0) {
+        if (lkg_engine_step(e, c, &event, &err) < 0) {
                 again(e, c, "failed to reset to local (default or init) config", &err);
                 return;
         }
-        unpin(e, c);
         lkg_log(LOG_NOTICE, &fields, "reset to the local configuration");
         lkg_engine_event(e, c, false, "ConfigAssigned", &c->dynamic->pointers.assigned, "");
         lkg_engine_try_anew(c);
@@ -194,11 +161,12 @@ static void note_node(struct lkg_engine *e, struct lkg_component *c, const struc
                       const char *node_uid)
 {
         const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
+        const struct lkg_event event = { .kind = LKG_EVENT_NODE, .node_uid = node_uid };
         const struct lkg_log_fields fields = lkg_engine_fields(c);
         struct lkg_error err = { 0 };
 
         if (strcmp(assigned->uid, source->uid) != 0 || strcmp(assigned->key, source->key) != 0 ||
-            lkg_dynamic_note_node(c->dynamic, node_uid, &err) >= 0)
+            lkg_engine_step(e, c, &event, &err) >= 0)
                 return;
         lkg_log(LOG_ERR, &fields, "cannot note which Node refers to the configuration, trying again: %s",
                 err.message);

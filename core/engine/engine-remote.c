@@ -90,8 +90,9 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         struct lkg_remote_base *base = NULL;
         struct lkg_dynamic *d = c->dynamic;
-        struct lkg_error err = { 0 }, ignored_err = { 0 };
-        char reason[LKG_REASON_MAX];
+        struct lkg_error err = { 0 };
+        char reason[LKG_REASON_MAX], fault[LKG_REASON_MAX];
+        struct lkg_event event = { .kind = LKG_EVENT_LOST, .reason = reason, .fault = fault };
 
         if (!lkg_engine_is_remote(e, c)) {
                 if (!lkg_config_source_is_local(&d->pointers.assigned))
@@ -112,16 +113,11 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
                 return;
         }
         lkg_log(LOG_ERR, &fields, "the checkpoint of what was active cannot be used: %s", err.message);
-        if (lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source)) {
-                lkg_engine_follow_missing(e, c, &err);
-                return;
-        }
         say_uid(reason, sizeof(reason), err.code == -EKEYREJECTED ? err.message : "failed to load current",
                 &d->pointers.active);
-        if (err.code == -EKEYREJECTED && lkg_dynamic_condemn(d, &d->pointers.active, NULL, LKG_BAD_LOAD,
-                                                             reason, lkg_realtime_ns(), &ignored_err) < 0)
-                lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", ignored_err.message);
-        (void)lkg_engine_roll_back(e, c, LKG_BAD_LOAD, reason, &err);
+        event.known = err.code == -EKEYREJECTED;
+        (void)snprintf(fault, sizeof(fault), "%.500s", err.message);
+        (void)lkg_engine_step(e, c, &event, &err);
 }
 
 /* Is a record lost, by the findings from @first on? */
@@ -298,23 +294,15 @@ static void say_not_used(struct lkg_component *c, const char *id, const char *re
 static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
                              const char *words)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_dynamic *d = c->dynamic;
-        struct lkg_error err = { 0 };
+        const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
         char reason[LKG_REASON_MAX], id[LKG_SOURCE_ID_MAX + 1];
+        const struct lkg_event event = { .kind = LKG_EVENT_TRIED_BAD, .cause = cause, .reason = reason };
+        struct lkg_error err = { 0 };
 
-        say_uid(reason, sizeof(reason), words, &d->pointers.assigned);
-        lkg_config_source_id(&d->pointers.assigned, id);
+        say_uid(reason, sizeof(reason), words, assigned);
+        lkg_config_source_id(assigned, id);
         say_not_used(c, id, reason);
-        if (lkg_dynamic_condemn(d, &d->pointers.assigned, NULL, cause, reason, lkg_realtime_ns(), &err) <
-            0) {
-                lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", err.message);
-                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
-        }
-        lkg_log(LOG_WARNING, &fields, "%s: ConfigMap %s/%s, see findings", reason, d->pointers.assigned.ns,
-                d->pointers.assigned.name);
-        lkg_engine_event(e, c, true, "ConfigRejected", &d->pointers.assigned, reason);
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+        (void)lkg_engine_step(e, c, &event, &err);
 }
 
 /*
@@ -382,36 +370,16 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
         retry_by(e, c->try_at_ns);
 }
 
-/* What was tried is what is followed: nothing is read or judged again. */
-static void follow(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track)
-{
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        const struct lkg_config_source *source;
-        struct lkg_error err = { 0 };
-        int r;
-
-        if (lkg_dynamic_follow(c->dynamic, &err) < 0) {
-                try_later(e, c, &err);
-                return;
-        }
-        r = lkg_component_follow(c, track);
-        if (r < 0)
-                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
-        source = lkg_component_source(c);
-        lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s", source->ns,
-                source->name, source->uid, source->version);
-}
-
 static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
 {
-        struct lkg_track track = { 0 };
+        const struct lkg_event good = { .kind = LKG_EVENT_TRIED_GOOD };
         struct lkg_error err = { 0 };
         bool syntax = false;
-        int r = open_assigned(e, c, &track, &err);
+        int r = open_assigned(e, c, &c->tried, &err);
 
         if (r < 0) {
                 try_later(e, c, &err);
-                lkg_track_close(&track);
+                lkg_track_close(&c->tried);
                 return;
         }
         lkg_engine_try_anew(c);
@@ -420,12 +388,13 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
                                  err.code == -EKEYREJECTED ? err.message : "failed to load current");
                 return;
         }
-        switch (blame(c, &track, &syntax)) {
+        switch (blame(c, &c->tried, &syntax)) {
         case TRIED_GOOD:
-                follow(e, c, &track);
+                if (lkg_engine_step(e, c, &good, &err) < 0)
+                        try_later(e, c, &err);
                 break;
         case TRIED_BAD:
-                keep_findings(c, track.candidate);
+                keep_findings(c, c->tried.candidate);
                 condemn_assigned(e, c, syntax ? LKG_BAD_PARSE : LKG_BAD_INVALID,
                                  syntax ? "failed to parse current" : "failed to validate current");
                 break;
@@ -434,29 +403,20 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
                 c->waited = lkg_candidate_ref((struct lkg_candidate *)local_candidate(c));
                 break;
         }
-        lkg_track_close(&track);
+        lkg_track_close(&c->tried);
 }
 
 /* Our own configuration forbids it now, or did all along and was read by an lkgfs that knew no guard. */
 static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const struct lkg_report *forbidden)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        const struct lkg_config_source *active = &c->dynamic->pointers.active;
-        struct lkg_error err = { 0 };
         char reason[LKG_REASON_MAX];
+        const struct lkg_event event = { .kind = LKG_EVENT_FORBIDDEN, .reason = reason };
+        struct lkg_error err = { 0 };
 
-        say_uid(reason, sizeof(reason), "failed to validate current", active);
+        say_uid(reason, sizeof(reason), "failed to validate current", &c->dynamic->pointers.active);
         lkg_report_append(&c->remote_findings, forbidden);
-        if (lkg_dynamic_condemn(c->dynamic, active, NULL, LKG_BAD_INVALID, reason, lkg_realtime_ns(), &err) <
-            0) {
+        if (lkg_engine_step(e, c, &event, &err) < 0)
                 c->guard_unchecked = true;
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-                lkg_log(LOG_ERR, &fields, "cannot mark a configuration as bad: %s", err.message);
-                return;
-        }
-        lkg_log(LOG_WARNING, &fields, "%s: the guard forbids it, see findings", reason);
-        lkg_engine_event(e, c, true, "ConfigRejected", active, reason);
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
 }
 
 /*
@@ -489,12 +449,15 @@ static void explain_assigned(struct lkg_engine *e, struct lkg_component *c, cons
 
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
 {
+        const struct lkg_event settle = { .kind = LKG_EVENT_SETTLE };
         struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad;
         struct lkg_error err = { 0 };
 
         if (!lkg_engine_is_remote(e, c)) {
                 lkg_engine_try_anew(c);
+                if (d)
+                        (void)lkg_engine_step(e, c, &settle, &err);
                 return;
         }
         /* Judged by local layers, so those first. */
@@ -507,15 +470,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 if (check_guard(c, c->candidate, &forbidden) >= 0 && forbidden.n_severity[LKG_ERROR] > 0)
                         condemn_active(e, c, &forbidden);
         }
-        if (lkg_dynamic_is_bad(d, &d->pointers.good.source) && lkg_dynamic_drop_good(d, &err) < 0)
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-        bad = lkg_dynamic_is_bad(d, &d->pointers.active);
-        if (bad && !lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source)) {
-                char reason[LKG_REASON_MAX];
-
-                (void)snprintf(reason, sizeof(reason), "%s", bad->reason);
-                (void)lkg_engine_roll_back(e, c, bad->cause, reason, &err);
-        }
+        (void)lkg_engine_step(e, c, &settle, &err);
         if (!lkg_config_source_is_local(&d->pointers.assigned) &&
             !lkg_config_source_equal(&d->pointers.assigned, &d->pointers.active)) {
                 bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
@@ -538,92 +493,46 @@ static int default_rules(const struct lkg_engine *e, struct lkg_trial_rules *ret
         return lkg_trial_rules_make(&settings, NULL, NULL, NULL, NULL, ret, ignored);
 }
 
-/* Is c->active trusted already? */
-static bool is_good(const struct lkg_component *c)
+/* With trial.scope all: what do the layers come to? */
+static void note_layers(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_pointers *p = &c->dynamic->pointers;
-
-        if (c->dynamic->scope_all)
-                return lkg_dynamic_is_good_document(c->dynamic, c->active->sha256);
-        return lkg_config_source_equal(&p->active, &p->good.source);
-}
-
-/*
- * With trial.scope all: the layers come to a document that crash-looped. Its mark was the first step of leaving it; when it is
- * also the last that is durable, the reason follows now.
- */
-static void note_avoided(struct lkg_engine *e, struct lkg_component *c)
-{
-        struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad = NULL;
-        char sha256[LKG_SHA256_HEX];
+        char sha256[LKG_SHA256_HEX] = "";
+        struct lkg_event event = { .kind = LKG_EVENT_LAYERS, .sha256 = sha256 };
         struct lkg_error err = { 0 };
 
-        if (c->verdict == LKG_AVOID && c->rendered.data &&
-            lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256) >= 0)
-                bad = lkg_dynamic_bad_document(d, sha256);
-        if (!bad || bad->cause != LKG_BAD_CRASHED || strcmp(bad->reason, d->pointers.rollback.reason) == 0)
+        if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID ||
+            (!c->same &&
+             (!c->rendered.data || lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256) < 0)))
                 return;
-        if (lkg_dynamic_fall_back(d, bad->reason, 0, bad->time_ns, &err) < 0)
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        if (c->verdict == LKG_AVOID)
+                event.mark = lkg_dynamic_bad_document(c->dynamic, sha256);
+        (void)lkg_engine_step(e, c, &event, &err);
 }
 
 void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c)
 {
-        struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad;
+        const struct lkg_event event = { .kind = LKG_EVENT_RESUMED };
         struct lkg_error err = { 0 };
-        char reason[LKG_REASON_MAX];
 
-        if (!d || !d->scope_all || !c->active || c->state.hold.mode != LKG_HOLD_FREE ||
-            lkg_dynamic_is_other_trial(d, c->active->sha256) || !*d->pointers.good.sha256 ||
-            lkg_dynamic_is_good_document(d, c->active->sha256))
-                return;
-        bad = lkg_dynamic_bad_document(d, c->active->sha256);
-        if (!bad || bad->cause != LKG_BAD_CRASHED)
-                return;
-        (void)snprintf(reason, sizeof(reason), "%s", bad->reason);
-        (void)lkg_engine_roll_back(e, c, LKG_BAD_CRASHED, reason, &err);
+        if (c->dynamic)
+                (void)lkg_engine_step(e, c, &event, &err);
 }
 
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_dynamic *d = c->dynamic;
-        struct lkg_trial_rules rules;
+        struct lkg_event event = { .kind = LKG_EVENT_SERVED };
         struct lkg_error err = { 0 };
 
-        if (d && d->scope_all)
-                note_avoided(e, c);
-
-        if (!d || (!d->scope_all && !lkg_engine_is_remote(e, c)) || !lkg_engine_serves_active(c))
+        if (!c->dynamic)
                 return;
-        if (is_good(c)) {
-                if (lkg_dynamic_is_other_trial(d, c->active->sha256) && d->trial.state == LKG_TRIAL_RUNNING)
-                        lkg_dynamic_end_trial(d); /* of a document that is not read any more */
-                return;
-        }
-        if (d->scope_all &&
-            !*d->pointers.good.sha256) { /* no target for a rollback: a node's first configuration is good */
-                (void)lkg_engine_promote(e, c, &err);
-                return;
-        }
+        if (c->dynamic->scope_all)
+                note_layers(e, c);
         if (c->base)
-                rules = c->base->rules;
-        else if (default_rules(e, &rules) < 0)
+                event.rules = c->base->rules;
+        else if (default_rules(e, &event.rules) < 0)
                 return;
-        if (d->trial.state == LKG_TRIAL_IDLE || lkg_dynamic_is_other_trial(d, c->active->sha256) ||
-            (d->scope_all && d->trial.state == LKG_TRIAL_FAILED)) { /* it was forgiven */
-                if (lkg_dynamic_begin_trial(d, c->active->sha256, rules, lkg_boottime_ns(),
-                                            lkg_realtime_ns(), &err) < 0)
-                        lkg_log(LOG_ERR, &fields, "the trial cannot be noted: %s", err.message);
-                c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
-        }
-        if (d->trial.state == LKG_TRIAL_PASSED)
-                (void)lkg_engine_promote(e, c, &err);
-        else
-                lkg_engine_update_alive(e, c);
+        (void)lkg_engine_step(e, c, &event, &err);
+        lkg_engine_update_alive(e, c);
 }
 
 void lkg_engine_collect(struct lkg_engine *e)

@@ -63,149 +63,33 @@ static bool take_own_event(struct lkg_component *c)
 
 /* ---- a start ---- */
 
-/* The configuration on trial: a remote one or, where every generation is on trial, this document. @id: of the mark */
-static int condemn_active(struct lkg_component *c, char reason[static LKG_REASON_MAX],
-                          char id[static LKG_SOURCE_ID_MAX + 1], struct lkg_error *err)
-{
-        struct lkg_dynamic *d = c->dynamic;
-        struct lkg_config_source source = d->pointers.active;
-
-        if (!lkg_config_source_is_local(&source) &&
-            !lkg_config_source_equal(&source, &d->pointers.good.source)) {
-                (void)snprintf(reason, LKG_REASON_MAX,
-                               "current failed trial period due to crash loop (UID: %s)", source.uid);
-        } else {
-                source = lkg_dynamic_document_source(c->active->sha256);
-                memcpy(source.sha256, c->active->sha256, sizeof(source.sha256));
-                (void)snprintf(reason, LKG_REASON_MAX,
-                               "current failed trial period due to crash loop (local@%.12s)",
-                               c->active->sha256);
-        }
-        lkg_config_source_id(&source, id);
-        return lkg_dynamic_condemn(d, &source, NULL, LKG_BAD_CRASHED, reason, lkg_realtime_ns(), err);
-}
-
-/* When it cannot be noted as a whole everything is as it was, and the next start tries again. */
-static int crash_loop(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_error err = { 0 };
-        char reason[LKG_REASON_MAX], id[LKG_SOURCE_ID_MAX + 1];
-        int r = condemn_active(c, reason, id, &err);
-
-        c->answers_start = true; /* the starting process reads the served document: no restart is needed */
-        if (r >= 0) {
-                r = lkg_engine_roll_back(e, c, LKG_BAD_CRASHED, reason, &err);
-                if (r < 0 && lkg_dynamic_forgive(c->dynamic, id, /* exactly= */ true, NULL) < 0)
-                        r = 0; /* the mark stays, so the next round leaves it */
-        }
-        if (r < 0)
-                lkg_log(LOG_ERR, &fields, "the component crash-loops, and that cannot be noted: %s",
-                        err.message);
-        return r;
-}
-
-static void count_on_good(struct lkg_engine *e, struct lkg_component *c)
-{
-        struct lkg_dynamic *d = c->dynamic;
-        struct lkg_pointers next = d->pointers;
-        struct lkg_error err = { 0 };
-
-        /* As long after the rollback as the trial was to last: later ones have other causes. */
-        if (!*d->pointers.rollback.reason ||
-            lkg_realtime_ns() - d->pointers.rollback.time_ns > d->trial.rules.duration_ns)
-                return;
-        next.rollback.starts_since++;
-        if (lkg_store_save_pointers(&d->store, &next, &err) < 0)
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-        else
-                d->pointers = next;
-        c->dirty |= LKG_DIRTY_CONDITION;
-}
-
-/*
- * Applies this start to the trial, durably: counted, over, or condemned. The trial knows the newest start that it has
- * judged, so one that is reported again, because an engine died before it was recorded, is judged
- * exactly once.
- * Return: 1; 0: nothing depends on it; -errno: only memory knows.
- */
-static int judge_start(struct lkg_engine *e, struct lkg_component *c, const struct lkg_startup *startup)
-{
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_dynamic *d = c->dynamic;
-        struct lkg_trial_step step;
-        struct lkg_error err = { 0 };
-        int r;
-
-        if (!lkg_engine_on_trial(c))
-                return 0;
-        step = lkg_trial_start(d->trial, startup->counted, lkg_boottime_ns());
-        if (step.verdict == LKG_TRIAL_CONDEMN) { /* one that cannot be noted leaves the trial as it was */
-                r = crash_loop(e, c);
-                return r < 0 ? r : 1;
-        }
-        d->trial = step.next;
-        d->trial.last_pid = startup->pid;
-        d->trial.last_start_time = startup->start_time;
-        r = lkg_dynamic_save_trial(d, lkg_boottime_ns(), &err);
-        if (r < 0)
-                lkg_log(LOG_ERR, &fields, "cannot save the trial: %s", err.message);
-        return r < 0 ? r : 1;
-}
-
-static bool is_judged(const struct lkg_trial *trial, const struct lkg_startup *startup)
-{
-        return startup->start_time && trial->last_start_time == startup->start_time &&
-               trial->last_pid == startup->pid;
-}
-
-/* On something that is not under suspicion. */
-static bool starts_on_good(const struct lkg_component *c)
-{
-        const struct lkg_pointers *p = &c->dynamic->pointers;
-
-        if (c->dynamic->scope_all)
-                return c->active && lkg_dynamic_is_good_document(c->dynamic, c->active->sha256);
-        return lkg_config_source_is_local(&p->active) || *p->rollback.reason;
-}
-
 /* Look at the trial, switch when it is one too many, record it. Return: 0; -errno: what matters of it is not durable. */
-static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time)
+static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time,
+                        bool by_command)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_dynamic *d = c->dynamic;
         struct lkg_start_facts facts = {
                 .first_after_boot = *d->startups.boot && strcmp(d->startups.boot, d->boot) != 0,
                 .asked_for = was_asked_for(c),
                 .own_event = take_own_event(c),
         };
-        struct lkg_startup startup = {
-                .time_ns = lkg_realtime_ns(),
-                .pid = pid,
-                .start_time = start_time,
-                .local = starts_on_good(c),
-        };
+        struct lkg_startup startup = { .time_ns = lkg_realtime_ns(), .pid = pid, .start_time = start_time };
+        const struct lkg_event event = { .kind = LKG_EVENT_START,
+                                         .startup = &startup,
+                                         .by_command = by_command };
         const char *why = NULL;
         struct lkg_error err = { 0 };
-        int r = 0, k;
+        int r;
 
         facts.manager_knows = pid && manager_says(c, pid, start_time, &facts.automatic);
         startup.counted = lkg_start_counts(&facts, &why);
-        c->n_starts++;
-        c->dirty |= LKG_DIRTY_DYNAMIC;
         lkg_log(LOG_INFO, &fields, "%s started (pid %d)%s%s", c->config->name, pid,
                 why ? ", not counted: " : "", why ? why : "");
-        if (!is_judged(&d->trial, &startup)) {
-                r = judge_start(e, c, &startup);
-                if (startup.counted && startup.local)
-                        count_on_good(e, c);
-        }
-        k = lkg_dynamic_note_start(d, &startup, &err);
-        if (k < 0)
-                lkg_log(LOG_ERR, &fields, "cannot note a start: %s", err.message);
-        if (r > 0)
-                return 0; /* the trial knows it */
-        return r < 0 ? r : k;
+        r = lkg_engine_step(e, c, &event, &err);
+        if (r >= 0 || !by_command) /* it is one, whatever the disk says */
+                c->n_starts++;
+        return r;
 }
 
 static int finish(struct lkg_engine *e, const struct lkg_starting *s)
@@ -215,7 +99,7 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
                       !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, s->pid, s->start_time);
 
         if (is_new)
-                (void)decide_start(e, c, s->pid, s->start_time); /* it is one, whatever the disk says */
+                (void)decide_start(e, c, s->pid, s->start_time, /* by_command= */ false);
         lkg_engine_update_alive(e, c);
         e->hooks->cycle(e, /* look= */ false);
         c->answers_start = false;
@@ -323,21 +207,10 @@ uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e)
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket)
 {
         uint64_t start_time = pid ? lkg_process_start_time(pid) : ticket;
-        struct lkg_startups starts;
-        struct lkg_trial trial;
-        int r;
 
         if (!c->dynamic || (pid && !start_time))
                 return -EINVAL;
         if (lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, pid, start_time))
                 return 0;
-        starts = c->dynamic->startups;
-        trial = c->dynamic->trial;
-        r = decide_start(e, c, pid, start_time);
-        if (r < 0) { /* refused, so it must be reported again */
-                c->dynamic->startups = starts;
-                c->dynamic->trial = trial;
-                c->n_starts--;
-        }
-        return r;
+        return decide_start(e, c, pid, start_time, /* by_command= */ true);
 }

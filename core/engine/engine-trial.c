@@ -16,21 +16,20 @@
 
 /* ---- is the component alive on what is on trial? ---- */
 
-/* Is the served configuration the one on trial? An operator may have pinned another one. */
-static bool is_tried(const struct lkg_component *c)
+static bool runs_active(const struct lkg_engine *e, const struct lkg_component *c,
+                        const struct lkg_tracked *t)
 {
-        return lkg_engine_serves_active(c) && !lkg_dynamic_is_other_trial(c->dynamic, c->active->sha256);
-}
-
-static bool runs_active(const struct lkg_component *c, const struct lkg_tracked *t)
-{
+        struct lkg_lifecycle_facts facts;
+        struct lkg_lifecycle l;
         const struct lkg_history_entry *entry = lkg_history_find(&c->history, t->generation);
         char id[LKG_SOURCE_ID_MAX + 1];
 
         if (!c->active || t->pidfd < 0)
                 return false;
-        if (t->generation == c->active->number)
-                return is_tried(c);
+        if (t->generation == c->active->number) {
+                lkg_engine_take_lifecycle(e, c, &l, &facts);
+                return lkg_lifecycle_serves_tried(&l, &facts); /* an operator may have pinned another one */
+        }
         if (c->dynamic->scope_all || !entry)
                 return false;
         lkg_config_source_id(&c->dynamic->pointers.active, id);
@@ -50,75 +49,46 @@ static bool waits_for_us(const struct lkg_engine *e, const struct lkg_component 
 
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
 {
-        struct lkg_dynamic *d = c->dynamic;
-        bool alive = false;
+        const struct lkg_dynamic *d = c->dynamic;
+        struct lkg_event event = { .kind = LKG_EVENT_ALIVE };
+        struct lkg_error err = { 0 };
 
         if (!d || !d->watched || !c->facts || d->trial.state != LKG_TRIAL_RUNNING)
                 return;
         for (size_t i = 0; i < c->facts->n_processes; i++)
-                alive = alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
-                                  runs_active(c, &c->facts->processes[i]));
-        if (alive == (d->trial.running_since_ns != 0))
-                return;
-        d->trial = lkg_trial_alive(d->trial, alive, lkg_boottime_ns());
-        c->dirty |= LKG_DIRTY_DYNAMIC; /* the deadline is another one */
+                event.alive = event.alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
+                                              runs_active(e, c, &c->facts->processes[i]));
+        (void)lkg_engine_step(e, c, &event, &err);
 }
 
-/* Running, and about the served configuration. A frozen one is not judged, because that would have no effect. */
-bool lkg_engine_on_trial(const struct lkg_component *c)
+/* ---- the clock ---- */
+
+static bool is_on_trial(const struct lkg_engine *e, const struct lkg_component *c)
 {
-        return c->active && (c->dynamic->scope_all || !*c->dynamic->pointers.rollback.reason) &&
-               c->state.hold.mode == LKG_HOLD_FREE && c->dynamic->trial.state == LKG_TRIAL_RUNNING &&
-               lkg_engine_serves_active(c) && !lkg_dynamic_is_other_trial(c->dynamic, c->active->sha256);
-}
+        struct lkg_lifecycle_facts facts;
+        struct lkg_lifecycle l;
 
-/* ---- promotion ---- */
-
-int lkg_engine_promote(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
-{
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_dynamic *d = c->dynamic;
-        int r = lkg_dynamic_promote(d, c->active->number, c->active->document.data, c->active->document.size,
-                                    lkg_realtime_ns(), err);
-
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
-        if (r < 0) {
-                lkg_log(LOG_ERR, &fields, "cannot note the last known good, trying again: %s", err->message);
-                e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-                return r;
-        }
-        lkg_log(LOG_NOTICE, &fields, "generation %" PRIu64 " is the last known good", c->active->number);
-        lkg_engine_event(e, c, false, "ConfigPromoted", &d->pointers.active, "");
-        return 0;
+        lkg_engine_take_lifecycle(e, c, &l, &facts);
+        return lkg_lifecycle_on_trial(&l, &facts);
 }
 
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
 {
-        struct lkg_dynamic *d = c->dynamic;
-        uint64_t now = lkg_boottime_ns();
-        struct lkg_trial_step step;
+        const struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
         struct lkg_error err = { 0 };
 
-        if (!d || d->trial.state != LKG_TRIAL_RUNNING)
-                return;
-        step = lkg_trial_tick(d->trial, now);
-        if (step.verdict == LKG_TRIAL_PROMOTE && lkg_engine_on_trial(c)) {
-                (void)lkg_engine_promote(e, c, &err);
-                return;
-        }
-        if (d->trial.running_since_ns && now - d->trial_saved_ns >= LKG_TRIAL_SAVE_NS &&
-            lkg_dynamic_save_trial(d, now, &err) < 0)
-                lkg_log_warning("cannot save the clock of a trial: %s", err.message);
+        if (c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING)
+                (void)lkg_engine_step(e, c, &event, &err);
 }
 
-uint64_t lkg_engine_trial_deadline(const struct lkg_component *c)
+uint64_t lkg_engine_trial_deadline(const struct lkg_engine *e, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
         uint64_t due, save;
 
         if (!d || d->trial.state != LKG_TRIAL_RUNNING)
                 return LKG_NEVER;
-        due = lkg_engine_on_trial(c) ? lkg_trial_due(&d->trial) : LKG_NEVER;
+        due = is_on_trial(e, c) ? lkg_trial_due(&d->trial) : LKG_NEVER;
         save = d->trial.running_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS : LKG_NEVER;
         return due < save ? due : save;
 }

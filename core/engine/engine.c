@@ -149,39 +149,26 @@ void lkg_engine_look(struct lkg_engine *e)
 
 static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        struct lkg_hold next = lkg_hold_tick(c->state.hold, lkg_boottime_ns());
+        const struct lkg_event event = { .kind = LKG_EVENT_TRY_DUE };
+        struct lkg_error err = { 0 };
 
-        if (next.mode == c->state.hold.mode && next.try_phase == c->state.hold.try_phase)
-                return;
-        lkg_log(LOG_WARNING, &fields, "the try was not committed in time, going back to generation %" PRIu64,
-                next.generation);
-        c->state.hold = next;
-        if (c->state.tried_by.time_ns)
-                c->state.held_by = c->state.tried_by;
-        else /* begun by an earlier version */
-                c->state.held_by = (struct lkg_held_by){ .program = "try" };
-        c->state.held_by.time_ns = lkg_realtime_ns();
-        c->state.tried_by = (struct lkg_held_by){ 0 };
-        (void)lkg_engine_save_state(e,
-                                    c); /* the old state expires again at the next start: the same result */
-        c->dirty |= LKG_DIRTY_CONDITION;
+        if (c->state.hold.try_phase == LKG_TRY_RUNNING)
+                (void)lkg_engine_step(e, c, &event, &err);
 }
 
 /* The pinned generation is gone: reported, because the hold was acknowledged. */
 static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
         const struct lkg_log_fields fields = lkg_engine_fields(c);
+        struct lkg_error err = { 0 };
         char lost[LKG_LOST_MAX];
+        const struct lkg_event event = { .kind = LKG_EVENT_HOLD_LOST, .reason = lost };
 
         lkg_log(LOG_ERR, &fields, "cannot serve the held generation, no longer held: %s", why->message);
         (void)snprintf(lost, sizeof(lost), "the hold at generation %" PRIu64 " (%s), its document is lost",
                        c->state.hold.generation, lkg_hold_mode_name(c->state.hold.mode));
-        c->state.hold = (struct lkg_hold){ 0 };
-        c->state.held_by = (struct lkg_held_by){ 0 };
-        lkg_component_set_lost(c, lost);
-        (void)lkg_engine_save_state(e, c);
-        c->dirty |= LKG_DIRTY_CONDITION;
+        (void)lkg_engine_step(e, c, &event, &err);
+        c->lost_now = true;
 }
 
 /* Make the frozen generation the active one. */
@@ -265,36 +252,17 @@ static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i,
         return lkg_publisher_layer_sha256(files->publisher, files->component, i, layer->doc);
 }
 
-/* Durable before the tried generation is visible: otherwise a restart would keep it for ever. */
-static int run_try(struct lkg_engine *e, struct lkg_component *c, struct lkg_hold hold)
-{
-        const struct lkg_hold before = c->state.hold;
-        int r;
-
-        c->state.hold = hold;
-        r = lkg_engine_save_state(e, c);
-        if (r < 0)
-                c->state.hold = before;
-        return r;
-}
-
 static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct undo *u,
                           struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         struct layer_files files = { e->publisher, c->index };
-        struct lkg_hold hold;
+        const struct lkg_event publishing = { .kind = LKG_EVENT_PUBLISHING };
         uint64_t number;
         int r = lkg_state_next_generation(&e->state, &number, err);
 
         if (r < 0)
                 return r;
-        hold = lkg_hold_published(c->state.hold, c->active ? c->active->number : 0, lkg_boottime_ns());
-        /* The generation that a try goes back to must be stored before the state names it; until then the change waits. */
-        if (hold.try_phase != c->state.hold.try_phase &&
-            (r = lkg_history_write(&c->history, hold.try_previous, err)) < 0)
-                return lkg_error_wrap(err, r, "write generation %" PRIu64 ", which the try may go back to",
-                                      hold.try_previous);
         r = lkg_generation_new(c->candidate, lkg_component_source(c), c->hint, number, lkg_realtime_ns(),
                                c->rendered, digest_of_layer, &files, &g);
         c->rendered = (struct lkg_text){ 0 };
@@ -302,10 +270,10 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
                 r = lkg_history_add(&c->history, g);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "generation %" PRIu64, number);
-        r = hold.try_phase != c->state.hold.try_phase ? run_try(e, c, hold) : 0;
+        r = lkg_engine_step(e, c, &publishing, err);
         if (r < 0) {
                 lkg_history_remove(&c->history, number);
-                return lkg_error_set(err, r, NULL, "save that the try runs");
+                return lkg_error_wrap(err, r, "save that the try runs");
         }
         if (e->started && !c->lost_now)
                 lkg_component_set_lost(c, NULL); /* somebody has changed something since */
@@ -350,8 +318,11 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
         return r < 0 ? lkg_error_set(err, r, NULL, "component %s", c->config->name) : 0;
 }
 
-static void take_back(struct lkg_component *c, struct undo *u)
+static void take_back(struct lkg_engine *e, struct lkg_component *c, struct undo *u)
 {
+        const struct lkg_event unpublished = { .kind = LKG_EVENT_UNPUBLISHED, .hold = &u->hold };
+        struct lkg_error err = { 0 };
+
         if (!u->changed)
                 return;
         if (u->number) {
@@ -364,10 +335,7 @@ static void take_back(struct lkg_component *c, struct undo *u)
         c->previous = LKG_STEAL(u->previous);
         c->same = c->made_active = false;
         c->last_good = u->last_good;
-        if (c->state.hold.try_phase != u->hold.try_phase) {
-                c->state.hold = u->hold;
-                c->state_changed = true;
-        }
+        (void)lkg_engine_step(e, c, &unpublished, &err);
         c->dirty |= LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION | LKG_DIRTY_HISTORY;
 }
 
@@ -438,7 +406,7 @@ static void publish_failed(struct lkg_engine *e, struct undo *undo, int cause, c
         lkg_log_error("cannot publish, trying again in %" PRIu64 " ms: %s",
                       e->retry_delay_ns / LKG_NSEC_PER_MSEC, why->message);
         for (size_t i = 0; i < e->n_components; i++) {
-                take_back(&e->components[i], &undo[i]);
+                take_back(e, &e->components[i], &undo[i]);
                 lkg_component_set_fault(&e->components[i], "failed to publish: %s", strerror(-cause));
                 e->components[i].publish_fault = true;
         }

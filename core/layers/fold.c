@@ -27,12 +27,12 @@ struct update {
         struct lkg_stack_stats *stats;
         struct header want;
         struct lkg_value *running; /* one reference; NULL before the first document */
-        size_t kept;               /* see lkg_step_settle() */
+        size_t kept;               /* see lkg_fold_step_settle() */
         bool broken;               /* something is wrong with an earlier step */
         const char *lacks;         /* the file of the first one that was left out; NULL = none was */
 };
 
-static void step_deinit(struct lkg_step *step)
+static void step_deinit(struct lkg_fold_step *step)
 {
         lkg_layer_unref(step->layer);
         lkg_value_unref(step->merged);
@@ -56,7 +56,7 @@ static struct lkg_where where_of(const struct lkg_layer *layer, const struct lkg
                                    value ? lkg_value_column(value) : 0 };
 }
 
-static const struct lkg_value *doc_of(const struct lkg_step *step)
+static const struct lkg_value *doc_of(const struct lkg_fold_step *step)
 {
         return step->doc < step->layer->n_docs ? step->layer->docs[step->doc] : NULL;
 }
@@ -85,7 +85,7 @@ static const char *learned_from(const struct update *u, const char *field)
         return *(kind ? u->config->kind : u->config->api_version) ? NULL : u->want.file;
 }
 
-static void report_missing(const struct update *u, struct lkg_step *step, const char *field,
+static void report_missing(const struct update *u, struct lkg_fold_step *step, const char *field,
                            const char *want)
 {
         struct lkg_where where = where_of(step->layer, doc_of(step));
@@ -115,7 +115,7 @@ static bool is_missing(const struct lkg_value *value)
 enum header_state { HEADER_FINE, HEADER_MISSING, HEADER_WRONG }; /* from good to bad */
 
 /* One of the two header fields. */
-static enum header_state check_field(const struct update *u, struct lkg_step *step, const char *field,
+static enum header_state check_field(const struct update *u, struct lkg_fold_step *step, const char *field,
                                      const char *want)
 {
         const struct lkg_value *value = lkg_map_get(doc_of(step), field);
@@ -154,7 +154,7 @@ static enum header_state check_field(const struct update *u, struct lkg_step *st
         return HEADER_WRONG;
 }
 
-static enum header_state check_header(const struct update *u, struct lkg_step *step)
+static enum header_state check_header(const struct update *u, struct lkg_fold_step *step)
 {
         enum header_state kind, version;
 
@@ -165,7 +165,7 @@ static enum header_state check_header(const struct update *u, struct lkg_step *s
         return kind > version ? kind : version;
 }
 
-static void learn_header(struct update *u, const struct lkg_step *step)
+static void learn_header(struct update *u, const struct lkg_fold_step *step)
 {
         const struct lkg_value *doc = doc_of(step);
 
@@ -187,7 +187,8 @@ static void learn_header(struct update *u, const struct lkg_step *step)
 /*
  * A directive or an operation can take the header away or change it. Then the result does not belong to this component.
  */
-static int keep_header(struct lkg_step *step, const struct lkg_value *running, struct lkg_value **merged)
+static int keep_header(struct lkg_fold_step *step, const struct lkg_value *running,
+                       struct lkg_value **merged)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *copy = NULL;
         struct lkg_where where = where_of(step->layer, doc_of(step));
@@ -225,7 +226,7 @@ static int keep_header(struct lkg_step *step, const struct lkg_value *running, s
 }
 
 /* The first document of all: its own null members mean nothing, directives have nothing to act on. */
-static int merge_first(struct lkg_step *step, const struct lkg_value *doc, struct lkg_value **ret)
+static int merge_first(struct lkg_fold_step *step, const struct lkg_value *doc, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *empty = NULL;
 
@@ -243,7 +244,7 @@ static int merge_first(struct lkg_step *step, const struct lkg_value *doc, struc
         return lkg_merge_json(empty, doc, ret);
 }
 
-static int merge(struct update *u, struct lkg_step *step, const struct lkg_value *doc)
+static int merge(struct update *u, struct lkg_fold_step *step, const struct lkg_value *doc)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
         int r = 0;
@@ -266,7 +267,7 @@ static int merge(struct update *u, struct lkg_step *step, const struct lkg_value
         return r;
 }
 
-static void report_kubeconfig(const struct update *u, struct lkg_step *step)
+static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step)
 {
         struct lkg_where where = { step->layer->file, 0, 0 };
 
@@ -284,14 +285,14 @@ static void report_kubeconfig(const struct update *u, struct lkg_step *step)
                 "kind here");
 }
 
-bool lkg_step_idle(const struct lkg_step *step)
+bool lkg_fold_step_idle(const struct lkg_fold_step *step)
 {
         return step->layer->role == LKG_LAYER_PATCH && step->layer->n_docs == 0 &&
                !step->layer->kubeconfig && step->layer->report.n_severity[LKG_ERROR] == 0;
 }
 
 /* Can it be merged, at least for findings? */
-static bool can_merge(const struct update *u, const struct lkg_step *step, enum header_state header)
+static bool can_merge(const struct update *u, const struct lkg_fold_step *step, enum header_state header)
 {
         if (!doc_of(step) || header == HEADER_WRONG)
                 return false;
@@ -300,7 +301,7 @@ static bool can_merge(const struct update *u, const struct lkg_step *step, enum 
 }
 
 /* A finding about a patch may go away with the layer that was left out, so it mentions that one is missing. */
-static int merge_what_is_there(struct update *u, struct lkg_step *step)
+static int merge_what_is_there(struct update *u, struct lkg_fold_step *step)
 {
         struct lkg_report kept = step->report;
         int r;
@@ -316,7 +317,7 @@ static int merge_what_is_there(struct update *u, struct lkg_step *step)
         return r;
 }
 
-static int run_step(struct update *u, struct lkg_step *step)
+static int run_step(struct update *u, struct lkg_fold_step *step)
 {
         enum header_state header = HEADER_FINE;
         int r = -EBADMSG;
@@ -325,7 +326,7 @@ static int run_step(struct update *u, struct lkg_step *step)
                 report_kubeconfig(u, step);
         if (step->doc == 0 || step->doc == SIZE_MAX)
                 lkg_report_append(&step->report, &step->layer->report);
-        if (lkg_step_idle(step)) {
+        if (lkg_fold_step_idle(step)) {
                 step->whole = !u->broken;
                 step->merged = lkg_value_ref(u->running);
                 return 0;
@@ -355,9 +356,9 @@ static size_t count_steps(struct lkg_layer **layers, size_t n_layers)
         return n;
 }
 
-static struct lkg_step *lay_out(struct lkg_layer **layers, size_t n_layers, size_t n_steps)
+static struct lkg_fold_step *lay_out(struct lkg_layer **layers, size_t n_layers, size_t n_steps)
 {
-        struct lkg_step *steps = calloc(n_steps + 1, sizeof(*steps));
+        struct lkg_fold_step *steps = calloc(n_steps + 1, sizeof(*steps));
         size_t n = 0;
 
         if (!steps)
@@ -372,7 +373,7 @@ static struct lkg_step *lay_out(struct lkg_layer **layers, size_t n_layers, size
 }
 
 /* Moves results over from last time while the sequence is the same. Return: how many. */
-static size_t reuse(struct lkg_step *steps, size_t n, struct lkg_fold *old)
+static size_t reuse(struct lkg_fold_step *steps, size_t n, struct lkg_fold *old)
 {
         size_t i = 0;
 
@@ -392,15 +393,15 @@ static size_t reuse(struct lkg_step *steps, size_t n, struct lkg_fold *old)
 }
 
 /* Merges one more step, and decides what becomes of the result before it. */
-static int add_step(struct update *u, struct lkg_step *steps, size_t i, bool known)
+static int add_step(struct update *u, struct lkg_fold_step *steps, size_t i, bool known)
 {
-        struct lkg_step *step = &steps[i], *before = i > 0 ? &steps[i - 1] : NULL;
+        struct lkg_fold_step *step = &steps[i], *before = i > 0 ? &steps[i - 1] : NULL;
         size_t size = lkg_pieces_size(), kept = u->kept;
         int r = 0;
 
         learn_header(u, step);
         if (before && !known && before->cost > 0)
-                lkg_step_settle(before, 0, &kept); /* then there is nothing to copy */
+                lkg_fold_step_settle(before, 0, &kept); /* then there is nothing to copy */
         if (!known) {
                 r = run_step(u, step);
                 step->cookie = ++last_cookie;
@@ -409,7 +410,7 @@ static int add_step(struct update *u, struct lkg_step *steps, size_t i, bool kno
                 u->running = lkg_value_ref(step->merged);
         }
         if (before)
-                lkg_step_settle(before, step->cost, &u->kept);
+                lkg_fold_step_settle(before, step->cost, &u->kept);
         if (step->left_out && !u->lacks)
                 u->lacks = step->layer->file;
         u->broken |= !step->whole;
@@ -419,7 +420,7 @@ static int add_step(struct update *u, struct lkg_step *steps, size_t i, bool kno
 /* The last result is the document to serve. */
 static int keep_last(struct lkg_fold *fold)
 {
-        struct lkg_step *last = fold->n_steps > 0 ? &fold->steps[fold->n_steps - 1] : NULL;
+        struct lkg_fold_step *last = fold->n_steps > 0 ? &fold->steps[fold->n_steps - 1] : NULL;
         int r;
 
         if (!last || !last->dropped)

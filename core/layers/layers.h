@@ -125,7 +125,7 @@ bool lkg_is_conf(const char *name);
 /* ---- fold.c ---- */
 
 /* One document in merge order and the running result after it. */
-struct lkg_step {
+struct lkg_fold_step {
         struct lkg_layer *layer; /* one reference */
         size_t doc;              /* index in layer->docs; SIZE_MAX when it has none */
         struct lkg_value *
@@ -139,12 +139,12 @@ struct lkg_step {
 };
 
 struct lkg_fold {
-        struct lkg_step *steps;
+        struct lkg_fold_step *steps;
         size_t n_steps;
 };
 
-/** lkg_step_idle() - a kubeadm patch file that holds no patch: kubeadm reads it and goes on. */
-bool lkg_step_idle(const struct lkg_step *step);
+/** lkg_fold_step_idle() - a kubeadm patch file that holds no patch: kubeadm reads it and goes on. */
+bool lkg_fold_step_idle(const struct lkg_fold_step *step);
 void lkg_fold_deinit(struct lkg_fold *fold);
 /**
  * lkg_fold_update() - merge @layers, reusing the running results up to the first one that differs.
@@ -160,12 +160,12 @@ int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *runn
 /** lkg_running_add() - merge a drop-in into *@running (NULL = the first document), which is taken over. 0 or -ENOMEM. */
 int lkg_running_add(struct lkg_value **running, const struct lkg_value *doc);
 /**
- * lkg_step_settle() - drop the result of @step if it is one that may be and costs too much.
+ * lkg_fold_step_settle() - drop the result of @step if it is one that may be and costs too much.
  * @next_cost: of the step after it, as far as known; @kept: bytes of the dear results that are kept
  */
-void lkg_step_settle(struct lkg_step *step, size_t next_cost, size_t *kept);
+void lkg_fold_step_settle(struct lkg_fold_step *step, size_t next_cost, size_t *kept);
 /** lkg_steps_running() - the result of the first @n steps: *@ret is one reference, or NULL. 0 or -ENOMEM. */
-int lkg_steps_running(const struct lkg_step *steps, size_t n, struct lkg_value **ret);
+int lkg_steps_running(const struct lkg_fold_step *steps, size_t n, struct lkg_value **ret);
 
 /** lkg_candidate_same() - were they made of the very same layers and results? Pointers are compared; @a may be NULL. */
 bool lkg_candidate_same(const struct lkg_candidate *a, const struct lkg_candidate *b);

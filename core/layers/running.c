@@ -58,12 +58,12 @@ int lkg_running_add(struct lkg_value **running, const struct lkg_value *doc)
 
 /* ---- of the fold ---- */
 
-static bool may_be_dropped(const struct lkg_step *step)
+static bool may_be_dropped(const struct lkg_fold_step *step)
 {
         return step->layer->role == LKG_LAYER_DROPIN && step->layer->type == LKG_PATCH_MERGE && step->merged;
 }
 
-void lkg_step_settle(struct lkg_step *step, size_t next_cost, size_t *kept)
+void lkg_fold_step_settle(struct lkg_fold_step *step, size_t next_cost, size_t *kept)
 {
         size_t cost = step->cost > next_cost ? step->cost : next_cost;
 
@@ -77,7 +77,7 @@ void lkg_step_settle(struct lkg_step *step, size_t next_cost, size_t *kept)
         step->dropped = true;
 }
 
-int lkg_steps_running(const struct lkg_step *steps, size_t n, struct lkg_value **ret)
+int lkg_steps_running(const struct lkg_fold_step *steps, size_t n, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *running = NULL;
         size_t i = n;

@@ -551,7 +551,7 @@ static int collect(struct lkg_stack *stack, struct collect *c)
 /* What all layers came to; NULL: there are none, one is broken, or those that are there hold nothing. */
 static struct lkg_value *merged_of(const struct lkg_stack *stack)
 {
-        const struct lkg_step *last =
+        const struct lkg_fold_step *last =
                 stack->fold.n_steps ? &stack->fold.steps[stack->fold.n_steps - 1] : NULL;
 
         return last && last->whole ? last->merged : NULL;
@@ -618,7 +618,7 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
         for (size_t i = 0; i < stack->layers.n; i++)
                 c->layers[c->n_files++] = lkg_layer_ref(stack->layers.items[i]);
         for (size_t i = 0; i < stack->fold.n_steps; i++) {
-                const struct lkg_step *step = &stack->fold.steps[i];
+                const struct lkg_fold_step *step = &stack->fold.steps[i];
                 struct lkg_value *doc =
                         step->doc < step->layer->n_docs ? step->layer->docs[step->doc] : NULL;
 
@@ -633,7 +633,7 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
                         .dropped = step->dropped,
                         .whole = step->whole,
                         .left_out = step->left_out,
-                        .idle = lkg_step_idle(step),
+                        .idle = lkg_fold_step_idle(step),
                         .cookie = step->cookie,
                 };
         }

@@ -25,17 +25,9 @@ static int compare_bad(const void *a, const void *b)
         return strcmp(x->id, y->id);
 }
 
-static const struct lkg_bad *find(const struct lkg_bad_list *list, const char *id)
-{
-        struct lkg_bad key = { .time_ns = 0 };
-
-        (void)snprintf(key.id, sizeof(key.id), "%s", id);
-        return list->n_items ? bsearch(&key, list->items, list->n_items, sizeof(key), compare_bad) : NULL;
-}
-
 static void put(struct lkg_bad_list *list, const struct lkg_bad *bad) /* after LKG_GROW() */
 {
-        const struct lkg_bad *old = find(list, bad->id);
+        const struct lkg_bad *old = lkg_bad_named(list, bad->id);
         size_t at = list->n_items;
 
         if (old) {
@@ -70,27 +62,6 @@ void lkg_bad_list_deinit(struct lkg_bad_list *list)
 {
         free(list->items);
         *list = (struct lkg_bad_list){ .items = NULL };
-}
-
-const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct lkg_config_source *source)
-{
-        char id[LKG_SOURCE_ID_MAX + 1];
-        const struct lkg_bad *bad;
-
-        if (lkg_config_source_is_local(source))
-                return NULL;
-        lkg_config_source_id(source, id);
-        bad = find(list, id);
-        return bad ? bad : find(list, source->uid);
-}
-
-const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
-                                           const struct lkg_config_source *source)
-{
-        for (size_t i = 0; i < list->n_items; i++)
-                if (lkg_config_source_same_content(&list->items[i].source, source))
-                        return &list->items[i];
-        return NULL;
 }
 
 static const char *const causes[_LKG_BAD_CAUSE_MAX] = {
@@ -399,7 +370,7 @@ static int keep_others(const struct place *place, int of_new, const struct lkg_b
         if (!dir)
                 return -errno;
         while ((entry = lkg_store_next(dir, &r))) {
-                const struct lkg_bad *bad = find(list, entry->d_name);
+                const struct lkg_bad *bad = lkg_bad_named(list, entry->d_name);
 
                 if ((!bad || !forgiven(bad, id)) && !lkg_is_tmp_name(entry->d_name))
                         r = keep_mark(place, of_new, entry->d_name);

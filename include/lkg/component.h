@@ -75,7 +75,8 @@ struct lkg_component {
         const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = it is not asked */
         struct lkg_remote_base *base;          /* in place of the base; NULL = the base file */
         struct lkg_track local,
-                good; /* open while base is remote, while the last known good is another source */
+                good;           /* open while base is remote, while the last known good is another source */
+        struct lkg_track tried; /* open while the assigned source is judged */
         struct lkg_candidate
                 *waited; /* local candidate that was invalid when the assigned source was tried */
         char untried

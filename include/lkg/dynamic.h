@@ -56,47 +56,15 @@ int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const ch
 /** lkg_dynamic_is_bad() - the entry that condemns @source, or NULL. */
 const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
                                          const struct lkg_config_source *source);
-/** lkg_dynamic_has_mark() - is there a mark of this very name? */
-bool lkg_dynamic_has_mark(const struct lkg_dynamic *d, const char *id);
 /** lkg_dynamic_is_good_document() - is the document with this digest the stored last known good one (trialScope all)? */
 bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha256);
-/** lkg_dynamic_document_source() - under which the document with this digest is marked and tried (trialScope all). */
-struct lkg_config_source lkg_dynamic_document_source(const char *sha256);
 /** lkg_dynamic_is_bad_document() - is the document with this digest condemned (trialScope all)? */
 bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
 /** lkg_dynamic_bad_document() - the entry that condemns it, or NULL. */
 const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256);
 
-/**
- * lkg_dynamic_assign() - @source, whose checkpoint is durable, becomes assigned. The same bytes under another version
- * replace the old one in every pointer, and no trial begins anew. A version with the bytes of a bad one is bad, too.
- * @node_uid: the Node whose reference this is, remembered in the same step; NULL = not on a Node, then the one before stays
- */
-int lkg_dynamic_assign(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *node_uid,
-                       uint64_t wall_ns, struct lkg_error *err);
-/** lkg_dynamic_note_node() - the assigned reference is on the Node with this uid now. */
-int lkg_dynamic_note_node(struct lkg_dynamic *d, const char *node_uid, struct lkg_error *err);
-
-/** lkg_dynamic_follow() - assigned becomes active; its trial begins when it is first served. */
-int lkg_dynamic_follow(struct lkg_dynamic *d, struct lkg_error *err);
-
-/**
- * lkg_dynamic_begin_trial() - the active configuration is served for the first time.
- * @sha256: of the document, which is on trial itself where every generation is
- */
-int lkg_dynamic_begin_trial(struct lkg_dynamic *d, const char *sha256, struct lkg_trial_rules rules,
-                            uint64_t now_ns, uint64_t wall_ns, struct lkg_error *err);
-/** lkg_dynamic_end_trial() - the configuration on trial is not served any more. */
-void lkg_dynamic_end_trial(struct lkg_dynamic *d);
-/** lkg_dynamic_is_other_trial() - trialScope all: another document than @sha256 was on trial. */
-bool lkg_dynamic_is_other_trial(const struct lkg_dynamic *d, const char *sha256);
 /** lkg_dynamic_resume() - trialScope all: @sha256 is served since before this engine began; its trial goes on. */
 int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_report *report);
-
-/** lkg_dynamic_condemn() - mark @source bad. @id: NULL = that of @source; else a uid or an id. */
-int lkg_dynamic_condemn(struct lkg_dynamic *d, const struct lkg_config_source *source, const char *id,
-                        enum lkg_bad_cause cause, const char *reason, uint64_t wall_ns,
-                        struct lkg_error *err);
 
 /**
  * lkg_dynamic_forgive() - remove marks.
@@ -105,32 +73,6 @@ int lkg_dynamic_condemn(struct lkg_dynamic *d, const struct lkg_config_source *s
  * Return: number of entries removed; -ENOENT none; -errno.
  */
 int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, bool exactly, struct lkg_error *err);
-
-/** lkg_dynamic_fall_back() - the last known good becomes active because of @reason. @generation: the one that is abandoned. */
-int lkg_dynamic_fall_back(struct lkg_dynamic *d, const char *reason, uint64_t generation, uint64_t wall_ns,
-                          struct lkg_error *err);
-
-/**
- * lkg_dynamic_pass_over() - trialScope all: the layers came to this document when the stored one was taken, so it is not served
- * before they come to another one. @sha256: "" = none
- */
-int lkg_dynamic_pass_over(struct lkg_dynamic *d, const char *sha256, struct lkg_error *err);
-
-/** lkg_dynamic_drop_good() - the last known good is condemned itself: the local configuration is, from now on. */
-int lkg_dynamic_drop_good(struct lkg_dynamic *d, struct lkg_error *err);
-
-/** lkg_dynamic_promote() - the active configuration, served as @generation with this document, becomes the last known good. */
-int lkg_dynamic_promote(struct lkg_dynamic *d, uint64_t generation, const void *document, size_t size,
-                        uint64_t wall_ns, struct lkg_error *err);
-
-/** lkg_dynamic_reset() - back to the local configuration: last known good and assigned are cleared in one step. */
-int lkg_dynamic_reset(struct lkg_dynamic *d, uint64_t wall_ns, struct lkg_error *err);
-
-/** lkg_dynamic_save_trial() - durable when it has returned 0. */
-int lkg_dynamic_save_trial(struct lkg_dynamic *d, uint64_t now_ns, struct lkg_error *err);
-
-/** lkg_dynamic_note_start() - remember a start, durable. */
-int lkg_dynamic_note_start(struct lkg_dynamic *d, const struct lkg_startup *startup, struct lkg_error *err);
 
 /** lkg_dynamic_word() - `<id> <namespace>/<name>`, `init` or `default`, as status/ shows a source. */
 void lkg_dynamic_word(const struct lkg_config_source *source, bool has_base,

@@ -13,10 +13,8 @@
 
 #include <limits.h>
 
-#include <lkg/condition.h>
-#include <lkg/decide.h>
 #include <lkg/error.h>
-#include <lkg/source.h>
+#include <lkg/lifecycle.h>
 
 struct lkg_state {
         int fd;                  /* state directory; borrowed */
@@ -37,41 +35,6 @@ int lkg_state_reserve_ahead(struct lkg_state *state, struct lkg_error *err);
 
 /** lkg_state_at_least() - numbers up to @used were seen in use: never hand them out again. */
 void lkg_state_at_least(struct lkg_state *state, uint64_t used);
-
-/* A command of several durable steps that has begun: noted before the first, gone after the last; else done at the next start. */
-enum lkg_unfinished_kind {
-        LKG_UNFINISHED_NONE,
-        LKG_UNFINISHED_ABANDON, /* `rollback N`, pinned already: @source is to be marked bad and left */
-        LKG_UNFINISHED_GOOD,    /* `rollback lkg`: the same, then what is served is to be pinned */
-        _LKG_UNFINISHED_MAX
-};
-
-struct lkg_unfinished {
-        enum lkg_unfinished_kind kind;
-        char source[LKG_SOURCE_ID_MAX + 1]; /* "" = nothing is to be left */
-        uint64_t held;                      /* GOOD: generation of the hold that it ends; 0 = none */
-        struct lkg_held_by by;              /* GOOD: whose command it is */
-};
-
-#define LKG_LOST_MAX 160
-
-struct lkg_component_state {
-        struct lkg_hold hold;
-        struct lkg_held_by held_by;
-        struct lkg_held_by tried_by; /* who began the try that is armed or runs */
-        char pinned_for[LKG_SOURCE_ID_MAX +
-                        1]; /* what was assigned at a rollback: its pin ends with that; "" = not known */
-        struct lkg_unfinished unfinished;
-        char lost
-                [LKG_LOST_MAX]; /* what of the above could not be kept, for people; until somebody does something */
-        uint64_t last_good; /* generation served last; 0 = none yet */
-        char base
-                [PATH_MAX]; /* the local base that was part of what was served last, as configured; "" = none ever */
-        enum lkg_condition_status status;
-        uint64_t transition_ns; /* of the condition; 0 = never set */
-        uint64_t
-                ticket; /* of the last command carried out in this boot: asked again, it is not done twice */
-};
 
 /**
  * lkg_state_load_component() - read one component's state.

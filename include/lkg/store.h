@@ -32,10 +32,9 @@
 #include <lkg/buf.h>
 #include <lkg/configmap.h>
 #include <lkg/error.h>
+#include <lkg/lifecycle.h>
 #include <lkg/source.h>
-#include <lkg/trial.h>
 
-#define LKG_STARTUPS_MAX   11u  /* the highest threshold and one more: dynamic-configuration proposal */
 #define LKG_BAD_MAX        256u /* entries kept; the oldest goes first */
 #define LKG_RELEASE_NAME   64u  /* with its final NUL */
 #define LKG_RELEASES_MAX   5u   /* directories kept; those used longest ago go first */
@@ -118,39 +117,6 @@ void lkg_store_component_close(struct lkg_store_component *c);
  */
 int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err);
 
-/* The last known good. source local: any local configuration was. */
-struct lkg_good {
-        struct lkg_config_source source;
-        uint64_t generation;         /* 0 = none yet */
-        uint64_t time_ns;            /* wall time when it became the last known good */
-        char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = none */
-};
-
-#define LKG_PASSED_OVER_UNKNOWN "unknown" /* the engine ended first: the next result of the layers */
-
-struct lkg_pointers {
-        struct lkg_config_source assigned; /* local = nothing is assigned */
-        uint64_t assigned_ns;              /* wall time of its last change */
-        char node_uid[LKG_IDENTIFIER_MAX +
-                      1]; /* the Node whose reference was followed last; "" = none was */
-        struct lkg_config_source
-                active; /* the configuration that the view follows; differs from assigned when that is bad or held */
-        struct lkg_good good;
-        /* Why active is not assigned; reason "" = no rollback. */
-        struct {
-                struct lkg_config_source from;
-                char reason[LKG_REASON_MAX];
-                uint64_t time_ns;
-                unsigned starts_since; /* counted starts on the last known good since: exoneration */
-                uint64_t abandoned_generation;
-                /*
-                 * trial.scope all: digest of the merge of the layers at the time when the stored document was taken instead;
-                 * "" = none; or LKG_PASSED_OVER_UNKNOWN.
-                 */
-                char passed_over[LKG_SHA256_HEX];
-        } rollback;
-};
-
 /** lkg_store_load_pointers() - Return: 0, all empty when there are none; damage goes to @report. -ENOMEM. */
 int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_pointers *ret,
                             struct lkg_report *report);
@@ -176,39 +142,10 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
 
 /* ---- bad list ---- */
 
-/* The cause of a mark, for programs. The reason is for people and may contain foreign text. */
-enum lkg_bad_cause {
-        LKG_BAD_MARKED,   /* by hand, in bad/ */
-        LKG_BAD_LOAD,     /* it cannot be loaded, or an engine died of it */
-        LKG_BAD_PARSE,    /* its payload cannot be decoded */
-        LKG_BAD_INVALID,  /* a rule or the guard refuses it */
-        LKG_BAD_CRASHED,  /* a crash loop during its trial */
-        LKG_BAD_OPERATOR, /* an operator rolled back to something earlier */
-        _LKG_BAD_CAUSE_MAX
-};
-
-struct lkg_bad {
-        char id[LKG_SOURCE_ID_MAX + 1]; /* file name: a source id, or a uid = all its versions */
-        uint64_t time_ns;
-        enum lkg_bad_cause cause;
-        char reason[LKG_REASON_MAX];
-        struct lkg_config_source source; /* as far as known */
-};
-
-struct lkg_bad_list {
-        struct lkg_bad *items; /* sorted by id */
-        size_t n_items;
-};
-
 /** lkg_store_load_bad() - of the current release. Damaged entries still condemn: their reason says so. */
 int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list *ret,
                        struct lkg_report *report);
 void lkg_bad_list_deinit(struct lkg_bad_list *list);
-/** lkg_bad_find() - the entry that condemns @source: its id, or its uid. NULL = it is not bad. */
-const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct lkg_config_source *source);
-/** lkg_bad_same_content() - an entry about the same bytes of the same object under another version. */
-const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
-                                           const struct lkg_config_source *source);
 /** lkg_store_mark_bad() - durable, then added to @list. An existing entry is replaced. */
 int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list *list,
                        const struct lkg_bad *bad, struct lkg_error *err);
@@ -225,21 +162,6 @@ int lkg_store_forgive_one(const struct lkg_store_component *c, struct lkg_bad_li
 void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf);
 
 /* ---- starts ---- */
-
-struct lkg_startup {
-        uint64_t time_ns; /* wall time */
-        int pid;          /* 0 = reported by hand */
-        uint64_t
-                start_time; /* field 22 of /proc/PID/stat: identifies a process of this boot, together with pid; 0 = none */
-        bool counted;
-        bool local; /* on the local configuration or the last known good */
-};
-
-struct lkg_startups {
-        struct lkg_startup items[LKG_STARTUPS_MAX]; /* oldest first */
-        size_t n_items;
-        char boot[40]; /* boot id of the last one; "" = none yet */
-};
 
 int lkg_store_load_startups(const struct lkg_store_component *c, struct lkg_startups *ret,
                             struct lkg_report *report);

@@ -33,7 +33,7 @@ USES = {
     "core/publish": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/objects",
                      "core/state", "core/component"),
     "core/remote": ("core/base", "core/documents", "core/layers", "core/objects"),
-    "core/reference": ("core/base", "core/documents", "core/layers", "core/settings", "core/objects", "core/remote"),
+    "core/reference": ("core/base", "core/documents", "core/layers", "core/settings", "core/lifecycle", "core/objects", "core/remote"),
     "core/engine": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/objects",
                     "core/state", "core/component", "core/publish", "core/remote", "core/reference"),
     "fs/server": ("core/base",),

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Carries out what lkg_step() says: the one place where the lifecycle of a component changes. The rules are in core/lifecycle,
+ * the durable pieces in core/state; here is only the order of effects, and that a failed one comes back as an event.
+ */
+#include <inttypes.h>
+
+#include <lkg/log.h>
+
+#include "engine-internal.h"
+
+/* A step that is being carried out. */
+struct running {
+        struct lkg_engine *e;
+        struct lkg_component *c;
+        const struct lkg_event *event;
+        struct lkg_lifecycle now; /* before the step */
+        struct lkg_step step;
+        uint64_t now_ns;
+        bool marked;                       /* a new bad mark was made */
+        bool saved_record, saved_pointers; /* those of step.next are on disk */
+        bool settled; /* the effect that failed was another event's, which has seen to it */
+        struct lkg_error *err;
+};
+
+static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
+                     struct lkg_error *err, bool *ret_accepted);
+
+/* ---- state ---- */
+
+void lkg_engine_take_lifecycle(const struct lkg_engine *e, const struct lkg_component *c,
+                               struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts)
+{
+        static const struct lkg_bad_list none;
+        const struct lkg_dynamic *d = c->dynamic;
+
+        memset(ret, 0, sizeof(*ret));
+        ret->record = c->state;
+        if (d) {
+                ret->pointers = d->pointers;
+                ret->trial = d->trial;
+                ret->document = d->document;
+        }
+        *ret_facts = (struct lkg_lifecycle_facts){
+                .bad = d ? &d->bad : &none,
+                .remote = lkg_engine_is_remote(e, c),
+                .scope_all = d && d->scope_all,
+                .watched = d && d->watched,
+                .serves_active = d && lkg_engine_serves_active(c),
+                .active = c->active ? c->active->number : 0,
+                .sha256 = c->active ? c->active->sha256 : "",
+                .trial_saved_ns = d ? d->trial_saved_ns : 0,
+        };
+}
+
+static bool is_same_hold(const struct lkg_hold *a, const struct lkg_hold *b)
+{
+        return a->mode == b->mode && a->generation == b->generation && a->try_phase == b->try_phase &&
+               a->try_duration_ns == b->try_duration_ns && a->try_previous == b->try_previous &&
+               a->try_deadline_ns == b->try_deadline_ns;
+}
+
+static bool is_same_record(const struct lkg_component_state *a, const struct lkg_component_state *b)
+{
+        return is_same_hold(&a->hold, &b->hold) && a->held_by.time_ns == b->held_by.time_ns &&
+               a->tried_by.time_ns == b->tried_by.time_ns && strcmp(a->pinned_for, b->pinned_for) == 0 &&
+               a->unfinished.kind == b->unfinished.kind && strcmp(a->lost, b->lost) == 0 &&
+               a->last_good == b->last_good && a->ticket == b->ticket;
+}
+
+static bool is_same_trial(const struct lkg_trial *a, const struct lkg_trial *b)
+{
+        return a->state == b->state && a->prior == b->prior && a->good_ns == b->good_ns &&
+               a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns;
+}
+
+static int adopt(struct running *run, const struct lkg_effect *effect)
+{
+        const struct lkg_lifecycle *now = &run->now, *next = &run->step.next;
+        struct lkg_component *c = run->c;
+        struct lkg_dynamic *d = c->dynamic;
+
+        (void)effect;
+        if (!is_same_record(&now->record, &next->record)) {
+                c->state = next->record;
+                c->state_changed = !run->saved_record;
+                c->dirty |= LKG_DIRTY_CONDITION;
+        }
+        if (!d)
+                return 0;
+        if (!lkg_config_source_equal(&now->pointers.active, &next->pointers.active))
+                d->good_failed = false;
+        if (!is_same_trial(&now->trial, &next->trial))
+                c->dirty |= LKG_DIRTY_DYNAMIC;
+        if (now->trial.state != next->trial.state || run->saved_pointers)
+                c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        d->pointers = next->pointers;
+        d->trial = next->trial;
+        d->document = next->document;
+        return 0;
+}
+
+/* ---- durable effects ---- */
+
+static int not_written(struct running *run, int r)
+{
+        struct lkg_error *err = run->err;
+
+        err->code = r;
+        (void)snprintf(err->message, sizeof(err->message), "the state directory cannot be written");
+        return r;
+}
+
+static int keep_record(struct running *run, const struct lkg_effect *effect)
+{
+        (void)effect;
+        return lkg_state_keep_component(&run->e->state, run->c->config->name);
+}
+
+static int restore_record(struct running *run, const struct lkg_effect *effect)
+{
+        (void)effect;
+        return lkg_state_restore_component(&run->e->state, run->c->config->name);
+}
+
+static int forget_record(struct running *run, const struct lkg_effect *effect)
+{
+        (void)effect;
+        lkg_state_forget_kept(&run->e->state, run->c->config->name);
+        return 0;
+}
+
+static int keep_generation(struct running *run, const struct lkg_effect *effect)
+{
+        int r = lkg_history_write(&run->c->history, effect->generation, run->err);
+
+        return r < 0 ? not_written(run, r) : 0;
+}
+
+static int save_record(struct running *run, const struct lkg_effect *effect)
+{
+        int r = lkg_engine_save_record(run->e, run->c, &run->step.next.record);
+
+        (void)effect;
+        run->saved_record = r >= 0;
+        return r < 0 ? not_written(run, r) : 0;
+}
+
+static int save_document(struct running *run, const struct lkg_effect *effect)
+{
+        const struct lkg_dynamic *d = run->c->dynamic;
+        const struct lkg_generation *active = run->c->active;
+        const char *before = *d->pointers.good.sha256 ? d->pointers.good.sha256 : NULL;
+        char sha256[LKG_SHA256_HEX];
+
+        (void)effect;
+        return lkg_store_save_document(&d->store, active->document.data, active->document.size, before,
+                                       sha256, run->err);
+}
+
+static int save_trial(struct running *run, const struct lkg_effect *effect)
+{
+        const struct lkg_lifecycle *next = &run->step.next;
+        struct lkg_dynamic *d = run->c->dynamic;
+        int r = lkg_store_save_trial(&d->store, lkg_lifecycle_tried(next, d->scope_all), &next->trial,
+                                     run->now_ns, run->err);
+
+        (void)effect;
+        if (r >= 0)
+                d->trial_saved_ns = run->now_ns;
+        return r;
+}
+
+static int save_pointers(struct running *run, const struct lkg_effect *effect)
+{
+        int r = lkg_store_save_pointers(&run->c->dynamic->store, &run->step.next.pointers, run->err);
+
+        (void)effect;
+        run->saved_pointers = r >= 0;
+        return r;
+}
+
+#define DIRTY_MARKS (LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS)
+
+static int mark_bad(struct running *run, const struct lkg_effect *effect)
+{
+        struct lkg_dynamic *d = run->c->dynamic;
+        bool is_new = !lkg_bad_named(&d->bad, run->step.mark.id);
+        int r = lkg_store_mark_bad(&d->store, &d->bad, &run->step.mark, run->err);
+
+        (void)effect;
+        run->marked = r >= 0 && is_new;
+        run->c->dirty |= DIRTY_MARKS;
+        return r;
+}
+
+/* Of the event that failed: its step was @run's own caller's, so the mark is named by the event. */
+static int forgive(struct running *run, const struct lkg_effect *effect)
+{
+        struct lkg_dynamic *d = run->c->dynamic;
+        int r = lkg_store_forgive_one(&d->store, &d->bad, run->event->marked_id, run->err);
+
+        (void)effect;
+        run->c->dirty |= DIRTY_MARKS;
+        return r < 0 ? r : 0;
+}
+
+static int note_start(struct running *run, const struct lkg_effect *effect)
+{
+        struct lkg_dynamic *d = run->c->dynamic;
+        const struct lkg_startups before = d->startups;
+        int r;
+
+        lkg_startups_add(&d->startups, d->boot, &run->step.startup);
+        r = lkg_store_save_startups(&d->store, &d->startups, run->err);
+        run->c->dirty |= LKG_DIRTY_DYNAMIC;
+        if (r < 0 && run->event->by_command && !effect->optional)
+                d->startups = before; /* refused, so it will be reported again */
+        return r;
+}
+
+/* ---- in memory ---- */
+
+static int follow(struct running *run, const struct lkg_effect *effect)
+{
+        (void)effect;
+        lkg_engine_follow_tried(run->c);
+        return 0;
+}
+
+static int follow_missing(struct running *run, const struct lkg_effect *effect)
+{
+        (void)effect;
+        lkg_engine_follow_missing(run->e, run->c, run->event->fault);
+        return 0;
+}
+
+static int refresh(struct running *run, const struct lkg_effect *effect)
+{
+        struct lkg_error err = { 0 };
+
+        (void)effect;
+        (void)lkg_engine_refresh_anew(run->e, run->c, &err); /* noted as a fault */
+        return 0;
+}
+
+static int serve_stored(struct running *run, const struct lkg_effect *effect)
+{
+        (void)effect;
+        lkg_engine_serve_stored_or_local(run->e, run->c);
+        return 0;
+}
+
+/* The event of a step that another step is made of. Its failures are its own. */
+static int nested(struct running *run, const struct lkg_event *event)
+{
+        bool accepted;
+        int r = carry_out(run->e, run->c, event, run->err, &accepted);
+
+        run->settled = r < 0;
+        return r;
+}
+
+/* What was passed over stays unknown if it cannot be noted. The rollback stands all the same. */
+static int merge_good(struct running *run, const struct lkg_effect *effect)
+{
+        struct lkg_event event = *run->event;
+        struct lkg_engine_merge merge;
+
+        lkg_engine_merge_good(run->e, run->c, effect->same, &merge);
+        event.kind = LKG_EVENT_MERGED;
+        event.usable = merge.usable;
+        event.valid = merge.valid;
+        event.sha256 = merge.sha256;
+        event.fault = merge.fault;
+        (void)nested(run, &event);
+        return 0;
+}
+
+/* Today's local layers may be invalid with it; then it is the document that lkg/ shows, byte for byte. */
+static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
+        int r = e->hooks->commit(e, /* force= */ false);
+
+        if (r >= 0)
+                r = lkg_component_good_generation(c, &good);
+        return r >= 0 && good ? lkg_engine_serve_stored(c) : r;
+}
+
+/* A stored document has its number already, and the pin holds today's layers back. A merge gets one by being published. */
+static int serve_good(struct running *run, const struct lkg_effect *effect)
+{
+        struct lkg_event event = *run->event;
+        int r = effect->same ? lkg_engine_serve_stored(run->c) : serve_merge_or_stored(run->e, run->c);
+
+        if (r >= 0 && !run->c->active)
+                r = -EBUSY;
+        if (r < 0)
+                return lkg_error_set(run->err, r, NULL, "there is no last known good that could be served");
+        event.kind = LKG_EVENT_PINNED;
+        event.mode = effect->mode;
+        return nested(run, &event);
+}
+
+static int begin_trial(struct running *run, const struct lkg_effect *effect)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_dynamic *d = run->c->dynamic;
+        const struct lkg_config_source document = lkg_document_source(run->c->active->sha256);
+        struct lkg_event event = *run->event;
+        struct lkg_trial stored;
+
+        (void)effect;
+        event.kind = LKG_EVENT_BEGIN;
+        if (d->scope_all && lkg_store_load_trial(&d->store, &document, &stored, &ignored) >= 0)
+                event.stored = &stored;
+        return nested(run, &event);
+}
+
+static int retry(struct running *run, const struct lkg_effect *effect)
+{
+        uint64_t at_ns = run->now_ns + LKG_RETRY_MAX_NS;
+
+        (void)effect;
+        if (run->e->retry_at_ns > at_ns)
+                run->e->retry_at_ns = at_ns;
+        return 0;
+}
+
+static int next(struct running *run, const struct lkg_effect *effect)
+{
+        struct lkg_event event = *run->event;
+
+        event.kind = effect->next;
+        return nested(run, &event);
+}
+
+/* ---- the log and the cluster ---- */
+
+static void tell_rejected(const struct running *run)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_bad *mark = &run->step.mark;
+
+        lkg_log(LOG_WARNING, &fields, "%s: ConfigMap %s/%s%s, see findings", mark->reason, mark->source.ns,
+                mark->source.name, run->event->kind == LKG_EVENT_FORBIDDEN ? ", the guard forbids it" : "");
+        lkg_engine_event(run->e, run->c, true, "ConfigRejected", &mark->source, mark->reason);
+        run->c->dirty |= DIRTY_MARKS;
+}
+
+static enum lkg_rollback kind_of(enum lkg_bad_cause cause)
+{
+        static const enum lkg_rollback kinds[_LKG_BAD_CAUSE_MAX] = {
+                [LKG_BAD_MARKED] = LKG_ROLLBACK_CONDEMNED,   [LKG_BAD_LOAD] = LKG_ROLLBACK_INVALID,
+                [LKG_BAD_PARSE] = LKG_ROLLBACK_INVALID,      [LKG_BAD_INVALID] = LKG_ROLLBACK_INVALID,
+                [LKG_BAD_CRASHED] = LKG_ROLLBACK_CRASH_LOOP, [LKG_BAD_OPERATOR] = LKG_ROLLBACK_OPERATOR,
+        };
+
+        return kinds[cause];
+}
+
+static void tell_rolled_back(const struct running *run)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_pointers *p = &run->step.next.pointers;
+
+        lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", p->rollback.reason);
+        lkg_engine_event(run->e, run->c, true, "ConfigRolledBack", &p->rollback.from, p->rollback.reason);
+        run->c->n_rollbacks[kind_of(run->step.cause)]++;
+        run->c->dirty |= DIRTY_MARKS;
+        if (run->event->kind == LKG_EVENT_START)
+                run->c->answers_start = true; /* it will read what is served then: no restart is needed */
+}
+
+static void tell_promoted(const struct running *run)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_good *good = &run->step.next.pointers.good;
+
+        lkg_log(LOG_NOTICE, &fields, "generation %" PRIu64 " is the last known good", good->generation);
+        lkg_engine_event(run->e, run->c, false, "ConfigPromoted", &good->source, "");
+}
+
+static void tell_try_expired(const struct running *run)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+
+        lkg_log(LOG_WARNING, &fields, "the try was not committed in time, going back to generation %" PRIu64,
+                run->step.next.record.hold.generation);
+}
+
+static int tell(struct running *run, const struct lkg_effect *effect)
+{
+        static void (*const tellers[_LKG_NEWS_MAX])(const struct running *run) = {
+                [LKG_NEWS_REJECTED] = tell_rejected,
+                [LKG_NEWS_ROLLED_BACK] = tell_rolled_back,
+                [LKG_NEWS_PROMOTED] = tell_promoted,
+                [LKG_NEWS_TRY_EXPIRED] = tell_try_expired,
+        };
+
+        tellers[effect->news](run);
+        return 0;
+}
+
+/* ---- all effects ---- */
+
+static const struct {
+        int (*run)(struct running *run, const struct lkg_effect *effect);
+        const char *failure; /* for the log; NULL = its caller, or somebody who waits, is told */
+} effects[_LKG_EFFECT_MAX] = {
+        [LKG_EFFECT_ADOPT] = { adopt, NULL },
+        [LKG_EFFECT_KEEP_RECORD] = { keep_record, NULL },
+        [LKG_EFFECT_RESTORE_RECORD] = { restore_record, NULL },
+        [LKG_EFFECT_FORGET_RECORD] = { forget_record, NULL },
+        [LKG_EFFECT_KEEP_GENERATION] = { keep_generation, NULL },
+        [LKG_EFFECT_SAVE_RECORD] = { save_record, NULL },
+        [LKG_EFFECT_SAVE_DOCUMENT] = { save_document, "cannot store the document of the last known good" },
+        [LKG_EFFECT_SAVE_TRIAL] = { save_trial, "cannot save the trial" },
+        [LKG_EFFECT_SAVE_POINTERS] = { save_pointers, "cannot save which configuration is followed" },
+        [LKG_EFFECT_MARK_BAD] = { mark_bad, "cannot mark a configuration as bad" },
+        [LKG_EFFECT_FORGIVE] = { forgive, "cannot remove a bad mark" },
+        [LKG_EFFECT_NOTE_START] = { note_start, "cannot note a start" },
+        [LKG_EFFECT_FOLLOW] = { follow, NULL },
+        [LKG_EFFECT_FOLLOW_MISSING] = { follow_missing, NULL },
+        [LKG_EFFECT_REFRESH] = { refresh, NULL },
+        [LKG_EFFECT_MERGE_GOOD] = { merge_good, NULL },
+        [LKG_EFFECT_SERVE_STORED] = { serve_stored, NULL },
+        [LKG_EFFECT_SERVE_GOOD] = { serve_good, NULL },
+        [LKG_EFFECT_BEGIN_TRIAL] = { begin_trial, NULL },
+        [LKG_EFFECT_TELL] = { tell, NULL },
+        [LKG_EFFECT_RETRY] = { retry, NULL },
+        [LKG_EFFECT_NEXT] = { next, NULL },
+};
+
+static int carry_out_one(struct running *run, const struct lkg_effect *effect)
+{
+        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const char *failure = effects[effect->kind].failure;
+        int r = effects[effect->kind].run(run, effect);
+
+        if (r < 0 && failure)
+                lkg_log(effect->optional ? LOG_WARNING : LOG_ERR, &fields, "%s: %s", failure,
+                        run->err->message);
+        return effect->optional ? 0 : r;
+}
+
+/* Return: @code; or, when the event counts as done all the same, the result of what was left to do. */
+static int fail(struct running *run, const struct lkg_effect *effect, int code, bool *ret_accepted)
+{
+        struct lkg_event event = *run->event;
+        struct lkg_error ignored = { 0 };
+        int r;
+
+        if (event.kind != LKG_EVENT_FAILED)
+                event.of = event.kind;
+        event.kind = LKG_EVENT_FAILED;
+        event.failed = effect->kind;
+        event.code = code;
+        event.marked_id = run->marked ? run->step.mark.id : NULL;
+        r = carry_out(run->e, run->c, &event, &ignored, ret_accepted);
+        return *ret_accepted ? r : code;
+}
+
+static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
+                     struct lkg_error *err, bool *ret_accepted)
+{
+        struct running run = { .e = e, .c = c, .event = event, .now_ns = lkg_boottime_ns(), .err = err };
+        struct lkg_lifecycle_facts facts;
+        bool accepted = false;
+        int r = 0;
+
+        lkg_engine_take_lifecycle(e, c, &run.now, &facts);
+        lkg_step(&run.now, &facts, event, run.now_ns, &run.step);
+        *ret_accepted = run.step.accepted;
+        if (run.step.result < 0) {
+                err->code = run.step.result;
+                (void)snprintf(err->message, sizeof(err->message), "%s", run.step.why);
+                return run.step.result;
+        }
+        for (size_t i = 0; i < run.step.n_effects; i++) {
+                const struct lkg_effect *effect = &run.step.effects[i];
+
+                r = carry_out_one(&run, effect);
+                if (r >= 0)
+                        continue;
+                if (!run.settled)
+                        r = fail(&run, effect, r, &accepted);
+                break;
+        }
+        *ret_accepted = *ret_accepted || accepted;
+        return r;
+}
+
+int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
+                    struct lkg_error *err)
+{
+        const struct lkg_component_state before = c->state;
+        struct lkg_event whole = *event;
+        bool accepted;
+
+        whole.before = &before;
+        if (!whole.wall_ns)
+                whole.wall_ns = lkg_realtime_ns();
+        return carry_out(e, c, &whole, err, &accepted);
+}

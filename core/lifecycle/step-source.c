@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which configuration is followed: assigned, tried, followed or marked bad, and left again (docs/specification.md 4.4, 4.9). */
+#include "step-parts.h"
+
+static const struct lkg_bad *find_bad(const struct lkg_stepping *s, const struct lkg_config_source *source)
+{
+        return lkg_bad_find(s->facts->bad, source);
+}
+
+/* ---- the reference ---- */
+
+static void set_node(struct lkg_pointers *pointers, const char *node_uid)
+{
+        if (node_uid)
+                (void)snprintf(pointers->node_uid, sizeof(pointers->node_uid), "%s", node_uid);
+}
+
+/* The same bytes under another version: a pointer to the old one becomes one to the new one. */
+static void rename_source(struct lkg_config_source *pointer, const struct lkg_config_source *old,
+                          const struct lkg_config_source *new)
+{
+        if (lkg_config_source_equal(pointer, old))
+                *pointer = *new;
+}
+
+/* A new version with the bytes of a bad one is bad, too. */
+static void mark_like_its_twin(struct lkg_stepping *s, const struct lkg_config_source *source)
+{
+        const struct lkg_bad *twin = lkg_bad_same_content(s->facts->bad, source);
+        char reason[LKG_REASON_MAX];
+
+        if (!twin || find_bad(s, source))
+                return;
+        if (snprintf(reason, sizeof(reason), "%s (same content as %s)", twin->reason, twin->id) < 0)
+                return;
+        lkg_then_mark(s, source, twin->cause, reason);
+}
+
+/* Only the name has changed: a trial goes on, stored under the new name before the pointers have it. */
+static void assign_same(struct lkg_stepping *s, const struct lkg_config_source *source)
+{
+        const struct lkg_config_source *old = &s->l->pointers.assigned;
+        struct lkg_pointers *p = &s->next->pointers;
+
+        rename_source(&p->active, old, source);
+        rename_source(&p->good.source, old, source);
+        rename_source(&p->rollback.from, old, source);
+        p->assigned = *source;
+        if (lkg_config_source_equal(lkg_lifecycle_tried(s->l, s->facts->scope_all), old))
+                (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
+}
+
+/* What is known to be good needs no trial under a new version. If it was rolled back to, the rollback is over. */
+static void assign_good(struct lkg_stepping *s, const struct lkg_config_source *source)
+{
+        struct lkg_pointers *p = &s->next->pointers;
+        bool serves = lkg_config_source_equal(&p->active, &p->good.source);
+
+        p->good.source = *source;
+        if (!serves)
+                return;
+        p->active = *source;
+        memset(&p->rollback, 0, sizeof(p->rollback));
+        s->next->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
+}
+
+void lkg_on_assigned(struct lkg_stepping *s)
+{
+        const struct lkg_config_source *source = s->event->source;
+        struct lkg_pointers *p = &s->next->pointers;
+
+        mark_like_its_twin(s, source);
+        set_node(p, s->event->node_uid);
+        if (lkg_config_source_same_content(&p->assigned, source)) {
+                assign_same(s, source);
+        } else {
+                p->assigned = *source;
+                p->assigned_ns = s->event->wall_ns;
+                if (lkg_config_source_same_content(&p->good.source, source))
+                        assign_good(s, source);
+        }
+        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        /* The pin names the assignment that it was made for, so the pointers alone have ended it. */
+        if (lkg_end_pin(s->next))
+                lkg_then_try(s, LKG_EFFECT_SAVE_RECORD);
+}
+
+void lkg_on_node(struct lkg_stepping *s)
+{
+        if (strcmp(s->l->pointers.node_uid, s->event->node_uid) == 0)
+                return;
+        set_node(&s->next->pointers, s->event->node_uid);
+        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+}
+
+void lkg_on_reset(struct lkg_stepping *s)
+{
+        const struct lkg_pointers *p = &s->l->pointers;
+
+        if (lkg_config_source_is_local(&p->assigned) && lkg_config_source_is_local(&p->active) &&
+            lkg_config_source_is_local(&p->good.source))
+                return;
+        s->next->pointers = (struct lkg_pointers){ .assigned_ns = s->event->wall_ns };
+        s->next->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
+        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        if (lkg_end_pin(s->next))
+                lkg_then_try(s, LKG_EFFECT_SAVE_RECORD);
+}
+
+/* ---- what was tried ---- */
+
+void lkg_on_tried_good(struct lkg_stepping *s)
+{
+        struct lkg_pointers *p = &s->next->pointers;
+
+        p->active = p->assigned;
+        memset(&p->rollback, 0, sizeof(p->rollback));
+        s->next->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
+        /* Its trial is a new one, also if the record of an earlier one is left: removed before the pointers are written. */
+        if (!s->facts->scope_all)
+                (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
+        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        (void)lkg_then(s, LKG_EFFECT_FOLLOW);
+}
+
+void lkg_on_tried_bad(struct lkg_stepping *s)
+{
+        lkg_then_mark(s, &s->l->pointers.assigned, s->event->cause, s->event->reason);
+        lkg_then_tell(s, LKG_NEWS_REJECTED);
+}
+
+void lkg_on_forbidden(struct lkg_stepping *s)
+{
+        lkg_then_mark(s, &s->l->pointers.active, LKG_BAD_INVALID, s->event->reason);
+        lkg_then_tell(s, LKG_NEWS_REJECTED);
+}
+
+void lkg_on_lost(struct lkg_stepping *s)
+{
+        const struct lkg_pointers *p = &s->l->pointers;
+
+        if (lkg_config_source_equal(&p->active, &p->good.source)) {
+                (void)lkg_then(s, LKG_EFFECT_FOLLOW_MISSING);
+                return;
+        }
+        if (s->event->known) { /* an engine died of it */
+                lkg_then_mark(s, &p->active, LKG_BAD_LOAD, s->event->reason);
+                s->step->effects[s->step->n_effects - 1].optional = true;
+        }
+        lkg_then_roll_back(s, LKG_BAD_LOAD, s->event->reason);
+}
+
+/* ---- leaving what is bad ---- */
+
+void lkg_on_settle(struct lkg_stepping *s)
+{
+        const struct lkg_pointers *p = &s->next->pointers;
+        const struct lkg_bad *bad = find_bad(s, &p->active);
+        bool dropped;
+
+        if (lkg_leave_bad_document(s, /* again= */ false) || !s->facts->remote)
+                return;
+        dropped = lkg_drop_bad_good(s);
+        if (bad && !lkg_config_source_equal(&p->active, &p->good.source)) {
+                lkg_then_roll_back(s, bad->cause, bad->reason);
+        } else if (dropped) {
+                (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        }
+}
+
+/* A valid merge is published by the commit. Otherwise the stored document is served until the layers come to something else. */
+void lkg_on_merged(struct lkg_stepping *s)
+{
+        char *passed_over = s->next->pointers.rollback.passed_over;
+
+        if (!s->event->usable) {
+                (void)lkg_then(s, LKG_EFFECT_FOLLOW_MISSING);
+                (void)lkg_then(s, LKG_EFFECT_REFRESH);
+                return;
+        }
+        if (s->event->valid && !s->facts->scope_all)
+                return;
+        (void)lkg_then(s, LKG_EFFECT_SERVE_STORED);
+        if (strcmp(passed_over, s->event->sha256) == 0)
+                return;
+        (void)snprintf(passed_over, LKG_SHA256_HEX, "%s", s->event->sha256);
+        lkg_then_try(s, LKG_EFFECT_SAVE_POINTERS); /* unknown means the same to the next engine */
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+}
+
+/* A mark by hand. If it is about what is active, leaving that is part of the same command. */
+void lkg_on_mark(struct lkg_stepping *s)
+{
+        const struct lkg_bad_list one = { (struct lkg_bad *)s->event->mark, 1 };
+
+        s->step->mark = *s->event->mark;
+        (void)lkg_then(s, LKG_EFFECT_MARK_BAD);
+        if (lkg_lifecycle_may_abandon(s->l, s->facts) && lkg_bad_find(&one, &s->l->pointers.active))
+                lkg_then_roll_back(s, s->event->mark->cause, s->event->mark->reason);
+}
+
+void lkg_on_forgiven(struct lkg_stepping *s)
+{
+        char *passed_over = s->next->pointers.rollback.passed_over;
+
+        if (!*passed_over)
+                return;
+        *passed_over = '\0';
+        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+}

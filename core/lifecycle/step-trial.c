@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What readers get is on trial: begun, judged by starts and by time, passed or failed (docs/specification.md 4.8 to 4.10). */
+#include "step-parts.h"
+
+static const struct lkg_bad *find_bad_document(const struct lkg_stepping *s)
+{
+        const struct lkg_config_source source = lkg_document_source(s->facts->sha256);
+
+        return lkg_bad_find(s->facts->bad, &source);
+}
+
+/* Is what readers get trusted already? */
+static bool serves_good(const struct lkg_stepping *s)
+{
+        const struct lkg_pointers *p = &s->l->pointers;
+
+        return s->facts->scope_all ? lkg_is_good_document(s->l, s->facts->sha256)
+                                   : lkg_config_source_equal(&p->active, &p->good.source);
+}
+
+/* ---- promotion ---- */
+
+void lkg_on_passed(struct lkg_stepping *s)
+{
+        struct lkg_pointers *p = &s->next->pointers;
+        struct lkg_trial *trial = &s->next->trial;
+
+        p->good = (struct lkg_good){
+                .source = p->active,
+                .generation = s->facts->active,
+                .time_ns = s->event->wall_ns,
+        };
+        (void)snprintf(p->good.sha256, sizeof(p->good.sha256), "%s", s->facts->sha256);
+        (void)lkg_then(s, LKG_EFFECT_SAVE_DOCUMENT);
+        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        if (trial->state == LKG_TRIAL_RUNNING) {
+                *trial = lkg_trial_alive(*trial, false, s->now_ns);
+                trial->state = LKG_TRIAL_PASSED;
+                lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL); /* the pointers say so, too */
+        }
+        lkg_then_tell(s, LKG_NEWS_PROMOTED);
+}
+
+void lkg_on_promote(struct lkg_stepping *s)
+{
+        const struct lkg_pointers *p = &s->l->pointers;
+
+        if (!s->facts->active)
+                lkg_refuse_step(s, -EBUSY, "nothing is served");
+        else if (lkg_bad_find(s->facts->bad, &p->assigned))
+                lkg_refuse_step(s, -EBUSY, "what is assigned is marked bad; write its uid to forget first");
+        else if (!lkg_config_source_equal(&p->assigned, &p->active) || !s->facts->serves_active)
+                lkg_refuse_step(s, -EBUSY, "what is assigned is not active");
+        else
+                lkg_on_passed(s);
+}
+
+/* ---- the trial begins ---- */
+
+static bool needs_trial(const struct lkg_stepping *s)
+{
+        const struct lkg_trial *trial = &s->l->trial;
+
+        return trial->state == LKG_TRIAL_IDLE || lkg_is_other_trial(s->l, s->facts) ||
+               (s->facts->scope_all && trial->state == LKG_TRIAL_FAILED); /* it was forgiven */
+}
+
+void lkg_on_served(struct lkg_stepping *s)
+{
+        struct lkg_trial *trial = &s->next->trial;
+
+        if (!s->facts->active || !s->facts->serves_active || (!s->facts->scope_all && !s->facts->remote))
+                return;
+        if (serves_good(s)) {
+                if (!lkg_is_other_trial(s->l, s->facts) || trial->state != LKG_TRIAL_RUNNING)
+                        return;
+                *trial = (struct lkg_trial){
+                        .state = LKG_TRIAL_IDLE
+                }; /* of a document that nobody reads any more */
+                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+                lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL);
+        } else if (s->facts->scope_all && !*s->l->pointers.good.sha256) {
+                lkg_on_passed(s); /* no target for a rollback: a node's first configuration is good */
+        } else if (needs_trial(s)) {
+                (void)lkg_then(s, LKG_EFFECT_BEGIN_TRIAL);
+        } else if (trial->state == LKG_TRIAL_PASSED) {
+                lkg_on_passed(s);
+        }
+}
+
+/* After a power cut only the trial is known, not the served document: the trial of the same document goes on. */
+void lkg_on_begin(struct lkg_stepping *s)
+{
+        struct lkg_trial *trial = &s->next->trial;
+        const struct lkg_trial *stored = s->event->stored;
+
+        s->next->document = lkg_document_source(s->facts->sha256);
+        if (s->facts->scope_all && stored && stored->state == LKG_TRIAL_RUNNING) {
+                *trial = lkg_trial_resume(*stored, s->facts->watched, s->now_ns);
+                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+                return;
+        }
+        *trial = lkg_trial_begin(s->event->rules, s->facts->watched, s->now_ns, s->event->wall_ns);
+        (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        if (trial->state == LKG_TRIAL_PASSED)
+                lkg_then_next(s, LKG_EVENT_PASSED);
+}
+
+/* ---- a start ---- */
+
+/* A start that is reported again, because an engine died before it was recorded, is judged exactly once. */
+static bool is_judged(const struct lkg_trial *trial, const struct lkg_startup *startup)
+{
+        return startup->start_time && trial->last_start_time == startup->start_time &&
+               trial->last_pid == startup->pid;
+}
+
+/* On something that is not under suspicion. */
+static bool starts_on_good(const struct lkg_stepping *s)
+{
+        const struct lkg_pointers *p = &s->l->pointers;
+
+        if (s->facts->scope_all)
+                return s->facts->active && lkg_is_good_document(s->l, s->facts->sha256);
+        return lkg_config_source_is_local(&p->active) || *p->rollback.reason;
+}
+
+/* The mark of a crash loop: a remote configuration or, where every generation is on trial, this document. */
+static void condemn(struct lkg_stepping *s)
+{
+        const struct lkg_pointers *p = &s->l->pointers;
+        struct lkg_config_source source = p->active;
+        char reason[LKG_REASON_MAX];
+
+        if (!lkg_config_source_is_local(&source) && !lkg_config_source_equal(&source, &p->good.source)) {
+                (void)snprintf(reason, sizeof(reason),
+                               "current failed trial period due to crash loop (UID: %s)", source.uid);
+        } else {
+                source = lkg_document_source(s->facts->sha256);
+                (void)snprintf(source.sha256, sizeof(source.sha256), "%s", s->facts->sha256);
+                (void)snprintf(reason, sizeof(reason),
+                               "current failed trial period due to crash loop (local@%.12s)",
+                               s->facts->sha256);
+        }
+        lkg_then_mark(s, &source, LKG_BAD_CRASHED, reason);
+        lkg_then_roll_back(s, LKG_BAD_CRASHED, reason);
+        lkg_then_try(s, LKG_EFFECT_NOTE_START);
+}
+
+/* As long after the rollback as the trial was to last: later ones have other causes. */
+static bool counts_on_good(const struct lkg_stepping *s, const struct lkg_startup *startup)
+{
+        const struct lkg_pointers *p = &s->l->pointers;
+
+        return startup->counted && startup->local && *p->rollback.reason &&
+               s->event->wall_ns - p->rollback.time_ns <= s->l->trial.rules.duration_ns;
+}
+
+/* The trial knows the newest start that it has judged. If it is durable there, the list of starts need not be. */
+static void count(struct lkg_stepping *s, struct lkg_trial judged)
+{
+        const struct lkg_startup *startup = &s->step->startup;
+
+        s->next->trial = judged;
+        s->next->trial.last_pid = startup->pid;
+        s->next->trial.last_start_time = startup->start_time;
+        if (!s->event->by_command) /* it has happened, whatever the disk says */
+                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
+        if (s->event->by_command)
+                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        lkg_then_try(s, LKG_EFFECT_NOTE_START);
+}
+
+void lkg_on_start(struct lkg_stepping *s)
+{
+        struct lkg_startup *startup = &s->step->startup;
+        struct lkg_trial_step judged;
+
+        *startup = *s->event->startup;
+        startup->local = starts_on_good(s);
+        if (is_judged(&s->l->trial, startup)) {
+                (void)lkg_then(s, LKG_EFFECT_NOTE_START);
+                return;
+        }
+        if (lkg_lifecycle_on_trial(s->l, s->facts)) {
+                judged = lkg_trial_start(s->l->trial, startup->counted, s->now_ns);
+                if (judged.verdict == LKG_TRIAL_CONDEMN)
+                        condemn(s);
+                else
+                        count(s, judged.next);
+                return;
+        }
+        if (counts_on_good(s, startup)) {
+                s->next->pointers.rollback.starts_since++;
+                (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        }
+        (void)lkg_then(s, LKG_EFFECT_NOTE_START);
+}
+
+/* It has happened, so it is noted, whatever else failed; but one that was reported and is refused will be reported again. */
+void lkg_on_start_failed(struct lkg_stepping *s)
+{
+        const struct lkg_event *event = s->event;
+
+        s->step->startup = *event->startup;
+        s->step->startup.local = starts_on_good(s);
+        lkg_take_mark_back(s);
+        if (event->failed == LKG_EFFECT_SAVE_POINTERS &&
+            !event->marked_id) { /* only one more on the last known good */
+                s->step->accepted = true;
+                (void)lkg_then(s, LKG_EFFECT_RETRY);
+                (void)lkg_then(s, LKG_EFFECT_NOTE_START);
+        } else if (event->failed != LKG_EFFECT_NOTE_START && (!event->by_command || s->step->accepted)) {
+                lkg_then_try(s, LKG_EFFECT_NOTE_START);
+        }
+}
+
+/* ---- the clock ---- */
+
+void lkg_on_alive(struct lkg_stepping *s)
+{
+        struct lkg_trial *trial = &s->next->trial;
+
+        if (!s->facts->watched || trial->state != LKG_TRIAL_RUNNING ||
+            s->event->alive == (trial->running_since_ns != 0))
+                return;
+        *trial = lkg_trial_alive(*trial, s->event->alive, s->now_ns);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+}
+
+void lkg_on_trial_due(struct lkg_stepping *s)
+{
+        const struct lkg_trial *trial = &s->l->trial;
+
+        if (trial->state != LKG_TRIAL_RUNNING)
+                return;
+        if (lkg_trial_tick(*trial, s->now_ns).verdict == LKG_TRIAL_PROMOTE &&
+            lkg_lifecycle_on_trial(s->l, s->facts))
+                lkg_on_passed(s);
+        else if (trial->running_since_ns && s->now_ns - s->facts->trial_saved_ns >= LKG_TRIAL_SAVE_NS)
+                (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
+}
+
+/* ---- trial.scope all: a document that is marked bad ---- */
+
+/* The mark is the first step of a rollback. If the engine ended right after it, or could not go on, the rest follows now. */
+bool lkg_leave_bad_document(struct lkg_stepping *s, bool again)
+{
+        const struct lkg_bad *bad;
+
+        if (!s->facts->scope_all || !s->facts->active || s->l->record.hold.mode != LKG_HOLD_FREE ||
+            lkg_is_other_trial(s->l, s->facts) || !*s->l->pointers.good.sha256 || serves_good(s))
+                return false;
+        bad = find_bad_document(s);
+        if (!bad || bad->cause != LKG_BAD_CRASHED ||
+            (!again && strcmp(bad->reason, s->l->pointers.rollback.reason) == 0))
+                return false;
+        lkg_then_roll_back(s, LKG_BAD_CRASHED, bad->reason);
+        return true;
+}
+
+void lkg_on_resumed(struct lkg_stepping *s)
+{
+        (void)lkg_leave_bad_document(s, /* again= */ true);
+}
+
+/* A mark alone, of a rollback that an engine did not finish, does not say why what is served is served: the rollback does. */
+void lkg_on_layers(struct lkg_stepping *s)
+{
+        const struct lkg_bad *bad = s->event->mark;
+        char *passed_over = s->next->pointers.rollback.passed_over;
+        bool left = bad && bad->cause == LKG_BAD_CRASHED &&
+                    strcmp(bad->reason, s->l->pointers.rollback.reason) != 0;
+
+        if (!s->facts->scope_all)
+                return;
+        if (left)
+                lkg_fall_back(s, bad->reason, 0, bad->time_ns);
+        if (strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) != 0)
+                return;
+        (void)snprintf(passed_over, LKG_SHA256_HEX, "%s", s->event->sha256);
+        if (left)
+                return;
+        lkg_then_try(s, LKG_EFFECT_SAVE_POINTERS); /* unknown means the same to the next engine */
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+}
