@@ -182,7 +182,7 @@ void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size)
         lkg_buf_putc(buf, '"');
         for (size_t i = 0; i < size;) {
                 uint32_t c = p[i];
-                size_t n = lkg_shown_length(text + i, size - i, &c);
+                size_t n = c >= 0x20 && c < 0x7f ? 1 : lkg_shown_length(text + i, size - i, &c);
 
                 if (n > 0 && p[i] != '"' && p[i] != '\\') {
                         i += n;

@@ -70,7 +70,7 @@ bool lkg_mask_text(const char *text, size_t size, struct lkg_buf *buf)
 
 bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf)
 {
-        const char *scheme = size > 0 ? memmem(text, size, "://", 3) : NULL;
+        const char *scheme = lkg_find_scheme(text, size);
         size_t from = scheme ? (size_t)(scheme - text) + 3 : 0, keep = from, end = from;
 
         while (end < size && text[end] != '?' && text[end] != '#')
@@ -94,24 +94,53 @@ bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf)
 
 /* ---- names ---- */
 
+#define NAME(text)                     \
+        {                              \
+                text, sizeof(text) - 1 \
+        }
+
+/* Every name of every document comes here, several times for each publication. */
 static bool is_secret_name(const char *name, size_t size)
 {
-        static const char *const names[] = { "password",      "passwd",          "token",
-                                             "bearerToken",   "id-token",        "access-token",
-                                             "refresh-token", "secret",          "clientSecret",
-                                             "privateKey",    "client-key-data", "staticPodURLHeader" };
+        static const struct {
+                const char *text;
+                size_t size;
+        } names[] = { NAME("password"),      NAME("passwd"),          NAME("token"),
+                      NAME("bearerToken"),   NAME("id-token"),        NAME("access-token"),
+                      NAME("refresh-token"), NAME("secret"),          NAME("clientSecret"),
+                      NAME("privateKey"),    NAME("client-key-data"), NAME("staticPodURLHeader") };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
-                if (size == strlen(names[i]) && strncasecmp(name, names[i], size) == 0)
+                if (size == names[i].size && strncasecmp(name, names[i].text, size) == 0)
                         return true;
         return false;
+}
+
+/* memmem(3) prepares a table for every call; texts are short, and most have no such byte. */
+static const char *find(const char *text, size_t size, const char *mark, size_t length)
+{
+        const char *end = text + size;
+
+        for (const char *p = text; (size_t)(end - p) >= length; p++) {
+                p = memchr(p, mark[0], (size_t)(end - p) - length + 1);
+                if (!p)
+                        return NULL;
+                if (memcmp(p, mark, length) == 0)
+                        return p;
+        }
+        return NULL;
+}
+
+const char *lkg_find_scheme(const char *text, size_t size)
+{
+        return find(text, size, "://", 3);
 }
 
 bool lkg_has_private_key(const char *text, size_t size)
 {
         static const char mark[] = "PRIVATE KEY-----";
 
-        return size >= strlen(mark) && memmem(text, size, mark, strlen(mark)) != NULL;
+        return find(text, size, mark, strlen(mark)) != NULL;
 }
 
 /* Characters of a name; any other character ends the part that was meant to be the name. */
@@ -161,7 +190,7 @@ bool lkg_mask_name(const char *name, size_t size, bool secret, struct lkg_buf *b
                 lkg_buf_puts(buf, MASK);
                 return true;
         }
-        if (memmem(name, size, "://", 3)) {
+        if (lkg_find_scheme(name, size)) {
                 if (lkg_mask_text(name, size, buf))
                         return true;
                 buf->size = before;

@@ -59,8 +59,14 @@ static void look_at(const char *text, size_t size, struct yaml_shape *ret)
                 ret->punctuation = true;
         ret->block_unsafe = text[0] == ' ' || text[0] == '\n';
         for (size_t i = 0; i < size;) {
-                size_t n = lkg_utf8_decode((const unsigned char *)text + i, size - i, &c);
+                size_t n;
 
+                if (text[i] > ' ' && text[i] < 0x7f &&
+                    text[i] != ':') { /* nearly always; means nothing in here */
+                        i++;
+                        continue;
+                }
+                n = lkg_utf8_decode((const unsigned char *)text + i, size - i, &c);
                 if (n == 0 || is_special(c))
                         ret->special = true;
                 if (text[i] == '\n')

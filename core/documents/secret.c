@@ -17,7 +17,7 @@
 static bool has_url(const char *text, size_t size)
 {
         return text && size > 0 && (memchr(text, '@', size) || memchr(text, '?', size)) &&
-               memmem(text, size, "://", 3);
+               lkg_find_scheme(text, size);
 }
 
 /* ---- trees ---- */

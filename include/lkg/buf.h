@@ -43,6 +43,8 @@ bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf);
  * missing or too much (`token:s3cret: x`, `user.token`): what stands under it is a credential, too.
  */
 bool lkg_holds_secret_name(const char *name, size_t size);
+/** lkg_find_scheme() - the first "://", where the rest of a URL begins, or NULL. */
+const char *lkg_find_scheme(const char *text, size_t size);
 /** lkg_has_private_key() - is there a private key in PEM, or the beginning of one? */
 bool lkg_has_private_key(const char *text, size_t size);
 /**
