@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a publication is made of: everything that the engine knows at one moment. The publisher reads it and changes nothing; all
- * pointers are borrowed for the length of one call.
+ * The input of a publication: everything that the engine knows at one moment. The publisher reads it and
+ * changes nothing; all pointers are borrowed for the duration of one call.
  */
 #pragma once
 
@@ -14,33 +14,33 @@
 /* One object of the API server. */
 struct lkg_remote_object {
         bool followed, watching;
-        bool may_be_missing; /* that it cannot be read is no outage */
+        bool may_be_missing; /* failing to read it is no outage */
         const char *mode;    /* "watch", "poll", ...; "off" */
         uint64_t success_ns; /* wall time of its last answer; 0 = never */
-        bool failing;        /* since then */
-        uint64_t failing_ns; /* wall time since when; 0 = it is not, or the failure is not to be shown yet */
+        bool failing;        /* since success_ns */
+        uint64_t failing_ns; /* wall time since when; 0 = it is not, or the failure is not shown yet */
         char error[LKG_REASON_MAX];
 };
 
 struct lkg_remote_count {
-        const char *code; /* what an answer meant */
+        const char *code; /* the meaning of an answer */
         uint64_t n;
 };
 
-/* The API server as a component that follows a reference sees it. Strings are never NULL. */
+/* The API server as seen by a component that follows a reference. Strings are never NULL. */
 struct lkg_remote_status {
         bool in_use; /* status/<c>/remote has lines */
         bool has_client;
         const char *server, *credential, *credential_file, *user;
-        uint64_t expires_ns; /* of the credential, wall time; 0 = never, or not known */
+        uint64_t expires_ns; /* of the credential, wall time; 0 = never, or unknown */
         const char *node_name, *node_uid;
-        const char *place;                     /* of the reference: "nodeAnnotation", ... */
+        const char *place;                     /* place of the reference: "nodeAnnotation", ... */
         const struct lkg_reference *reference; /* NULL = none */
         struct lkg_remote_object node, configmap;
         const struct lkg_rollout *rollout; /* of the ConfigMap for this node */
         bool has_rollout;
-        const char *not_reported; /* why the cluster does not hear of the condition; "" = it does */
-        uint64_t restart_ns;      /* wall time of a restart that is planned; 0 = none */
+        const char *not_reported; /* why the condition is not reported to the cluster; "" = it is */
+        uint64_t restart_ns;      /* wall time of a planned restart; 0 = none */
         struct lkg_remote_count counts[LKG_REMOTE_CODES_MAX];
         size_t n_counts;
         uint64_t received_bytes, sent_bytes, n_connections;
@@ -49,8 +49,7 @@ struct lkg_remote_status {
 struct lkg_snapshot_component {
         const struct lkg_component *component;
         const struct lkg_remote_status *remote; /* NULL = it follows no reference */
-        unsigned
-                changed; /* enum lkg_component_dirty; a publication clears it, except what it has left for later */
+        unsigned changed; /* enum lkg_component_dirty; a publication clears what it has shown */
 };
 
 struct lkg_snapshot {
@@ -58,6 +57,6 @@ struct lkg_snapshot {
         struct lkg_snapshot_component *components;
         size_t n_components;
         const struct lkg_manifest_rules *rules;
-        const struct lkg_report *findings; /* that are not about a component */
+        const struct lkg_report *findings; /* findings that are not about a component */
         uint64_t now_ns;                   /* wall time */
 };
