@@ -3,10 +3,9 @@
 
     tally.py SUITE FILE...     FILE is meson's testlog (*.json) or pytest's junit report (*.xml)
 
-Prints what failed, with the end of its output, then as the last line `<passed> <failed>`. A cmocka
-program or a TAP script counts once per test inside it, any other program once. A skipped test
-counts as failed: the machine that runs the suites has everything the tests need. A program that
-dies counts its dead test; a suite without any test is one failure.
+Prints what failed, with the end of its output; the last line is `<passed> <failed>`. A cmocka program or a TAP script counts once
+per test inside it, any other program once. A skipped test counts as failed: the machine that runs the suites has everything the
+tests need. If a program dies, its current test counts as failed; a suite without any test is one failure.
 """
 
 import json

@@ -4,7 +4,7 @@
 #include <lkg/account.h>
 #include <lkg/file.h>
 
-#define NO_ID_16_BITS 65535u /* what -1 is in system calls of old */
+#define NO_ID_16_BITS 65535u /* -1 in old system calls with 16-bit ids */
 
 static void close_file(FILE **file)
 {
@@ -30,7 +30,7 @@ static int parse_id(const char *text, uint32_t *ret)
         return 0;
 }
 
-/* `name:password:uid:gid:...`. Return: 0; -ENOENT: not a line, or not that of @name. */
+/* Parses `name:password:uid:gid:...`. Return: 0; -ENOENT: not a valid line, or not that of @name. */
 static int parse_line(char *line, const char *name, struct lkg_account *ret)
 {
         const char *fields[4] = { NULL };

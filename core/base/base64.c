@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base64, as Go's encoding/base64 decodes it. */
+/* Decodes base64 like Go's encoding/base64. */
 #include <lkg/base.h>
 
 static int base64_value(char c)

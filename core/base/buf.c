@@ -3,7 +3,10 @@
 #include <lkg/buf.h>
 #include <lkg/utf8.h>
 
-/* From here on half as much again as is needed would be felt; the kernel moves such blocks without copying them. */
+/*
+ * Above this size, growing by half would waste too much memory; the kernel moves such blocks without copying
+ * them.
+ */
 #define BIG ((size_t)1 << 20)
 
 void lkg_buf_deinit(struct lkg_buf *buf)
@@ -52,7 +55,7 @@ void lkg_buf_expect(struct lkg_buf *buf, size_t extra)
                 return;
         data = realloc(buf->data, need);
         if (!data)
-                return; /* what is appended decides */
+                return; /* the next append reports it */
         if (!buf->data)
                 *data = '\0';
         buf->data = data;
@@ -177,7 +180,7 @@ static void json_escape(struct lkg_buf *buf, uint32_t c)
 void lkg_buf_json_string(struct lkg_buf *buf, const char *text, size_t size)
 {
         const unsigned char *p = (const unsigned char *)text;
-        size_t start = 0; /* of what goes over as it is */
+        size_t start = 0; /* start of the unchanged part */
 
         lkg_buf_putc(buf, '"');
         for (size_t i = 0; i < size;) {
@@ -204,8 +207,7 @@ void lkg_text_copy(char *ret, size_t size, const char *text)
 {
         size_t n = strnlen(text, size - 1);
 
-        while (n > 0 && ((unsigned char)text[n] & 0xc0) ==
-                                0x80) /* cut here; the end of the text is not such a byte */
+        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) /* cut here; the NUL is not such a byte */
                 n--;
         memmove(ret, text, n);
         ret[n] = '\0';

@@ -35,8 +35,8 @@ int lkg_claims_make(int runtime_fd)
 }
 
 /*
- * Two processes may open it at the same time, so it is never replaced: a file of zeros is a valid one without commands, and the
- * magic is only there to tell another layout.
+ * Two processes may open it at the same time, so it is never replaced: a file of zeros is valid and has no
+ * commands, and the magic only identifies other layouts.
  */
 int lkg_claims_open(int runtime_fd, struct lkg_claims **ret, struct lkg_error *err)
 {
@@ -99,7 +99,7 @@ enum lkg_claim_fate lkg_claim_withdraw(struct lkg_claims *claims, uint64_t ticke
 {
         if (turn(claims, ticket, RETURNED, 0))
                 return LKG_CLAIM_UNKNOWN;
-        /* Nobody returns it meanwhile: that, too, is for the file server to do. */
+        /* It cannot be returned meanwhile: that, too, is done by the file server only. */
         return turn(claims, ticket, OFFERED, 0) || !is_now(claims, ticket, TAKEN) ? LKG_CLAIM_NEVER
                                                                                   : LKG_CLAIM_TAKEN;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256, by which content is named, and the hash of our tables. */
+/* SHA-256, which names content, and the hash for our tables. */
 #include <pthread.h>
 
 #include <openssl/evp.h>
 
 #include <lkg/base.h>
 
-/* Looked up once: a lookup costs more than the digest of a short text. Lives as long as the process. */
+/*
+ * Looked up once, because a lookup costs more than the digest of a short text. Lives as long as the process.
+ */
 static EVP_MD *sha256;
 
 static void fetch_sha256(void)

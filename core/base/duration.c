@@ -25,7 +25,7 @@ static bool is_digit(const char *p, const char *end)
         return p < end && *p >= '0' && *p <= '9';
 }
 
-/* Digits before the point. Return: false when they are above LIMIT. */
+/* The digits before the point. Return: false: above LIMIT. */
 static bool whole(const char **p, const char *end, uint64_t *ret)
 {
         uint64_t n = 0;
@@ -41,7 +41,10 @@ static bool whole(const char **p, const char *end, uint64_t *ret)
         return true;
 }
 
-/* Digits after the point: value = digits / scale. Those that do not fit are dropped, they are below 1 ns. */
+/*
+ * The digits after the point: value = digits / scale. Digits that do not fit are dropped; they are below 1
+ * ns.
+ */
 static void fraction(const char **p, const char *end, uint64_t *ret_digits, double *ret_scale)
 {
         uint64_t n = 0;
@@ -91,7 +94,7 @@ static int too_long(char *reason)
         return lkg_refuse(reason, "too long for a duration; at most 2562047h47m16.854775807s");
 }
 
-/* One number with its unit, added to @sum. */
+/* Parses one number with its unit and adds it to @sum. */
 static int part(const char **p, const char *end, uint64_t *sum, char *reason)
 {
         char piece[LKG_PIECE_MAX];
@@ -128,8 +131,8 @@ static int part(const char **p, const char *end, uint64_t *sum, char *reason)
                 return too_long(reason);
         n *= unit->ns;
         /*
-         * The component computes fractions in this order with double precision; so the same nanosecond
-         * comes out.
+         * The component computes fractions in this order with double precision; so the result is the same
+         * nanosecond.
          */
         if (digits > 0)
                 n += (uint64_t)((double)digits * ((double)unit->ns / scale));
@@ -173,7 +176,7 @@ int lkg_duration_parse_plain(const char *text, uint64_t *ret_ns)
         return 0;
 }
 
-/* Writes `.digits` of @n / 10^@places without final zeros, backwards from @w. Return: the new start. */
+/* Writes `.digits` of @n / 10^@places without trailing zeros, backwards from @w. Return: the new start. */
 static char *put_fraction(char *w, uint64_t *n, unsigned places)
 {
         bool shown = false;

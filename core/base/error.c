@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults: one message, made where the cause is known, with purposes prepended on the way up. */
+/* Faults: one message, made where the cause is known, with context prepended on the way up. */
 #include <stdarg.h>
 
 #include <lkg/error.h>
@@ -59,7 +59,9 @@ int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where
         if (!err)
                 return code;
         length = strlen(err->message);
-        /* A sentence that ends in a full stop has said its cause; otherwise the system's words follow. */
+        /*
+         * A sentence that ends in a full stop contains the cause; otherwise the system's error text follows.
+         */
         if (code < 0 && length > 0 && err->message[length - 1] != '.')
                 (void)snprintf(err->message + length, sizeof(err->message) - length, ": %s",
                                strerror(-code));
@@ -76,7 +78,7 @@ int lkg_error_wrap(struct lkg_error *err, int code, const char *fmt, ...)
         va_start(ap, fmt);
         (void)vsnprintf(purpose, sizeof(purpose), fmt, ap);
         va_end(ap);
-        /* Both parts are bounded; what does not fit is the tail of the older message. */
+        /* Both parts are bounded; if necessary the end of the older message is cut. */
         (void)snprintf(whole, sizeof(whole), "%s: %.*s", purpose, (int)(sizeof(whole) - sizeof(purpose) - 3),
                        err->message);
         memcpy(err->message, whole, sizeof(whole));

@@ -3,8 +3,7 @@
 
 void lkg_escape(struct lkg_buf *buf, const char *text, unsigned char max_control)
 {
-        const unsigned char *p = (const unsigned char *)text,
-                            *start = p; /* start: of what goes over as it is */
+        const unsigned char *p = (const unsigned char *)text, *start = p; /* start: of the unchanged part */
 
         for (; *p; p++) {
                 if (*p > max_control && *p != 0x7f && *p != '%')

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies for the day lkgfs is gone: see <lkg/fallback.h>. */
+/* Fallback copies: see <lkg/fallback.h>. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -12,7 +12,9 @@
 
 #define TMP_SUFFIX ".lkgfs-new"
 
-/* The path of a name below a directory descriptor, for calls that have no form for that; an O_PATH one will do. */
+/*
+ * The path of a name below a directory descriptor (even O_PATH), for system calls that take no descriptor.
+ */
 static int inside(int dirfd, const char *name, char ret[static PATH_MAX])
 {
         return snprintf(ret, PATH_MAX, "/proc/self/fd/%d/%s", dirfd, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
@@ -25,7 +27,7 @@ static bool is_marked(int dirfd, const char *name)
         return inside(dirfd, name, path) == 0 && lgetxattr(path, LKG_FALLBACK_XATTR, NULL, 0) >= 0;
 }
 
-/* From the beginning, wherever the offset is. */
+/* From the start of the file, whatever its offset. */
 static int digest(int fd, char ret[static LKG_SHA256_HEX])
 {
         LKG_CLEANUP(lkg_closep) int again = -EBADF;
@@ -50,7 +52,7 @@ bool lkg_fallback_is_copy(int fd)
         if (n < 0 && errno != ERANGE)
                 return false;
         if (n != LKG_SHA256_HEX - 1 || digest(fd, actual) < 0)
-                return true; /* when in doubt it is ours: a merged document as a base would be merged twice */
+                return true; /* if in doubt it is ours: a merged document must not be merged again */
         return memcmp(noted, actual, LKG_SHA256_HEX - 1) == 0;
 }
 
@@ -82,7 +84,7 @@ struct copy {
         size_t size;
 };
 
-/* Return: 0; 1 when the mark could not be set; -errno. */
+/* Return: 0; 1: the mark could not be set; -errno. */
 static int fill(int fd, const struct copy *copy)
 {
         int r = lkg_write_all(fd, copy->data, copy->size);
@@ -107,7 +109,7 @@ static bool up_to_date(int dirfd, const struct copy *copy)
                memcmp(noted, copy->sha256, LKG_SHA256_HEX - 1) == 0;
 }
 
-/* @marked_only: without the mark the file could be taken for a base, so rather write none. */
+/* @marked_only: without the mark the file could be used as a base, so then write none. */
 static int write_copy(int dirfd, const struct copy *copy, bool marked_only)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -135,7 +137,10 @@ static int write_copy(int dirfd, const struct copy *copy, bool marked_only)
         return r < 0 ? r : 0;
 }
 
-/* Under the view's name: if there is no file, or one of our copies. A copy that was edited loses the mark. */
+/*
+ * Under the view's name: only if there is no file, or one of our copies. A copy that was edited loses the
+ * mark.
+ */
 static int write_in_view(int source_fd, const struct copy *copy)
 {
         const char *name = copy->file->name;

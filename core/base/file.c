@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files: open files of other users without trusting them, and write own files so that no half of one is ever left.
+ * Files: open files of other users without trusting them, and write our own files atomically.
  *
  * Trust (docs/specification.md 3.1): a path without symlinks needs no check, because the owner of the
- * directory decides. If there is a symlink in it, the final file and every directory on the way must be root's and not writable
- * by others, because the author of the link chooses what root reads.
+ * directory decides. If it contains a symlink, the final file and every directory of the path must be owned
+ * by root and not writable by others, because the author of the link chooses what root reads.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #include <lkg/file.h>
 
 #define LINKS_MAX 40  /* as the kernel's MAXSYMLINKS */
-#define DEPTH_MAX 128 /* directories on a way within bounds, LKG_WALK_DEPTH_MAX and links */
+#define DEPTH_MAX 128 /* directories of a path within bounds: LKG_WALK_DEPTH_MAX plus links */
 
 static int open_resolved(int dirfd, const char *path, int flags, uint64_t resolve)
 {
@@ -47,7 +47,7 @@ bool lkg_path_exists(int dirfd, const char *path)
         return faccessat(dirfd, path, F_OK, AT_EACCESS) == 0;
 }
 
-static bool root_alone; /* set before threads */
+static bool root_alone; /* set before threads start */
 
 void lkg_trust_root_alone(void)
 {
@@ -69,7 +69,7 @@ static bool trusted_owner(const struct stat *st, bool directory)
         return directory && (st->st_mode & S_ISVTX);
 }
 
-/* Its name, whatever led to it: @path may go through links. */
+/* Reports its real name: @path may go through links. */
 static int untrusted_directory(struct lkg_error *err, const char *path, int dir, const struct stat *st)
 {
         char proc[64], name[PATH_MAX];
@@ -100,14 +100,15 @@ static int untrusted(struct lkg_error *err, const char *path, const char *what, 
 }
 
 /*
- * The state of a walk through a path with symlinks: the current directory and the rest of the path. Within bounds
- * `..` goes back to the directory that we came from, whatever is renamed meanwhile, and never above the root.
+ * The state of a walk through a path with symlinks: the current directory and the rest of the path. Within
+ * bounds, `..` returns to the directory that we came from, even if directories are renamed meanwhile, and
+ * never leaves the root.
  */
 struct path_walk {
         int dir;                         /* O_PATH */
-        bool strict;                     /* judged although there may be no link */
+        bool strict;                     /* check owners even without a link */
         const struct lkg_bounds *bounds; /* NULL = anywhere */
-        int above[DEPTH_MAX];            /* within bounds: the directories on the way to dir, O_PATH */
+        int above[DEPTH_MAX];            /* within bounds: the directories that lead to dir, O_PATH */
         unsigned depth;
         char rest[PATH_MAX];
         unsigned n_links;
@@ -157,7 +158,7 @@ static int leads_outside(const struct path_walk *w, const char *path, struct lkg
                 path, w->bounds->path);
 }
 
-/* Within bounds: to where `..` or the beginning of an absolute path leads. */
+/* Within bounds: go where `..` or the start of an absolute path leads. */
 static int walk_back(struct path_walk *w, bool to_root, const char *path, struct lkg_error *err)
 {
         if (w->depth == 0 && !to_root)
@@ -171,7 +172,7 @@ static int walk_back(struct path_walk *w, bool to_root, const char *path, struct
         return 0;
 }
 
-/* An absolute target: the rest of the text after the directory where it begins. */
+/* An absolute target: continue with the text after the directory where it starts. */
 static int walk_from_root(struct path_walk *w, const char **target, const char *path, struct lkg_error *err)
 {
         int root;
@@ -206,7 +207,10 @@ static int walk_follow(struct path_walk *w, int link, const char *path, struct l
         return 0;
 }
 
-/* One component. Return: 1 when it was the last one and @ret_fd is an O_PATH descriptor of it, 0 to go on. */
+/*
+ * Handle one component.
+ * Return: 1: it was the last one, and @ret_fd is an O_PATH descriptor of it; 0: continue.
+ */
 static int walk_step(struct path_walk *w, const char *path, int *ret_fd, struct lkg_error *err)
 {
         char name[NAME_MAX + 1];
@@ -259,8 +263,9 @@ static int walk_step(struct path_walk *w, const char *path, int *ret_fd, struct 
 }
 
 /*
- * The slow way, only for paths with symlinks and for those that decide much: every step looked at, but for the owner of what
- * is at the end. @path: for messages. Return: O_PATH descriptor of that; -errno.
+ * The slow way, only for paths with symlinks and for security-relevant ones: checks every step, except the
+ * owner of the last component. @path: for messages.
+ * Return: O_PATH descriptor of the last component; -errno.
  */
 static int walk_to(int dirfd, const char *path, const char *way, bool strict,
                    const struct lkg_bounds *bounds, struct lkg_error *err)
@@ -297,7 +302,7 @@ static int open_through_links(int dirfd, const char *path, const char *way, bool
                                               "%s is not owned by root or is writable by others.", path)
                               : untrusted(err, path, "to a file", strict);
         }
-        /* Opening by our own descriptor cannot be redirected by anybody any more. */
+        /* Opening through our own descriptor can no longer be redirected. */
         (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
         result = S_ISREG(st.st_mode) ? open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : dup(fd);
         if (result < 0)
@@ -348,7 +353,7 @@ int lkg_open_beneath(const struct lkg_bounds *bounds, int dirfd, const char *pat
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct stat st;
 
-        /* O_PATH first: opening a device or a FIFO for reading may already have an effect. */
+        /* O_PATH first: opening a device or a FIFO for reading may have side effects. */
         if (look == -ELOOP) {
                 fd = open_through_links(dirfd, path, way, /* strict= */ false, bounds, err);
                 if (fd < 0)
@@ -411,7 +416,7 @@ int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
         return fd < 0 ? fd : regular_only(fd, path, ret_st, err);
 }
 
-/* Without the last part of @path: where that is to be made. Return: new memory; NULL: out of it. */
+/* @path without its last component. Return: new memory; NULL: out of memory. */
 static char *without_last_part(const char *path, size_t *ret_last)
 {
         size_t n = strlen(path);
@@ -560,7 +565,9 @@ bool lkg_is_tmp_name(const char *name)
         return name[0] == '.' && size > suffix && strcmp(name + size - suffix, LKG_TMP_SUFFIX) == 0;
 }
 
-/* A umask may have taken bits of it away. The engine may not call fchmod(2), and needs it for none of its files. */
+/*
+ * A umask may have cleared some bits. The engine may not call fchmod(2), but does not need it for its files.
+ */
 static int set_mode(int fd, mode_t mode)
 {
         struct stat st;
@@ -651,9 +658,9 @@ void lkg_file_id_from_stat(const struct stat *st, struct lkg_file_id *ret)
 bool lkg_file_id_equal(const struct lkg_file_id *a, const struct lkg_file_id *b)
 {
         /*
-         * Timestamps have the granularity of a clock tick: a second write of the same size within one tick keeps all
-         * five numbers. A cache by identity must read
- * again while the file is younger than that (core/layers/stack.c).
+         * Timestamps have the granularity of a clock tick: a second write of the same size within one tick
+         * keeps all five numbers. A cache by identity must read the file again while it is younger than that
+         * (core/layers/stack.c).
          */
         return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime_ns == b->mtime_ns &&
                a->ctime_ns == b->ctime_ns;

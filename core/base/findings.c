@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every finding code, one row each, in order. A code never changes its meaning and is never used again.
+ * Every finding code, one row each, in order. A code never changes its meaning and is never reused.
  *
  * 1000-1999 one document, 2000-2999 layers and merging, 3000-3999 our own configuration, 4000-4999 the
  * running system, 5000-5999 the fields of a kind, 6000-6999 remote configuration, 7000-7999 the client of the API server.

@@ -80,8 +80,7 @@ int lkg_handover_recv(int fd, int flags, struct lkg_handover *ret, int fds[stati
         if (n < 0)
                 return -errno;
         take_fds(&message, fds, &n_fds);
-        if (n == 0 &&
-            n_fds == 0) /* an empty message with descriptors is not the end, and we must close them */
+        if (n == 0 && n_fds == 0) /* with descriptors it is not the end, and we must close them */
                 return 0;
         if (n != sizeof(handover) || handover.version != LKG_MESSAGE_VERSION || handover.type < 1 ||
             handover.type >= _LKG_HANDOVER_MAX || handover.n_fds != n_fds) {

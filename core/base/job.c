@@ -10,7 +10,7 @@
 #include <lkg/file.h>
 #include <lkg/job.h>
 
-#define PIPE_BYTES_MAX (1u << 20) /* a process may make its pipe as large as that (pipe-max-size) */
+#define PIPE_BYTES_MAX (1u << 20) /* a process may enlarge its pipe to this (pipe-max-size) */
 
 /* ---- in the new process ---- */
 
@@ -62,7 +62,7 @@ _Noreturn static void become(const struct lkg_job_spec *spec, pid_t parent, int 
 
 /* ---- start and end ---- */
 
-/* @ret: the writing end of the pipe; -EBADF: the output is not wanted. */
+/* @ret: the write end of the pipe; -EBADF: the output is not wanted. */
 static int open_output(struct lkg_job_output *output, int *ret)
 {
         int ends[2];
@@ -72,7 +72,7 @@ static int open_output(struct lkg_job_output *output, int *ret)
                 return 0;
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return -errno;
-        /* Takes the output that is there at the end, without waiting for more. */
+        /* Takes the output that is available at the end, without waiting for more. */
         (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
         output->fd = ends[0];
         *ret = ends[1];
@@ -98,7 +98,7 @@ static int start(struct lkg_job *job, const struct lkg_job_spec *spec, int out, 
         *job = (struct lkg_job){ .pid = pid, .pidfd = -EBADF };
         job->leads = leads_group(spec);
         if (job->leads)
-                (void)setpgid(pid, pid); /* as it does itself: whoever is first */
+                (void)setpgid(pid, pid); /* the child does the same: one of the two is first */
         pidfd = pidfd_open(pid, 0);
         if (pidfd >= 0) {
                 job->pidfd = pidfd;
@@ -106,7 +106,7 @@ static int start(struct lkg_job *job, const struct lkg_job_spec *spec, int out, 
         }
         pidfd = -errno;
         lkg_job_kill(job);
-        (void)waitpid(pid, NULL, 0); /* it has done nothing yet that could keep it */
+        (void)waitpid(pid, NULL, 0); /* it has done nothing yet that could block it */
         *job = (struct lkg_job)LKG_JOB_INIT;
         return pidfd;
 }
@@ -156,7 +156,7 @@ int lkg_job_reap(struct lkg_job *job)
         siginfo_t info = { 0 };
 
         if (waitid(P_PID, (id_t)job->pid, &info, WEXITED | WNOHANG) < 0)
-                info.si_code = 0; /* somebody else has reaped it */
+                info.si_code = 0; /* already reaped elsewhere */
         else if (info.si_pid == 0)
                 return -EAGAIN;
         forget(job);
@@ -176,7 +176,7 @@ bool lkg_job_cancel(struct lkg_job *job)
 
 /* ---- waiting for it here ---- */
 
-/* One piece of its output. Return: its size; 0: nothing more now, or at all. */
+/* Reads one piece of its output. Return: its size; 0: nothing available. */
 static size_t take(struct lkg_job_output *output)
 {
         char spare[4096];
@@ -198,7 +198,7 @@ static bool is_over(const struct lkg_job_output *output)
         return output->bounded && output->cut;
 }
 
-/* The rest in the pipe and no more: a process that it left behind may write for ever. */
+/* Reads the rest of the pipe and no more: a process that it left behind may write for ever. */
 static void take_rest(struct lkg_job_output *output)
 {
         size_t left = output->max + PIPE_BYTES_MAX, n = 1;
@@ -209,7 +209,7 @@ static void take_rest(struct lkg_job_output *output)
         }
 }
 
-/* Return: 0: it has ended, and all it printed was taken; -errno. */
+/* Return: 0: it has ended, and all its output was read; -errno. */
 static int await(const struct lkg_job *job, uint64_t deadline_ns, struct lkg_job_output *outputs[2])
 {
         uint64_t now_ns;

@@ -29,7 +29,7 @@ int lkg_journal_send(const struct lkg_buf *entry)
 
         if (lkg_buf_failed(entry))
                 return -ENOMEM;
-        /* A socket for each line: none to keep over fork(), and lines are rare. */
+        /* A new socket for each line: none to keep across fork(), and lines are rare. */
         fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0 || sendto(fd, entry->data, entry->size, MSG_NOSIGNAL | MSG_DONTWAIT,
                              (const struct sockaddr *)&address, sizeof(address)) < 0)

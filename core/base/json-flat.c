@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads what json-out.c wrote: one map without nested maps or lists. At most LKG_JSON_FLAT_MAX bytes and one
- * level, so that the memory of json-c is bounded whatever the text is (docs/decisions/028-who-reads-json.md).
+ * level, so that the memory of json-c is bounded for any text (docs/decisions/028-who-reads-json.md).
  */
 
 #include <json-c/json.h>
@@ -69,7 +69,7 @@ static void copy(struct lkg_json *json, const char *name, struct json_object *va
                 lkg_json_text_n(json, name, json_object_get_string(value),
                                 (size_t)json_object_get_string_len(value));
                 break;
-        case json_type_double: /* we write none */
+        case json_type_double: /* never written by us */
         case json_type_object:
         case json_type_array:
                 break;

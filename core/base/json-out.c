@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing JSON: see json-out.h. */
+/* Writes JSON: see json-out.h. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -28,9 +28,9 @@ void lkg_json_fail(struct lkg_json *json, int error)
                 json->error = error;
 }
 
-/* ---- how a value is written where json-c's own way is not ours ---- */
+/* ---- values that json-c would write differently ---- */
 
-/* A text as it is in the document, with quotes. */
+/* A string as it appears in the document, with quotes. */
 struct written {
         size_t size;
         char data[];
@@ -51,7 +51,7 @@ static int write_written(struct json_object *object, struct printbuf *pb, int le
 }
 
 struct layout {
-        const char *colon, *comma, *before; /* before: each member */
+        const char *colon, *comma, *before; /* before: written before each member */
 };
 
 static const struct layout layouts[_LKG_JSON_LAYOUT_MAX] = {
@@ -70,7 +70,7 @@ static int write_number(struct json_object *object, struct printbuf *pb)
         return append(pb, digits, (size_t)size);
 }
 
-/* One that would have to be escaped is `written`. */
+/* Strings that need escapes are `written` instead. */
 static int write_string(struct json_object *object, struct printbuf *pb)
 {
         if (append(pb, "\"", 1) < 0 ||
@@ -79,7 +79,7 @@ static int write_string(struct json_object *object, struct printbuf *pb)
         return append(pb, "\"", 1);
 }
 
-/* A buffer of its own, as json-c has it for each value that is asked for its text, costs more than the text. */
+/* json-c's own buffer, one for each value that is serialised, costs more than the text. */
 static int write_scalar(struct json_object *object, struct printbuf *pb)
 {
         const struct written *written = json_object_get_userdata(object);
@@ -96,7 +96,7 @@ static int write_scalar(struct json_object *object, struct printbuf *pb)
                 return append(pb, word, strlen(word));
         case json_type_null:
                 return append(pb, "null", 4);
-        case json_type_double: /* we put none */
+        case json_type_double: /* we never add one */
         case json_type_object:
         case json_type_array:
                 break;
@@ -148,7 +148,7 @@ static int write_map(struct json_object *map, struct printbuf *pb, const struct 
         return 0;
 }
 
-/* At most LKG_JSON_DEPTH_MAX calls deep. */
+/* Recurses at most LKG_JSON_DEPTH_MAX levels deep. */
 static int write_members(struct json_object *object, struct printbuf *pb, const struct layout *layout)
 {
         bool is_map = json_object_is_type(object, json_type_object);
@@ -166,7 +166,7 @@ static int write_laid_out(struct json_object *object, struct printbuf *pb, int l
         return write_members(object, pb, json_object_get_userdata(object));
 }
 
-/* ---- putting a value where it belongs ---- */
+/* ---- adding a value ---- */
 
 bool lkg_json_is_name(const char *name)
 {
@@ -176,7 +176,7 @@ bool lkg_json_is_name(const char *name)
         return true;
 }
 
-/* Takes @value. @size: of its text. */
+/* Takes over @value. @size: of its text. */
 static void put(struct lkg_json *json, const char *name, struct json_object *value, bool is_null,
                 size_t size)
 {
@@ -188,7 +188,7 @@ static void put(struct lkg_json *json, const char *name, struct json_object *val
                 lkg_json_fail(json, -ENOMEM);
         if (name && !lkg_json_is_name(name))
                 lkg_json_fail(json, -EINVAL);
-        /* As much as there is around it at most: `,`, a line break, two spaces for each level, `"name": `. */
+        /* The most that can surround it: `,`, a line break, two spaces per level, `"name": `. */
         json->room += size + 8 + 2 * json->n_open + (name ? strlen(name) : 0);
         if (json->room > LKG_JSON_BYTES_MAX)
                 lkg_json_fail(json, -EFBIG);
@@ -248,7 +248,7 @@ void lkg_json_end(struct lkg_json *json)
 
 /* ---- values ---- */
 
-/* Takes @value, which is written as @text. */
+/* Takes over @value, which is written as @text. */
 static void put_as(struct lkg_json *json, const char *name, struct json_object *value, const char *text,
                    size_t size)
 {
@@ -268,7 +268,11 @@ static void put_as(struct lkg_json *json, const char *name, struct json_object *
 
 struct looked {
         bool valid; /* UTF-8 */
-        bool plain; /* nothing in it has an escape. What has one is written by our renderer, which hides what json-c would show */
+        /*
+         * it needs no escapes. Text with escapes is written by our renderer, which hides what json-c would
+         * show
+         */
+        bool plain;
 };
 
 static size_t look_at_character(struct looked *looked, const char *text, size_t size)
@@ -401,7 +405,7 @@ void lkg_json_rendered(struct lkg_json *json, const char *name, const char *text
 
 /* ---- the text ---- */
 
-/* As if it were the text of the whole: the buffer of the object gets all the room that the text can need. */
+/* Serialises to reserve memory: the buffer of the object gets all the room that the text can need. */
 static int take_room(struct json_object *object, struct printbuf *pb, int level, int flags)
 {
         const size_t *room = json_object_get_userdata(object);

@@ -9,7 +9,7 @@
 
 /* ---- the file ---- */
 
-/* Return: 1 when it is ours and of our layout; 0; -errno. */
+/* Return: 1: the file is ours and has our layout; 0; -errno. */
 static int open_old(int runtime_fd, struct lkg_judging **ret)
 {
         LKG_CLEANUP(lkg_closep)
@@ -78,7 +78,7 @@ int lkg_judging_key(const char *component, const char *file, const char *sha256,
         unsigned char digest[LKG_SHA256_BYTES];
         int r;
 
-        lkg_buf_append(&buf, component, strlen(component) + 1); /* the NULs keep the three apart */
+        lkg_buf_append(&buf, component, strlen(component) + 1); /* the NULs separate the three parts */
         lkg_buf_append(&buf, file, strlen(file) + 1);
         lkg_buf_puts(&buf, sha256);
         r = lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256(buf.data, buf.size, digest);
@@ -95,7 +95,7 @@ bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_jud
 
 /* ---- the note ---- */
 
-/* A hostile process may have mapped it, too: no number in it is trusted as an index. */
+/* A compromised process may have mapped it, too: no number in it is trusted as an index. */
 uint32_t lkg_judging_count(const struct lkg_judging *judging)
 {
         uint32_t n = atomic_load_explicit(&judging->n_items, memory_order_relaxed);

@@ -22,21 +22,24 @@
 #define WRITES                                                                                            \
         (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
          LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG)
-/* Rights to create what a caller asks for. */
+/* Rights to create special files for a caller. */
 #define SPECIAL                                                                                       \
         (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | \
          LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
-/* Rights that are given nowhere. */
+/* Rights that are never granted. */
 #define NEVER LANDLOCK_ACCESS_FS_EXECUTE
 
-/* struct landlock_ruleset_attr of the newest ABI that is used here. The kernel takes the first part of it, too. */
+/*
+ * struct landlock_ruleset_attr of the newest ABI that is used here. Older kernels accept the first part of
+ * it.
+ */
 struct ruleset {
         uint64_t fs, net, scoped;
 };
 
 static const struct abi {
         int since;
-        size_t size; /* of struct ruleset as that ABI knows it */
+        size_t size; /* size of struct ruleset in that ABI */
         uint64_t fs_writes, fs_never, net, scoped;
 } abis[] = {
         { 1, offsetof(struct ruleset, net), WRITES, SPECIAL | NEVER, 0, 0 },

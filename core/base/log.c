@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logging: native journal entries with fields when stderr is the journal, plain lines otherwise. Nobody waits for either. */
+/*
+ * Logging: native journal entries with fields if stderr is the journal, plain lines otherwise. Neither ever
+ * blocks.
+ */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -14,12 +17,12 @@
 
 #define LINE_MAX_BYTES 1536
 
-/* Set once by lkg_log_init() before any thread exists, read only afterwards. */
+/* Set once by lkg_log_init() before any thread exists, then only read. */
 static const char *program_name = "lkgfs";
 static int max_logged = LOG_INFO;
 static bool to_journal, with_prefix, is_socket, ask_first, for_supervisor;
 static int (*divert)(int priority, const struct lkg_log_fields *fields, const char *text);
-static atomic_uint n_lost; /* lines that standard error did not take */
+static atomic_uint n_lost; /* lines that could not be written to standard error */
 
 /* JOURNAL_STREAM=dev:ino names the socket that stdout or stderr was connected to (systemd.exec(5)). */
 static bool stderr_is_journal(void)
@@ -61,7 +64,7 @@ void lkg_log_never_wait(void)
                 return;
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", STDERR_FILENO);
         fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        ask_first = fd < 0; /* a profile that does not let us */
+        ask_first = fd < 0; /* a security profile that does not allow it */
         if (fd < 0)
                 return;
         (void)dup2(fd, STDERR_FILENO);
@@ -92,8 +95,9 @@ static int log_journal(const char *program, int priority, const struct lkg_log_f
 }
 
 /*
- * One write per line, so that lines of several processes do not mix; a full pipe loses the line and does not block us. A
- * socket (the journal's) has no name by which it could be opened again (lkg_log_never_wait()).
+ * One write per line, so that lines of several processes do not mix; if a pipe is full, the line is lost,
+ * but we do not block. A socket (the journal's) has no name by which it could be reopened
+ * (lkg_log_never_wait()).
  */
 static bool put_line(const char *line, size_t size)
 {
@@ -157,8 +161,8 @@ static void log_stderr(const char *program, int priority, const struct lkg_log_f
                 return;
         }
         /*
-         * One of a child's is not to begin as somebody else's do; and to lkgfsd, which knows whose pipe this is, a line is a
-         * message.
+         * A child's line must not look like that of another program; and lkgfsd, which knows whose pipe this
+         * is, treats each line as a message.
          */
         for (size_t n; *text; text += n + (text[n] == '\n')) {
                 n = strcspn(text, "\n");
@@ -167,8 +171,8 @@ static void log_stderr(const char *program, int priority, const struct lkg_log_f
 }
 
 /*
- * Some of our own messages have several lines; text of others has none by now: names and quotes were escaped when they were
- * inserted.
+ * Some of our own messages have several lines; foreign text never has: names and quotes were escaped when
+ * they were inserted.
  */
 static void blank_lines(char *text)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mapped files that another process shares: see <lkg/file.h>. One of the processes may have been taken over, and accessing a
- * part of a file that was cut off is SIGBUS. So the missing part is replaced by private zeros, as systemd-journald does with
- * journals.
+ * Mapped files that another process shares: see <lkg/file.h>. One of the processes may be compromised, and
+ * accessing a truncated part of a file causes SIGBUS. So the missing part is replaced by private zeros, as
+ * systemd-journald does with journals.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +13,10 @@
 
 #define MAPS_MAX 8
 
-/* Only added to, under no lock: a process maps its few files at its start, in one thread, or again under a lock of its own. */
+/*
+ * Append-only, without a lock: a process maps its few files at its start, in one thread, or later under its
+ * own lock.
+ */
 static struct map {
         _Atomic(char *) at; /* NULL: free; stored last */
         size_t size;
@@ -32,7 +35,7 @@ static struct map *map_of(const char *p)
         return NULL;
 }
 
-/* Nothing but what signal-safety(7) allows, and mmap, which is a system call. */
+/* Only what signal-safety(7) allows, and mmap, which is a system call. */
 static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
         struct map *map = map_of(info->si_addr);
@@ -45,7 +48,7 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
                 zeros = mmap(page, page_size, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         if (zeros == MAP_FAILED)
-                (void)signal(signal_number, SIG_DFL); /* the next try ends us */
+                (void)signal(signal_number, SIG_DFL); /* the repeated access kills us */
         else
                 atomic_store(&map->cut, true);
         errno = saved;
@@ -69,7 +72,7 @@ static int guard(char *p, size_t size)
 
 int lkg_map_file(int fd, size_t size, void **ret)
 {
-        int r = posix_fallocate(fd, 0, (off_t)size); /* an error number, no errno */
+        int r = posix_fallocate(fd, 0, (off_t)size); /* returns an error number and does not set errno */
         void *p;
 
         if (r != 0)

@@ -3,8 +3,8 @@
  * Names of credentials, and a credential that became part of a name because a space is missing (`{token:s3cret}` is a map
  * with the key `token:s3cret`).
  *
- * Userinfo and queries of URLs (`https://user:password@host/path?token=...`): no status file, no finding and no log
- * line shows them. Here, below everything that quotes what a user wrote.
+ * Userinfo and queries of URLs (`https://user:password@host/path?token=...`): no status file, no finding and
+ * no log line shows them. This is done here, below all code that quotes user input.
  */
 #include <lkg/buf.h>
 
@@ -12,7 +12,7 @@
 
 #define MASK "<masked>"
 
-/* End of the authority that starts at @i. */
+/* The end of the authority that starts at @i. */
 static size_t authority_end(const char *text, size_t size, size_t i)
 {
         while (i < size && text[i] != '\0' && !strchr("/?# \t\r\n\"'<>`\\", text[i]))
@@ -20,7 +20,10 @@ static size_t authority_end(const char *text, size_t size, size_t i)
         return i;
 }
 
-/* The query of the URL whose authority ends at @i, up to a blank: where it starts, after its `?`; 0 = none. */
+/*
+ * The query of the URL whose authority ends at @i, up to a blank.
+ * Return: its start, after its `?`; 0 = none.
+ */
 static size_t query_start(const char *text, size_t size, size_t i, size_t *ret_end)
 {
         size_t start = 0;
@@ -78,7 +81,7 @@ bool lkg_mask_url(const char *text, size_t size, struct lkg_buf *buf)
         for (size_t i = from; i < size; i++)
                 if (text[i] == '@')
                         keep = i;
-        if (keep > end) /* a password with such a character in it, or an address in the query */
+        if (keep > end) /* a password with such a character, or an address in the query */
                 keep = end = from;
         lkg_buf_append(buf, text, from);
         if (keep > from)
@@ -143,7 +146,7 @@ bool lkg_has_private_key(const char *text, size_t size)
         return find(text, size, mark, strlen(mark)) != NULL;
 }
 
-/* Characters of a name; any other character ends the part that was meant to be the name. */
+/* Characters of a name; any other character ends the part that was intended as the name. */
 static bool in_word(unsigned char c)
 {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -167,14 +170,14 @@ bool lkg_holds_secret_name(const char *name, size_t size)
         return false;
 }
 
-/* Of `token:s3cret`, and in a path. Return: bytes of @name to be shown before what is a credential; 0 = there is none. */
+/* For `token:s3cret`, and for a path. Return: bytes of @name before the credential; 0 = there is none. */
 static size_t before_credential(const char *name, size_t size, bool secret)
 {
         for (size_t word = 0, end; (end = word_end(name, size, word)) + 1 < size; word = end + 1) {
                 if (end == word)
                         continue;
                 secret |= is_secret_name(name + word, end - word);
-                if (strchr("./[]", name[end])) /* a path: the next part is below this one */
+                if (strchr("./[]", name[end])) /* a path: the next component is below this one */
                         continue;
                 if (secret)
                         return end + 1;

@@ -17,7 +17,7 @@ static bool same(char a, char b)
         return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Levenshtein with swapped neighbours ("stauts"), three rows; case does not count. */
+/* Levenshtein distance with swapped neighbours ("stauts"), three rows; ignores case. */
 static unsigned distance(const char *a, size_t n, const char *b, size_t m)
 {
         unsigned rows[3][NAME_BYTES_MAX + 1];

@@ -25,7 +25,7 @@ static bool is_kept(const int *capabilities, int capability)
         return *capabilities >= 0;
 }
 
-/* While we may; without the capability to do so there is nothing to bound. */
+/* As long as we may; without the capability there is nothing to drop from the bounding set. */
 static void bound(const int *capabilities)
 {
         for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
@@ -68,7 +68,10 @@ int lkg_become(const struct lkg_account *account, const int *capabilities, struc
         const gid_t gid = account->gid;
         const uid_t uid = account->uid;
 
-        /* Permitted ones outlive the change of the user with this, effective ones do not: they are raised again below. */
+        /*
+         * This keeps permitted capabilities across the change of the user, but not effective ones: they are
+         * raised again below.
+         */
         if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");
         if (setresgid(gid, gid, gid) < 0)
@@ -109,7 +112,7 @@ static bool has_capability(int pid, int capability)
         return line && (strtoull(line + strlen("\nCapEff:"), NULL, 16) >> capability & 1);
 }
 
-/* Of the very process, where the kernel can say that; else of the one that has its number now. */
+/* A pidfd of the peer itself, if the kernel supports that; else of the process that has its pid now. */
 static int open_peer(int socket, int pid)
 {
         int pidfd = -EBADF;
@@ -139,6 +142,6 @@ int lkg_peer_of_host(int socket, int capability, ino_t mount_namespace)
             (mount_namespace != 0 && lkg_process_namespace(cred.pid, "mnt") != mount_namespace) ||
             !has_capability(cred.pid, capability))
                 return -EPERM;
-        end.fd = pidfd; /* while it lives, its number belongs to no other process */
+        end.fd = pidfd; /* while it runs, its pid cannot be reused */
         return poll(&end, 1, 0) == 0 ? cred.pid : -ESRCH;
 }

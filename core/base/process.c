@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /proc says about a process: its start time (field 22 of /proc/<pid>/stat), which tells it from another one that got the
- * same number, and its namespaces.
+ * Process data from /proc: the start time (field 22 of /proc/<pid>/stat), which distinguishes it from
+ * another process with the same pid, and its namespaces.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <lkg/shared.h>
 
-/* Return: the state (field 3), 0: no such process. */
+/* Return: the state (field 3); 0: no such process. */
 static char look(int pid, uint64_t *ret_start_time)
 {
         char path[64], text[1024], state;
@@ -24,11 +24,11 @@ static char look(int pid, uint64_t *ret_start_time)
         if (n <= 0)
                 return 0;
         text[n] = '\0';
-        p = strrchr(text, ')'); /* comm may hold anything, a closing bracket too: the last one ends it */
+        p = strrchr(text, ')'); /* comm may contain anything, even a closing bracket: the last one ends it */
         if (!p || p[1] != ' ')
                 return 0;
         state = p[2];
-        /* Behind the bracket: " S ppid ...": the state is field 3, so field 22 begins after 20 blanks. */
+        /* After the bracket: " S ppid ...": the state is field 3, so field 22 starts after 20 blanks. */
         for (int blanks = 0; blanks < 20; blanks++) {
                 p = strchr(p + 1, ' ');
                 if (!p)

@@ -17,7 +17,7 @@
 
 struct parser {
         struct lkg_publication *pub;
-        size_t n_lines; /* a bound for the entries, so that their array is allocated once */
+        size_t n_lines; /* a limit for the entries, so that their array is allocated once */
         size_t n_entries_allocated, n_rules_allocated;
         unsigned line;
         bool ended;
@@ -40,7 +40,7 @@ static int parse_u64(const char *text, unsigned base, uint64_t max, uint64_t *re
 
         if (!*text)
                 return -EBADMSG;
-        for (; *text; text++) { /* by hand: a manifest of a thousand layers has ten thousand numbers */
+        for (; *text; text++) { /* done by hand: a manifest of a thousand layers has ten thousand numbers */
                 unsigned digit = (unsigned)(*text - '0');
 
                 if (*text < '0' || digit >= base || __builtin_mul_overflow(n, (uint64_t)base, &n) ||
@@ -64,7 +64,7 @@ static int parse_i64(const char *text, int64_t *ret)
         return 0;
 }
 
-/* A path is relative, normalised and stays inside: no empty, "." or ".." part. */
+/* A path is relative, normalised and stays inside: no empty, "." or ".." components. */
 static bool path_ok(const char *path)
 {
         const char *part = path, *p = path;
@@ -361,7 +361,7 @@ static const struct {
         { "end", 1, line_end },
 };
 
-/* strsep(3) with one separator. */
+/* Like strsep(3), with one separator. */
 static char *cut(char **rest, char separator)
 {
         char *text = *rest, *end = text ? strchr(text, separator) : NULL;
@@ -391,10 +391,10 @@ static int parse_line(struct parser *p, char *line)
         return bad(p, "unknown line");
 }
 
-/* Every entry's parent is a directory that was listed before it, or the root. */
+/* The parent of every entry is a directory that was listed before it, or the root. */
 static int check_parents(struct parser *p)
 {
-        const char *last = ""; /* the entry before: a neighbour has the same parent */
+        const char *last = ""; /* the previous entry: a neighbour has the same parent */
         size_t n_last = 0;
 
         for (size_t i = 0; i < p->pub->n_entries; i++) {
@@ -550,7 +550,7 @@ static void put_i64(struct lkg_buf *buf, int64_t n)
         lkg_buf_u64(buf, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
-/* Without printf: this runs for every entry of every publication. */
+/* Without printf, because this runs for every entry of every publication. */
 static void put_owner(struct lkg_buf *buf, const struct lkg_entry *e)
 {
         const char mode[] = { '\t', (char)('0' + (e->mode >> 9 & 7)), (char)('0' + (e->mode >> 6 & 7)),
@@ -653,7 +653,10 @@ int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **
         return 0;
 }
 
-/* @data: room for the part and a NUL. Return: 0; -EBADMSG the file is shorter or has other bytes; -errno. */
+/*
+ * @data: room for the part and a NUL.
+ * Return: 0; -EBADMSG: the file is shorter or has other bytes; -errno.
+ */
 static int read_part(int blobs, const struct lkg_entry *entry, char *data)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(blobs, entry->pack);

@@ -35,7 +35,7 @@ bool lkg_report_is_full(const struct lkg_report *report)
         return report->n_findings + report->n_elsewhere >= LKG_FINDINGS_MAX;
 }
 
-/* Advice must not hide why something was refused. */
+/* Advice must not displace the reason of a refusal. */
 static bool can_give_way(const struct lkg_report *report, enum lkg_severity severity)
 {
         return severity == LKG_ERROR && report->n_kept_errors < report->n_findings;
@@ -68,13 +68,13 @@ static struct lkg_finding *report_slot(struct lkg_report *report, enum lkg_sever
         return &report->findings[report->n_findings];
 }
 
-/* Takes over file and text, also when they do not fit. */
+/* Takes over file and text, even if they do not fit. */
 static void report_take(struct lkg_report *report, struct lkg_finding made)
 {
         struct lkg_finding *finding = made.text ? report_slot(report, made.severity) : NULL;
 
         report->n_severity
-                [made.severity]++; /* counted even when dropped: an error must never look like none */
+                [made.severity]++; /* counted even if dropped: an error must never look like none */
         if (!finding) {
                 report->n_dropped++;
                 free(made.file);
@@ -95,7 +95,7 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
         if (!report)
                 return;
         if (lkg_report_is_full(report) &&
-            !can_give_way(report, severity)) { /* it will not be read: a million of them must cost nothing */
+            !can_give_way(report, severity)) { /* will not be shown: a million must cost nothing */
                 report_take(report, made);
                 return;
         }
@@ -111,7 +111,7 @@ void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsig
         report_take(report, made);
 }
 
-/* A copy of @finding with the text @text, which is taken over. */
+/* Adds a copy of @finding with the text @text, which is taken over. */
 static void report_copy(struct lkg_report *report, const struct lkg_finding *finding, char *text,
                         bool incomplete)
 {
@@ -206,7 +206,7 @@ char *lkg_report_format(const struct lkg_report *report, size_t *ret_size)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_buf_append(&buf, "", 0); /* an empty report is an empty string, not "no memory" */
+        lkg_buf_append(&buf, "", 0); /* an empty report is an empty string, not "out of memory" */
         for (size_t i = 0; i < report->n_findings; i++) {
                 lkg_finding_format(&report->findings[i], &buf);
                 lkg_buf_putc(&buf, '\n');
@@ -223,7 +223,7 @@ static const char *quote(const char *text, size_t size, char *buf)
         size_t n = size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX;
         char *p = buf;
 
-        /* Do not cut a UTF-8 sequence in two. */
+        /* Do not split a UTF-8 sequence. */
         while (n < size && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
                 n--;
         *p++ = '"';

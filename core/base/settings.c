@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few settings that processes without a YAML parser need, as `key=value` lines. */
+/* The settings that processes without a YAML parser need, as `key=value` lines. */
 #include <inttypes.h>
 
 #include <lkg/array.h>
@@ -20,7 +20,7 @@ struct setting_key {
         char **text;
         struct list list;
         uint32_t *number;
-        enum { ANY, NAME, NAME_OR_NONE, PATH, PATH_OR_NONE } what; /* of a text or an item of a list */
+        enum { ANY, NAME, NAME_OR_NONE, PATH, PATH_OR_NONE } what; /* of a string or a list item */
 };
 
 static int list_add(struct list list, const char *value)
@@ -44,7 +44,7 @@ static int set_number(uint32_t *number, const char *value)
         unsigned long long n;
         char *end;
 
-        if (*value < '0' || *value > '9') /* strtoull() takes blanks and signs */
+        if (*value < '0' || *value > '9') /* strtoull() accepts blanks and signs */
                 return -EBADMSG;
         errno = 0;
         n = strtoull(value, &end, 10);
@@ -54,7 +54,10 @@ static int set_number(uint32_t *number, const char *value)
         return 0;
 }
 
-/* Names become paths below the runtime directory, and the process that decodes the configuration may have been taken over. */
+/*
+ * Names are used in paths below the runtime directory, and the process that decodes the configuration may be
+ * compromised.
+ */
 static bool is_fit(const struct setting_key *key, const char *value)
 {
         if (!*value)
@@ -119,7 +122,7 @@ static int add_component(struct lkg_settings *s, const char *name)
         return c->name && c->unit && c->file && c->restart_unit ? 0 : -ENOMEM;
 }
 
-/* Keys of a component belong to the one that was named last. */
+/* Component keys apply to the component that was named last. */
 static int set_component_key(struct lkg_settings *s, const char *name, const char *value)
 {
         struct lkg_settings_component *c = s->n_components ? &s->components[s->n_components - 1] : NULL;
@@ -167,7 +170,7 @@ static int set_key(struct lkg_settings *s, const char *name, const char *value)
         int r = strncmp(name, "component", 9) == 0 ? set_component_key(s, name, value)
                                                    : set_one_of(keys, LKG_ARRAY_SIZE(keys), name, value);
 
-        return r == -ENOENT ? 0 : r; /* a newer engine may say more than we understand */
+        return r == -ENOENT ? 0 : r; /* a newer engine may send unknown keys */
 }
 
 static struct lkg_settings *settings_new(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Foreign text in messages for people (names of files and fields, messages of a server): a terminal obeys control characters, also
- * those above U+0080, and format characters can make a line look like another one.
+ * Foreign text in messages for people (names of files and fields, messages of a server): terminals interpret
+ * control characters, including those above U+0080, and format characters can make a line look like another
+ * one.
  */
 #include <stdarg.h>
 
@@ -9,8 +10,8 @@
 #include <lkg/utf8.h>
 
 /*
- * Unicode 15: general category Cf, Default_Ignorable_Code_Point (what nobody sees), the separators of lines and paragraphs, and code
- * points that are not characters.
+ * Unicode 15: general category Cf, Default_Ignorable_Code_Point (invisible characters), the separators of
+ * lines and paragraphs, and code points that are not characters.
  */
 static const struct {
         uint32_t first, last;
@@ -29,7 +30,7 @@ bool lkg_is_hidden(uint32_t c)
 {
         size_t low = 0, high = LKG_ARRAY_SIZE(hidden);
 
-        if (c < 0x80) /* nearly always */
+        if (c < 0x80) /* almost always */
                 return c < 0x20 || c == 0x7f;
         while (low < high) {
                 size_t middle = low + (high - low) / 2;

@@ -5,7 +5,7 @@
 
 #include <lkg/span.h>
 
-#define PIECE_BYTES 20u /* of a value in a reason: the finding shows the whole value anyway */
+#define PIECE_BYTES 20u /* quoted from a value in a reason: the finding shows the whole value anyway */
 
 bool lkg_span_is(struct lkg_span span, const char *text)
 {
@@ -37,7 +37,7 @@ size_t lkg_span_space(struct lkg_span span)
         return p[0] == 0xe3 && p[1] == 0x80 && p[2] == 0x80 ? 3 : 0; /* U+3000 */
 }
 
-/* Bytes of the white space character that @span ends with; 0: none. */
+/* Size of the white space character at the end of @span; 0: none. */
 static size_t space_at_end(struct lkg_span span)
 {
         for (size_t n = 1; n <= 3 && n <= span.size; n++) {
@@ -116,7 +116,7 @@ int lkg_refuse(char *reason, const char *fmt, ...)
         return -EINVAL;
 }
 
-/* One byte of a piece: printable ASCII as it is, whole UTF-8 sequences too, anything else as \xNN. */
+/* One byte of a piece: printable ASCII and valid UTF-8 sequences unchanged, anything else as \xNN. */
 static size_t piece_step(struct lkg_span span, size_t i, char *to)
 {
         unsigned char c = (unsigned char)span.data[i];
@@ -147,7 +147,10 @@ const char *lkg_piece(struct lkg_span span, char buf[static LKG_PIECE_MAX])
         return buf;
 }
 
-/* A private key; or `://` and `@` or `?` somewhere behind it: more than lkg_mask_text() finds, since a piece may be cut anywhere. */
+/*
+ * A private key; or `://` and `@` or `?` anywhere after it: more than lkg_mask_text() finds, because a piece
+ * may be cut anywhere.
+ */
 static bool has_credentials(struct lkg_span span)
 {
         const char *scheme = span.size > 0 ? memmem(span.data, span.size, "://", 3) : NULL;

@@ -20,7 +20,7 @@
 
 #if defined(__x86_64__)
 #define ARCH    AUDIT_ARCH_X86_64
-#define X32_BIT 0x40000000u /* the same calls under other numbers */
+#define X32_BIT 0x40000000u /* the same calls with other numbers */
 #elif defined(__aarch64__)
 #define ARCH AUDIT_ARCH_AARCH64
 #elif defined(__riscv) && __riscv_xlen == 64
@@ -32,7 +32,7 @@
 #endif
 
 #ifdef __s390x__
-#define CLONE_FLAGS_ARG 1u /* CONFIG_CLONE_BACKWARDS2: the stack comes first */
+#define CLONE_FLAGS_ARG 1u /* CONFIG_CLONE_BACKWARDS2: the stack is the first argument */
 #else
 #define CLONE_FLAGS_ARG 0u
 #endif
@@ -51,7 +51,7 @@
         }
 
 const struct lkg_syscall_rule lkg_syscall_rules[] = {
-        /* running something else */
+        /* running other programs */
         KILLED(execve),
         KILLED(execveat),
         /* mounts and namespaces */
@@ -101,26 +101,26 @@ const struct lkg_syscall_rule lkg_syscall_rules[] = {
         KILLED(ioperm),
         KILLED(modify_ldt),
 #endif
-        /* Kerberos, which libcurl is linked with, looks for keyrings. */
+        /* Kerberos, which libcurl is linked with, searches for keyrings. */
         FAILS(add_key, EPERM),
         FAILS(request_key, EPERM),
         FAILS(keyctl, EPERM),
-        /* Newer libsystemds ask these two and go on without an answer. */
+        /* Newer versions of libsystemd try these two and continue without a result. */
         FAILS(kcmp, EPERM),
         FAILS(name_to_handle_at, EPERM),
-/* A plugin of the resolver that forks has to cope with a failure. Threads: see clone. */
+/* A resolver plugin that forks has to cope with a failure. Threads: see clone. */
 #ifdef SYS_fork
         FAILS(fork, EPERM),
         FAILS(vfork, EPERM),
 #endif
-        /* Its flags are in memory, where no filter can look; every C library falls back to clone. */
+        /* Its flags are in memory, where a filter cannot read them; every C library falls back to clone. */
         FAILS(clone3, ENOSYS),
         /* A filter does not see operations through a ring. */
         FAILS(io_uring_setup, ENOSYS),
         FAILS(io_uring_enter, ENOSYS),
         FAILS(io_uring_register, ENOSYS),
         FAILS(io_setup, ENOSYS),
-        /* Without a privilege they work on processes of the same user, which is root. */
+        /* Without a privilege they affect processes of the same user, which is root. */
         FAILS(tkill, EPERM),
         FAILS(pidfd_send_signal, EPERM),
         FAILS(process_madvise, EPERM),
@@ -133,7 +133,7 @@ const struct lkg_syscall_rule lkg_syscall_rules[] = {
         FAILS(sched_setscheduler, EPERM),
         FAILS(setpriority, EPERM),
         FAILS(ioprio_set, EPERM),
-        /* Of no use to us. */
+        /* Not needed. */
         FAILS(setuid, EPERM),
         FAILS(setgid, EPERM),
         FAILS(setreuid, EPERM),
@@ -178,7 +178,7 @@ const int lkg_syscalls_common[] = {
         SYS_sched_yield,
         SYS_sched_getaffinity,
         SYS_getcpu,
-        /* itself */
+        /* this process */
         SYS_getpid,
         SYS_getppid,
         SYS_getuid,
@@ -204,7 +204,7 @@ const int lkg_syscalls_common[] = {
         SYS_timerfd_create,
         SYS_timerfd_settime,
         SYS_timerfd_gettime,
-        /* signals that come */
+        /* receiving signals */
         SYS_rt_sigaction,
         SYS_rt_sigprocmask,
         SYS_rt_sigreturn,
@@ -253,7 +253,7 @@ const int lkg_syscalls_common[] = {
         SYS_statfs,
         SYS_fstatfs,
         SYS_fadvise64,
-        /* sockets that are there */
+        /* existing sockets */
         SYS_sendto,
         SYS_recvfrom,
         SYS_sendmsg,
@@ -264,7 +264,7 @@ const int lkg_syscalls_common[] = {
         SYS_getsockopt,
         SYS_setsockopt,
         SYS_accept4,
-/* older forms of the same */
+/* older variants */
 #ifdef SYS_epoll_pwait2
         SYS_epoll_pwait2,
 #endif
@@ -300,15 +300,15 @@ const size_t lkg_n_syscalls_common = LKG_ARRAY_SIZE(lkg_syscalls_common);
 #define PR_SET_VMA 0x53564d41
 #endif
 
-/* After a policy's own. */
+/* Checked after the policy's own. */
 static const struct lkg_syscall_argument common_arguments[] = {
-        /* Signals and limits: of this process alone. */
+        /* Signals and limits: only for this process itself. */
         { SYS_kill, 0, true, true, 0, { 0 }, EPERM },
         { SYS_tgkill, 0, true, true, 0, { 0 }, EPERM },
         { SYS_rt_sigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
         { SYS_rt_tgsigqueueinfo, 0, true, true, 0, { 0 }, EPERM },
         { SYS_prlimit64, 0, true, true, 1, { 0 }, EPERM },
-        /* Names of threads and of memory; not whether somebody may look into us. */
+        /* Names of threads and of memory, but not whether other processes may inspect us. */
         { SYS_prctl,
           0,
           true,
@@ -317,7 +317,10 @@ static const struct lkg_syscall_argument common_arguments[] = {
           { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_SECCOMP },
           EPERM },
         { SYS_fcntl, 1, false, false, 2, { F_SETOWN, F_SETOWN_EX }, EPERM },
-        /* The last two write to the terminal that lkgfsd was started from: as input, and as a pasted selection. */
+        /*
+         * The last two write to the terminal that lkgfsd was started from: as input, and as a pasted
+         * selection.
+         */
         { SYS_ioctl, 1, false, false, 4, { FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX }, 0 },
 };
 
@@ -328,7 +331,7 @@ struct program {
 
 static void put(struct program *p, struct sock_filter instruction)
 {
-        assert(p->n < PROGRAM_MAX); /* all that is put are the tables above */
+        assert(p->n < PROGRAM_MAX); /* only the tables above are added */
         p->at[p->n++] = instruction;
 }
 
@@ -342,13 +345,16 @@ static uint32_t refusal(int error)
         return error ? SECCOMP_RET_ERRNO | ((uint32_t)error & SECCOMP_RET_DATA) : SECCOMP_RET_KILL_PROCESS;
 }
 
-/* If the loaded value compares like that with @value, go on with the next @n instructions, else skip them. */
+/*
+ * If the loaded value compares like this with @value, continue with the next @n instructions, else skip
+ * them.
+ */
 static void put_test(struct program *p, uint16_t comparison, uint32_t value, unsigned n)
 {
         put(p, (struct sock_filter)BPF_JUMP(BPF_JMP | comparison | BPF_K, value, 0, (uint8_t)n));
 }
 
-/* Arguments that are ints to the kernel: the upper half of the register means nothing. */
+/* Arguments that the kernel treats as ints: the upper half of the register has no meaning. */
 static void put_load_argument(struct program *p, unsigned argument)
 {
         uint32_t offset = (uint32_t)(offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
@@ -378,7 +384,7 @@ static void put_argument_rule(struct program *p, const struct lkg_syscall_argume
         put_answer(p, rule->only ? refusal(rule->error) : SECCOMP_RET_ALLOW);
 }
 
-/* Threads are made with it, and processes, which we have no use for; in new namespaces they are an attack. */
+/* Creates threads, but also processes, which we do not need; in new namespaces they are an attack. */
 static void put_clone(struct program *p)
 {
         put_test(p, BPF_JEQ, SYS_clone, 6);
@@ -390,7 +396,7 @@ static void put_clone(struct program *p)
         put_answer(p, refusal(EPERM));
 }
 
-/* Other calling conventions reach the same calls under other numbers: our programs do not use them. */
+/* Other calling conventions reach the same calls by other numbers; our programs do not use them. */
 static void put_convention(struct program *p)
 {
         put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
@@ -434,7 +440,10 @@ static void build(struct program *p, const struct lkg_syscall_policy *policy)
 
 int lkg_syscalls_restrict(const struct lkg_syscall_policy *policy, struct lkg_error *err)
 {
-        /* Kernels before 5.16 would else switch off speculation for the process, which costs a file server a fifth. */
+        /*
+         * Without this flag, kernels before 5.16 disable speculation for the process, which costs a file
+         * server a fifth.
+         */
         const unsigned flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
         struct program p = { 0 };
         struct sock_fprog program = { .filter = p.at };
@@ -444,7 +453,7 @@ int lkg_syscalls_restrict(const struct lkg_syscall_policy *policy, struct lkg_er
         if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) < 0 && errno != EINVAL &&
             errno != ENOSYS)
                 return lkg_error_set(err, -errno, NULL, "seccomp filter");
-        return 0; /* EINVAL, ENOSYS: a kernel without seccomp filters; the rest still holds */
+        return 0; /* EINVAL, ENOSYS: a kernel without seccomp filters; the other measures still apply */
 }
 
 #else

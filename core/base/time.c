@@ -40,7 +40,7 @@ void lkg_format_rfc3339_ns(uint64_t ns, char buf[static 31])
         size_t n;
 
         lkg_format_rfc3339(ns, buf);
-        n = strlen(buf) - 1; /* in front of the Z */
+        n = strlen(buf) - 1; /* before the Z */
         if (fraction > 0) {
                 n += (size_t)snprintf(buf + n, 31 - n, ".%09u", fraction);
                 while (buf[n - 1] == '0')
@@ -49,7 +49,7 @@ void lkg_format_rfc3339_ns(uint64_t ns, char buf[static 31])
         memcpy(buf + n, "Z", 2);
 }
 
-/* @digits decimal digits. Return: the text after them, NULL when there are fewer. */
+/* Reads @digits decimal digits. Return: the text after them, NULL if there are fewer. */
 static const char *take_digits(const char *text, unsigned digits, int *ret)
 {
         int n = 0;
@@ -68,7 +68,7 @@ static const char *take_byte(const char *text, const char *one_of)
         return text && *text && strchr(one_of, *text) ? text + 1 : NULL;
 }
 
-/* Distance from UTC in seconds. */
+/* Offset from UTC in seconds. */
 static const char *take_zone(const char *text, int *ret)
 {
         int hours, minutes, sign;
@@ -87,7 +87,7 @@ static const char *take_zone(const char *text, int *ret)
         return text;
 }
 
-/* A fraction, when there is one. */
+/* An optional fraction. */
 static const char *take_fraction(const char *text, uint64_t *ret)
 {
         uint64_t unit = LKG_NSEC_PER_SEC / 10;
@@ -119,13 +119,13 @@ int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns)
         text = take_zone(take_fraction(take_digits(text, 2, &tm.tm_sec), &fraction), &zone);
         if (!text || *text)
                 return -EINVAL;
-        leap = tm.tm_sec == 60; /* a leap second counts as the one before it */
+        leap = tm.tm_sec == 60; /* a leap second counts as the second before it */
         tm.tm_sec -= leap;
         tm.tm_year -= 1900;
         tm.tm_mon--;
         back = tm;
         seconds = timegm(&back);
-        /* timegm() makes 2 March of 30 February. */
+        /* timegm() turns 30 February into 2 March. */
         if (back.tm_mon != tm.tm_mon || back.tm_mday != tm.tm_mday || back.tm_hour != tm.tm_hour ||
             back.tm_min != tm.tm_min || back.tm_sec != tm.tm_sec)
                 return -EINVAL;

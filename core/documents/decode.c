@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which decoder: apimachinery looks at the first byte that is not white space. */
+/* Picks the decoder. As in apimachinery, the first byte that is not white space decides. */
 #include <lkg/tree.h>
 
-/* Length of the white space at @p (Unicode's, as Go's unicode.IsSpace), or 0. */
+/* Return the length of the white space at @p (Unicode's, as in Go's unicode.IsSpace), or 0. */
 static size_t space_length(const char *p, size_t size)
 {
         uint32_t c;

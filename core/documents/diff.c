@@ -3,7 +3,7 @@
  * Unified diff of two texts, three lines of context, like `diff -u`.
  *
  * Myers' O(ND) algorithm in its linear-space form (the middle of a shortest edit path is found from both
- * ends, then each half alone), on lines that were numbered first, so that comparing two is comparing two
+ * ends, then each half alone), on lines that were numbered first, so comparing two lines means comparing two
  * integers. Memory is proportional to the number of lines; a search that would need more than COST_MAX steps
  * gives up and takes the best split so far: the diff is then correct but not the shortest.
  */
@@ -66,7 +66,7 @@ static int compare_lines(const void *x, const void *y)
         return r ? r : (a->size > b->size) - (a->size < b->size);
 }
 
-/* Numbers the lines of both sides: sorted once, equal neighbours share a number. */
+/* Number the lines of both sides: sort once; equal neighbours share a number. */
 static int number_lines(struct diff *d)
 {
         size_t n = d->a.n + d->b.n;
@@ -97,13 +97,15 @@ struct box {
         long a_low, a_high, b_low, b_high;
 };
 
-/* The diagonals (x - y) one direction has reached, and how far on each; stays inside the box. */
+/* The diagonals (x - y) that one direction has reached, and how far it got on each. Stays inside the box. */
 struct front {
         long *x; /* indexed by diagonal */
         long low, high;
 };
 
-/* One more edit: the range grows by one diagonal on each side, or shrinks where it would leave the box. */
+/*
+ * Add one more edit: the range grows by one diagonal on each side, or shrinks where it would leave the box.
+ */
 static void widen(struct front *f, const struct box *box, long sentinel)
 {
         long d_min = box->a_low - box->b_high, d_max = box->a_high - box->b_low;
@@ -157,7 +159,7 @@ static bool retreat(const struct diff *d, const struct box *box, struct front *b
         return false;
 }
 
-/* The search became too long: the point furthest from the start is good enough. */
+/* The search took too long: take the point furthest from the start. */
 static void settle(const struct box *box, const struct front *f, long *ret_x, long *ret_y)
 {
         long best = -1;
@@ -177,7 +179,7 @@ static void settle(const struct box *box, const struct front *f, long *ret_x, lo
         }
 }
 
-/* Splits a box at a point on a shortest path (or, after COST_MAX rounds, on a long one). */
+/* Split a box at a point on a shortest path (or, after COST_MAX rounds, on a longer one). */
 static void find_middle(struct diff *d, const struct box *box, long *ret_x, long *ret_y)
 {
         long f_start = box->a_low - box->b_low, b_start = box->a_high - box->b_high;
@@ -254,7 +256,7 @@ static void print_range(struct lkg_buf *buf, char sign, size_t start, size_t n)
                 lkg_buf_printf(buf, "%c%zu,%zu", sign, n ? start + 1 : start, n);
 }
 
-/* One hunk from (i, j) to (i_end, j_end), context included. */
+/* Print one hunk from (i, j) to (i_end, j_end), context included. */
 static void print_hunk(const struct diff *d, struct lkg_buf *buf, size_t i, size_t i_end, size_t j,
                        size_t j_end)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys of maps. Documents of a kind use the same few hundred keys again and again, so an existing key is looked up before a new
- * one is made: most documents make none, and most comparisons end with the address.
+ * one is made: most documents make none, and most comparisons only compare addresses.
  *
- * The table has sets of two, so a lookup costs one cache line, also when a million names are new. It grows with the keys, up to
- * a limit; a key that finds its set full is not shared.
+ * The table has sets of two, so a lookup costs one cache line, even if a million names are new. It grows
+ * with the keys, up to a limit; a key whose set is full is not shared.
  */
 #include "doc-layout.h"
 
@@ -103,7 +103,7 @@ static bool set_add(struct set *set, struct key *key, unsigned hash)
         return false;
 }
 
-/* Without memory for another one the table stays as it is. */
+/* If memory runs out, the table keeps its size. */
 static void table_grow(void)
 {
         unsigned n = table.n_sets ? 2 * table.n_sets : SETS_MIN, n_before = table.n_sets;
@@ -129,7 +129,10 @@ static bool is_text_of(const struct key *key, const char *text, size_t size)
         return key && key->size == size && (size == 0 || memcmp(lkg_key_text(key, NULL), text, size) == 0);
 }
 
-/* Was there a key of this hash, that has gone? What one document after the other says is worth sharing. */
+/*
+ * Was there a key with this hash before that has been freed? A key that document after document uses is
+ * worth sharing.
+ */
 static bool is_popular(const struct set *set, unsigned hash)
 {
         for (unsigned i = 0; i < WAYS; i++)
@@ -161,7 +164,7 @@ struct key *lkg_key_get(const char *text, size_t size)
         return key;
 }
 
-/* The table is kept for ever; it goes at exit, so that a leak checker sees only leaks. */
+/* The table lives until exit; it is freed then, so that a leak checker sees only real leaks. */
 __attribute__((destructor)) static void forget_table(void)
 {
         free(table.sets);
@@ -169,7 +172,10 @@ __attribute__((destructor)) static void forget_table(void)
         table.n_sets = 0;
 }
 
-/* Two texts of @n > 8 bytes that begin with the same eight: the last eight of most have all the others. */
+/*
+ * Compare two texts of @n > 8 bytes whose first eight bytes are equal. For most, the last eight bytes cover
+ * the rest.
+ */
 static int compare_rest(const char *a, const char *b, size_t n)
 {
         uint64_t x, y;

@@ -3,13 +3,13 @@
  * The memory layout of a value, for doc.c (scalars, lists), doc-map.c (maps), doc-key.c (keys), doc-pack.c (packed maps),
  * doc-life.c (references to all of these) and doc-memory.c (allocation).
  *
- * There may be millions of each, so none has a byte that only few of them need. Only these files know the kinds of values: whole
- * values, values in a pack, and views of one of these.
+ * There may be millions of each, so none has a byte that only a few of them need. Only these files know the
+ * kinds of values: whole values, values in a pack, and views of one of these.
  *
- * A map is a sorted tree (byte order of the keys): leaves of at most LKG_LEAF_MAX members, branches of at most
- * LKG_BRANCH_MAX of the next lower level; most maps are one leaf. Leaves and branches are shared between maps and
- * copied when one of several owners changes its own, so a copy with one difference costs one path from the root to a
- * leaf: the running results of ten thousand layers stay small.
+ * A map is a sorted tree (byte order of the keys): leaves of at most LKG_LEAF_MAX members, branches of at
+ * most LKG_BRANCH_MAX of the next lower level; most maps are one leaf. Leaves and branches are shared
+ * between maps and copied when one of several owners changes its map, so a copy with one difference costs
+ * one path from the root to a leaf: the running results of ten thousand layers stay small.
  */
 #pragma once
 
@@ -21,7 +21,10 @@
 #define LKG_LEAF_MAX   24u
 #define LKG_BRANCH_MAX 32u
 #define LKG_PACKED     UINT16_MAX
-/* Levels above the leaves. A level more needs many times as many insertions as there can be members in a document. */
+/*
+ * Levels above the leaves. One more level would need many times as many insertions as a document can have
+ * members.
+ */
 #define LKG_HEIGHT_MAX 8u
 
 struct member {
@@ -37,13 +40,13 @@ struct key {
         unsigned size : 29;   /* of one in a pack: bytes from the pack's beginning << 8 | size */
 };
 
-/* One that is in no pack. */
+/* A key that is in no pack. */
 struct whole_key {
         unsigned refs;
         struct key head;
 };
 
-/* What all values begin with. One in a pack has nothing but this, its place and its text. */
+/* The start of every value. A value in a pack has only this, its place and its text. */
 struct lkg_value {
         uint8_t type : 4;
         uint8_t flag : 1;   /* of a bool */
@@ -55,7 +58,7 @@ struct lkg_value {
                 stamp; /* of a list: lkg_list_stamp(), 0 = none; of one in a pack: bytes from its beginning */
 };
 
-/* A whole value. A pointer to the value that it has replaced precedes it, if there is one. */
+/* A whole value. If it has replaced another value, a pointer to that one precedes it. */
 struct whole_value {
         struct lkg_value head;
         unsigned refs;
@@ -66,7 +69,7 @@ struct whole_value {
         unsigned line, column;
 };
 
-/* A scalar of a layer in a merge, where it has replaced another one. */
+/* A scalar of a layer in a merge that has replaced another value. */
 struct view_value {
         struct lkg_value head;
         unsigned refs;
@@ -96,15 +99,15 @@ struct list_value {
         size_t n, allocated;
 };
 
-/* A part of a map: a leaf, or a branch when its level is above 0; its level is known on the way to it. */
+/* A part of a map: a leaf, or a branch if its level is above 0. The level is known from the path to it. */
 struct node {
         unsigned refs;         /* of a pack: with those to its values and keys */
         uint16_t n, allocated; /* LKG_PACKED: a leaf that is a pack */
 };
 
 /*
- * A leaf that does not change any more, in one piece: its keys and values one after the other, each at a multiple of 4. A key or
- * value that is too big for that, or is shared, is a pointer there.
+ * A leaf that no longer changes, in one piece: its keys and values one after the other, each at a multiple
+ * of 4. If a key or value is too big or shared, the pack contains a pointer to it.
  */
 struct pack {
         struct node node;
@@ -135,8 +138,8 @@ struct map_value {
         struct node *root; /* a leaf when height is 0; NULL = no member */
         size_t n;
         /*
-         * Where lkg_map_at() last was: makes a walk by index linear. One thread, so a cache in a const map
-         * is fine.
+         * The last position of lkg_map_at(): makes a walk by index linear. Trees are used by one thread, so
+         * a cache in a const map is fine.
          */
         struct node *hint;
         size_t hint_first;      /* the index of its first member */
@@ -186,13 +189,13 @@ static inline struct map_value *lkg_as_map(const struct lkg_value *value)
         return (struct map_value *)value;
 }
 
-/** lkg_place_over() - where the pointer to the value stands that a whole one has replaced. */
+/** lkg_place_over() - the location of the pointer to the value that a whole value has replaced. */
 static inline struct lkg_value **lkg_place_over(const struct whole_value *value)
 {
         return (struct lkg_value **)(uintptr_t)value - 1;
 }
 
-/** lkg_text_value_size() - with room for the NUL; small texts begin where the fields end. */
+/** lkg_text_value_size() - includes the NUL; small texts begin where the fields end. */
 static inline size_t lkg_text_value_size(size_t size)
 {
         size_t whole = offsetof(struct text_value, text) + size + 1;
@@ -220,7 +223,7 @@ static inline size_t lkg_padded(size_t size)
         return (size + 3) & ~(size_t)3;
 }
 
-/* Comparing reads eight bytes. */
+/* Comparisons read eight bytes. */
 static inline size_t lkg_packed_key_size(size_t text_size)
 {
         return lkg_padded(sizeof(struct key) +
@@ -240,22 +243,25 @@ static inline struct pack *lkg_pack_of(const struct lkg_value *value)
 }
 
 /**
- * lkg_pack_new() - a pack of as many of the first @n members of a map as fit. NULL = no memory.
+ * lkg_pack_new() - make a pack of as many of the first @n members of a map as fit. NULL = no memory.
  * @members: the references stay the caller's, and there must be no others: the values may move into the pack
  * @source:  of most of the values
  */
 struct pack *lkg_pack_new(const struct member *members, unsigned n, struct lkg_source *source);
 /* ---- doc.c ---- */
 
-/** lkg_map_new_over() - an empty map that has replaced @shadowed (may be NULL). NULL = no memory. */
+/** lkg_map_new_over() - make an empty map that has replaced @shadowed (may be NULL). NULL = no memory. */
 struct lkg_value *lkg_map_new_over(struct lkg_source *source, unsigned line, unsigned column,
                                    struct lkg_value *shadowed);
 
 /* ---- doc-memory.c ---- */
 
-/** lkg_piece_new() - at least @size bytes for a pointer or less, not initialised. NULL = no memory. */
+/**
+ * lkg_piece_new() - allocate at least @size bytes, aligned for a pointer at most, not initialised. NULL = no
+ * memory.
+ */
 void *lkg_piece_new(size_t size);
-/** lkg_piece_free() - @size: as it was asked for; NULL is fine. */
+/** lkg_piece_free() - @size: the requested size; NULL is fine. */
 void lkg_piece_free(void *p, size_t size);
 
 /* ---- doc-key.c ---- */
@@ -268,17 +274,17 @@ struct lkg_sought {
 };
 
 struct lkg_sought lkg_sought(const char *text, size_t size);
-/** lkg_key_get() - one reference to a key of this text, perhaps one that others have. NULL = no memory. */
+/** lkg_key_get() - return a reference to a key with this text; it may be shared. NULL = no memory. */
 struct key *lkg_key_get(const char *text, size_t size);
-/** lkg_key_forget() - free one without references. */
+/** lkg_key_forget() - free a key without references. */
 void lkg_key_forget(struct key *key);
-/** lkg_key_is_alone() - has only one map this key, and is it likely to stay so? */
+/** lkg_key_is_alone() - does only one map use this key, and is it likely to stay so? */
 bool lkg_key_is_alone(const struct key *key);
 static inline size_t lkg_key_size(const struct key *key)
 {
         return key->packed ? key->size & UINT8_MAX : key->size;
 }
-/** lkg_key_text() - NUL-terminated, and may hold NUL bytes. Eight bytes can be read of any. */
+/** lkg_key_text() - NUL-terminated, and may contain NUL bytes. At least eight bytes are readable. */
 static inline const char *lkg_key_text(const struct key *key, size_t *ret_size)
 {
         if (ret_size)
@@ -293,11 +299,11 @@ static inline uint64_t lkg_text_head(const char *text)
         memcpy(&head, text, sizeof(head));
         return be64toh(head);
 }
-/** lkg_key_compare_rest() - lkg_key_compare() of two that begin alike. */
+/** lkg_key_compare_rest() - lkg_key_compare() of two keys whose heads are equal. */
 int lkg_key_compare_rest(const struct lkg_sought *sought, const struct key *key);
 /**
- * lkg_key_compare() - in byte order: below 0, 0 or above 0. Most keys differ in their first bytes, and the others are
- * mostly the same one.
+ * lkg_key_compare() - in byte order: below 0, 0 or above 0. Most keys differ in their first bytes; most of
+ * the others are the same key.
  */
 static inline int lkg_key_compare(const struct lkg_sought *sought, const struct key *key)
 {
@@ -308,7 +314,7 @@ static inline int lkg_key_compare(const struct lkg_sought *sought, const struct 
 
 /* ---- parts of maps ---- */
 
-/* One whose members may be changed. */
+/* A part whose members may be changed. */
 static inline struct leaf *lkg_as_leaf(struct node *node)
 {
         return (struct leaf *)node;
@@ -339,21 +345,29 @@ static inline void lkg_part_free(struct node *node, unsigned level)
 
 /** lkg_pack_member() - borrowed. */
 struct member lkg_pack_member(const struct pack *pack, unsigned i);
-/** lkg_pack_let_go() - drop one reference; what dies with the pack goes to the work list @dying. */
+/**
+ * lkg_pack_let_go() - drop one reference; values that are freed with the pack go to the work list @dying.
+ */
 void lkg_pack_let_go(struct pack *pack, struct whole_value **dying);
 struct key *lkg_key_ref(struct key *key);
 void lkg_key_unref(struct key *key);
-/** lkg_key_let_go() - the same, of one that is not NULL; what dies with it goes to the work list @dying. */
+/**
+ * lkg_key_let_go() - the same for a key that is not NULL; values that are freed with it go to the work list
+ * @dying.
+ */
 void lkg_key_let_go(struct key *key, struct whole_value **dying);
-/** lkg_part_unref() - of a map, and of what it alone leads to. Recurses to the leaves: LKG_HEIGHT_MAX levels at most. */
+/**
+ * lkg_part_unref() - drop a reference to a part of a map and free the parts below that only it uses.
+ * Recurses to the leaves: LKG_HEIGHT_MAX levels at most.
+ */
 void lkg_part_unref(struct node *node, unsigned level, struct whole_value **dying);
-/** lkg_values_free() - the work list, and what goes with it. */
+/** lkg_values_free() - free the work list, and the values that are freed with it. */
 void lkg_values_free(struct whole_value *dying);
 
-/** lkg_value_seen_let_go() - lkg_value_let_go() for the value behind a view. */
+/** lkg_value_seen_let_go() - lkg_value_let_go() for the value that a view shows. */
 void lkg_value_seen_let_go(struct lkg_value *value, struct whole_value **dying);
 
-/** lkg_value_let_go() - drop one reference; a value without any goes to the work list @dying. */
+/** lkg_value_let_go() - drop one reference; a value without references goes to the work list @dying. */
 static inline void lkg_value_let_go(struct lkg_value *value, struct whole_value **dying)
 {
         struct whole_value *whole = (struct whole_value *)value;

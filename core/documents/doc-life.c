@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * References, and what goes with the last one: a value holds others, a map has parts, a part has keys and values, a pack is all of these
- * in one, so the end of each is the end of others.
+ * References, and what is freed with the last one. A value has members, a map has parts, a part has keys and
+ * values, and a pack has all of these, so freeing one frees others.
  *
- * Nothing here recurses on the depth of a document: what a freed value held is freed from a work list that
- * is linked through the dying values themselves, so that freeing needs no memory.
+ * Nothing here recurses with the depth of a document: the members of a freed value go to a work list that is
+ * linked through the dying values themselves, so freeing needs no memory.
  */
 #include "doc-layout.h"
 
@@ -156,7 +156,7 @@ struct lkg_value *lkg_value_ref(struct lkg_value *value)
         return value;
 }
 
-/* Of the value itself, as value_new() was asked for it. */
+/* Return the size that value_new() requested for the value itself. */
 static size_t size_of(const struct lkg_value *value)
 {
         if (value->view)
@@ -208,7 +208,7 @@ __attribute__((noinline)) static void unref_last(struct lkg_value *value)
         lkg_values_free(dying);
 }
 
-/* Nearly always somebody else has one, too. */
+/* Almost always there is another reference. */
 struct lkg_value *lkg_value_unref(struct lkg_value *value)
 {
         struct whole_value *whole = (struct whole_value *)value;

@@ -5,7 +5,7 @@
 #define LEAF_MIN   4u
 #define BRANCH_MIN 4u
 
-/* The way from the root to a leaf; all of it belongs to one map. */
+/* The path from the root to a leaf; all of it belongs to one map. */
 struct way {
         struct {
                 struct branch *branch;
@@ -14,7 +14,7 @@ struct way {
         struct leaf *leaf;
 };
 
-/* Of a leaf of either kind. */
+/* The leaf may be of either kind. */
 static struct member leaf_member(struct node *node, unsigned i)
 {
         return lkg_is_pack(node) ? lkg_pack_member(lkg_as_pack(node), i) : lkg_as_leaf(node)->members[i];
@@ -36,7 +36,7 @@ static struct node *part_new(unsigned level, unsigned allocated)
         return node;
 }
 
-/* What two parts have in common now. */
+/* Take references to the content that two parts now share. */
 static void share_content(struct node *node, unsigned level)
 {
         for (unsigned i = 0; level > 0 && i < node->n; i++)
@@ -47,7 +47,7 @@ static void share_content(struct node *node, unsigned level)
         }
 }
 
-/* A pack becomes a leaf, with room for one more unless it is full. */
+/* Turn a pack into a leaf, with room for one more member unless it is full. */
 static int leaf_unpack(struct node **at)
 {
         struct pack *pack = lkg_as_pack(*at);
@@ -68,7 +68,7 @@ static int leaf_unpack(struct node **at)
         return 0;
 }
 
-/* Makes *@at its owner's own, with room for one more unless it is full. */
+/* Make *@at the owner's own copy, with room for one more member unless it is full. */
 static int part_own(struct node **at, unsigned level, bool room)
 {
         struct node *node = *at, *own;
@@ -100,7 +100,7 @@ static int part_own(struct node **at, unsigned level, bool room)
 
 /* ---- finding ---- */
 
-/* The last child whose first key is not above the sought one. */
+/* Return the last child whose first key is not above @sought. */
 static inline unsigned branch_find(const struct branch *branch, const struct lkg_sought *sought)
 {
         unsigned low = 0, high = branch->node.n;
@@ -116,7 +116,7 @@ static inline unsigned branch_find(const struct branch *branch, const struct lkg
         return low;
 }
 
-/* Where it is (true), or would have to be put (false). */
+/* Return true and the position if the member exists; false and its insertion position otherwise. */
 __attribute__((always_inline)) static inline bool leaf_find(struct node *node,
                                                             const struct lkg_sought *sought, unsigned *ret_i)
 {
@@ -285,8 +285,9 @@ static unsigned part_find(struct node *node, unsigned level, const struct lkg_so
 }
 
 /*
- * Goes to the part of level @lowest where the sought key belongs, through parts that belong to the map alone. @room: for one more
- * member or part; full parts are split on the way down, so no split goes up again.
+ * Go to the part of level @lowest where the sought key belongs, making every part on the path the map's own.
+ * @room: for one more member or part; full parts are split on the way down, so a split never propagates
+ * upwards.
  */
 static int map_own_part(struct map_value *map, const struct lkg_sought *sought, bool room, unsigned lowest,
                         struct way *ret, struct node **ret_part)
@@ -313,7 +314,7 @@ static int map_own_part(struct map_value *map, const struct lkg_sought *sought, 
         return r;
 }
 
-/* The same, to the leaf. */
+/* The same down to the leaf. */
 static int map_own(struct map_value *map, const struct lkg_sought *sought, bool room, struct way *ret)
 {
         struct node *part;
@@ -323,7 +324,7 @@ static int map_own(struct map_value *map, const struct lkg_sought *sought, bool 
         return r;
 }
 
-/* After member @i of the leaf has been put there. */
+/* Update the counts after member @i has been put into the leaf. */
 static void way_count(const struct map_value *map, const struct way *way)
 {
         for (unsigned level = 1; level <= map->height; level++) {
@@ -334,7 +335,7 @@ static void way_count(const struct map_value *map, const struct way *way)
         }
 }
 
-/* After a member has been taken out of the leaf: parts that are empty go. */
+/* Update the counts after a member has been removed from the leaf; empty parts are removed. */
 static void way_uncount(struct map_value *map, const struct way *way)
 {
         for (unsigned level = 1; level <= map->height; level++) {
@@ -359,7 +360,7 @@ static void way_uncount(struct map_value *map, const struct way *way)
         }
 }
 
-/* Where it is not yet; the leaf has room. */
+/* Put a new member; the leaf has room. */
 static void way_put(struct map_value *map, const struct way *way, unsigned i, struct key *key,
                     struct lkg_value *item)
 {
@@ -374,7 +375,7 @@ static void way_put(struct map_value *map, const struct way *way, unsigned i, st
         way_count(map, way);
 }
 
-/* Takes over both references when it succeeds. */
+/* Takes over both references on success. */
 static int map_insert(struct map_value *map, const struct lkg_sought *sought, struct key *key,
                       struct lkg_value *item)
 {
@@ -406,8 +407,10 @@ int lkg_map_expect(struct lkg_value *value, size_t n)
 }
 
 /*
- * One way down is nearly always enough: a member that exists is replaced, and a new one is put where there is room. Return: 1
- * when *@ret_earlier was replaced; -ENOMEM, and both references stay the caller's. @like: a key of that name, or NULL
+ * One descent is nearly always enough: an existing member is replaced, and a new one goes into a leaf with
+ * room.
+ * Return: 1 if *@ret_earlier was replaced; -ENOMEM, and both references stay the caller's. @like: a key with
+ * that name, or NULL
  */
 static int map_replace(struct map_value *map, const struct lkg_sought *sought, struct key *like,
                        struct lkg_value *item, struct lkg_value **ret_earlier)
@@ -459,7 +462,10 @@ int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct 
         return r;
 }
 
-/* A branch above the first of @n parts of a level, as many as go into it. Return: NULL = no memory. */
+/*
+ * Make a branch above the first of @n parts of a level, as many as fit.
+ * Return: NULL = no memory.
+ */
 static struct node *branch_over(struct node **parts, size_t n, unsigned level)
 {
         unsigned n_below = n < LKG_BRANCH_MAX ? (unsigned)n : LKG_BRANCH_MAX;
@@ -473,7 +479,7 @@ static struct node *branch_over(struct node **parts, size_t n, unsigned level)
         return node;
 }
 
-/* The tree above @n leaves, whose references are taken over, also on failure. NULL = no memory. */
+/* Build the tree above @n leaves; their references are taken over, also on failure. NULL = no memory. */
 static struct node *tree_over(struct node **parts, size_t n, unsigned *ret_height)
 {
         struct whole_value *dying = NULL;
@@ -501,7 +507,10 @@ static struct node *tree_over(struct node **parts, size_t n, unsigned *ret_heigh
         return n ? parts[0] : NULL;
 }
 
-/* Packs of all members. Return: how many; 0: no memory. */
+/*
+ * Make packs of all members.
+ * Return: their number; 0: no memory.
+ */
 static size_t pack_leaves(struct map_value *map, struct node **ret)
 {
         struct member members[LKG_LEAF_MAX];
@@ -578,7 +587,7 @@ int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
 
 /* ---- by index ---- */
 
-/* Behind all others, when the parts on the way are the map's own and the leaf has room. */
+/* Append a member if the parts on the path are the map's own and the leaf has room. */
 static bool append_quickly(struct map_value *map, struct key *key, struct lkg_value *item)
 {
         struct child *up[LKG_HEIGHT_MAX + 1];
@@ -671,7 +680,7 @@ static struct lkg_sought sought_of(const struct key *key)
         return lkg_sought(text, size);
 }
 
-/* Are there members between two keys, or at one of them? */
+/* Is there no member between two keys or at one of them? */
 static bool is_gap(const struct map_value *map, const struct lkg_sought *first,
                    const struct lkg_sought *last)
 {
@@ -694,7 +703,7 @@ static bool is_gap(const struct map_value *map, const struct lkg_sought *first,
         return !behind || lkg_key_compare(last, behind) < 0;
 }
 
-/* Makes @node, whose reference is taken over, child @i of a branch that has room. */
+/* Make @node, whose reference is taken over, child @i of a branch that has room. */
 static void branch_put(struct branch *branch, unsigned i, struct node *node)
 {
         struct child *child = &branch->children[i];
@@ -706,8 +715,9 @@ static void branch_put(struct branch *branch, unsigned i, struct node *node)
 }
 
 /*
- * Splits the leaf of the sought key into the members before and after it, unless it belongs at an end.
- * Return: the place of the first leaf after it in the branch above, which is the map's own and has room; -ENOMEM.
+ * Split the leaf of the sought key into the members before and after it, unless the key belongs at an end.
+ * Return: the position of the first leaf after it in the branch above, which is the map's own and has room;
+ * -ENOMEM.
  */
 static int leaf_cut(struct map_value *map, const struct lkg_sought *sought, struct way *way,
                     struct branch **ret_branch)
@@ -736,7 +746,10 @@ static int leaf_cut(struct map_value *map, const struct lkg_sought *sought, stru
         }
 }
 
-/* The leaf of @map that begins with member @i, if it is a pack that any map may have as it is; else NULL. */
+/*
+ * Return the leaf of @map that begins with member @i if it is a pack that any map can share unchanged; else
+ * NULL.
+ */
 static struct pack *pack_at(struct map_value *map, size_t i)
 {
         if (map->height == 0) /* smaller ones are not packed, and they are most */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the small pieces that trees are made of. There may be millions of them, and a judgement makes some hundred
- * and lets go of as many a moment later: malloc would add a word to each, and join and split the same
- * blocks again and again.
+ * Memory of the small pieces that trees are made of. There may be millions of them, and one evaluation
+ * allocates a few hundred and frees them a moment later: malloc would add a word to each, and join and split
+ * the same blocks again and again.
  *
  * A block has pieces of one size. The first free piece of a size is taken, from a block that has any; a block
- * without a piece in use goes back to the kernel, but for one of each size. One thread, as all trees.
+ * without a piece in use goes back to the kernel, except one of each size. Single-threaded, like all trees.
  *
- * A build that looks for mistakes with memory, and a program under valgrind, goes to malloc each time, so that they can
- * be found.
+ * A build with memory checkers and a program under valgrind call malloc each time, so that memory errors are
+ * found.
  */
 #include <sys/mman.h>
 
@@ -41,7 +41,7 @@ struct piece {
         struct piece *next;
 };
 
-/* Stands at the beginning of its own memory, at a multiple of BLOCK_SIZE. */
+/* The header at the beginning of its own memory, at a multiple of BLOCK_SIZE. */
 struct block {
         struct block *next, *previous; /* of those of a size with a free piece */
         struct piece *free;            /* pieces that were in use before */
@@ -78,7 +78,7 @@ static void list_remove(struct block *block)
                 with_room[block->size / STEP] = block->next;
 }
 
-/* Memory at a multiple of its size: maps twice as much and unmaps the excess. */
+/* Map memory at a multiple of its size: map twice as much and unmap the excess. */
 static void *map_block(void)
 {
         char *p = mmap(NULL, 2 * BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packs: leaves of maps that do not change any more. In a pack, a field with a name and a small scalar takes a third of the memory
- * of a key, a value and a member of a leaf: the pack has one reference count, one source, and no pointers.
+ * Packs: leaves of maps that no longer change. In a pack, a field with a name and a small scalar takes a
+ * third of the memory of a key, a value and a member of a leaf: the pack has one reference count, one
+ * source, and no pointers.
  *
  * A key or value in a pack is used like any other; it knows its offset in the pack, and a reference to it keeps the whole pack. A
  * pack never refers to another pack, so freeing one does not recurse.
@@ -20,7 +21,7 @@ struct form {
         size_t key_size, value_size; /* bytes, each a multiple of 4 */
 };
 
-/* May the value itself be in a pack of @source? */
+/* Can the value be stored in a pack of @source? */
 static bool fits(const struct lkg_value *value, const struct lkg_source *source)
 {
         size_t size;
@@ -90,7 +91,7 @@ static int put_value(struct pack *pack, size_t at, const struct form *form, stru
         return 0;
 }
 
-/* Return: how many of @n members go into one pack, at least one; *@ret_size: of that. */
+/* Return: how many of @n members go into one pack, at least one; *@ret_size: its size. */
 static unsigned plan(const struct member *members, unsigned n, const struct lkg_source *source,
                      struct form *forms, size_t *ret_size)
 {

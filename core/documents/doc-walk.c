@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ways through a value tree: comparing, following a pointer, visiting the leaves. All keep their own stack,
- * so that ten thousand levels of nesting cost heap and not the thread's stack.
+ * Walks through a value tree: comparing, following a pointer, visiting the leaves. All keep their own stack,
+ * so ten thousand levels of nesting cost heap, not thread stack.
  */
 
 #include <lkg/array.h>
@@ -26,7 +26,7 @@ static bool pairs_push(struct pairs *pairs, const struct lkg_value *a, const str
         return true;
 }
 
-/* Compares two values but for their members, which are put on the list. */
+/* Compare two values except for their members, which are put on the list. */
 static bool pair_equal(const struct lkg_value *a, const struct lkg_value *b, struct pairs *pairs)
 {
         enum lkg_type type = lkg_value_type(a);
@@ -137,8 +137,7 @@ struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char
         if (*pointer == '/')
                 return get_json_pointer(root, pointer);
         /*
-         * Keys may hold dots themselves (`evictionHard.memory.available`): the longest key that exists
-         * wins.
+         * Keys may contain dots themselves (`evictionHard.memory.available`): the longest existing key wins.
          */
         while (value && *pointer) {
                 size_t n = strlen(pointer);

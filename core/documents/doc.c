@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The value tree: scalars and lists, copies, and what is read of any value; doc-map.c has the maps, doc-life.c references. */
+/*
+ * The value tree: scalars, lists, copies, and reading of any value. doc-map.c has the maps, doc-life.c the
+ * references.
+ */
 #include "doc-layout.h"
 
 #include <lkg/array.h>
@@ -16,7 +19,7 @@ const char *lkg_type_name(enum lkg_type type)
         return (unsigned)type < _LKG_TYPE_MAX ? type_names[type] : "?";
 }
 
-/* The value that has type, place and text. */
+/* Return the value that has type, position and text. */
 static const struct lkg_value *seen(const struct lkg_value *value)
 {
         return value->view ? lkg_as_view(value)->of : value;
@@ -169,7 +172,7 @@ static struct lkg_value *clone_map(const struct lkg_value *value, struct lkg_val
         return copy;
 }
 
-/* A copy with another shadow. */
+/* Copy a value, with another shadow. */
 static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *shadowed)
 {
         const struct value_place place = place_of(value, shadowed);
@@ -200,7 +203,7 @@ struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value)
         return clone(value, (struct lkg_value *)lkg_value_shadowed(value));
 }
 
-/* No longer than a copy, and mostly shorter. */
+/* Never larger than a copy, and mostly smaller. */
 static struct lkg_value *view_new(const struct lkg_value *of, const struct lkg_value *shadowed)
 {
         struct view_value *view = lkg_piece_new(sizeof(*view));

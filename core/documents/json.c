@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON -> value tree, as Go's encoding/json reads it: invalid UTF-8 and lone surrogates become U+FFFD,
- * nothing may follow the value, 10000 levels, of duplicate members the last one wins (or, strictly, it is an
- * error). Positions are kept, so a finding or an origin can name line and column.
+ * nothing may follow the value, 10000 levels, of duplicate members the last one wins (in strict mode they
+ * are an error). Positions are kept, so findings and origins can name line and column.
  *
  * Own decoder: json-c keeps neither positions nor the exact text of numbers. Iterative; messages quote keys,
  * never values.
@@ -35,7 +35,7 @@ struct parse {
         bool failed;
 };
 
-/* Column of @at, which is on the current line and not before the last place asked for. */
+/* Return the column of @at, which is on the current line and not before the previous query. */
 static unsigned column_at(struct parse *p, const char *at)
 {
         for (; p->seen < at; p->seen++)
@@ -105,7 +105,7 @@ static int hex4(const char *p, const char *end, uint32_t *ret)
         return 0;
 }
 
-/* Half a surrogate pair is not a character. */
+/* Half of a surrogate pair is not a character. */
 static void put_utf8(struct lkg_buf *buf, uint32_t c)
 {
         char bytes[LKG_UTF8_MAX];
@@ -273,7 +273,7 @@ static void report_again(struct parse *p, const struct frame *f, const struct lk
 static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
                 struct lkg_value **ret);
 
-/* Member by member; unlike in a merge patch, a null does not remove the value of an earlier member. */
+/* Merge member by member; unlike in a merge patch, a null does not remove the value of an earlier member. */
 static int join_maps(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
                      struct lkg_value **ret)
 {
@@ -300,7 +300,10 @@ static int join_maps(const struct lkg_value *earlier, const struct lkg_value *va
         return 0;
 }
 
-/* The component decodes one over the other: maps become one; of anything else the earlier one stays known to the later. */
+/*
+ * The component decodes one value over the other: maps are merged; otherwise the later value records the
+ * earlier one.
+ */
 static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
                 struct lkg_value **ret)
 {
@@ -356,7 +359,7 @@ static bool take_word(struct parse *p, const char *word)
         return true;
 }
 
-/* At the first byte of a value. An opened collection is pushed, everything else attached. */
+/* Called at the first byte of a value. An opened collection is pushed, anything else is attached. */
 static int read_value(struct parse *p)
 {
         struct lkg_value *value = NULL;
@@ -423,7 +426,7 @@ static int read_key(struct parse *p, struct frame *f)
         return 0;
 }
 
-/* One step inside the innermost open collection: its end, or its next member. */
+/* Take one step in the innermost open collection: its end, or its next member. */
 static int read_member(struct parse *p)
 {
         struct frame *f = top(p);

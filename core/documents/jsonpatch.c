@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RFC 6902 operations (kubeadm's `+json` patches), as gopkg.in/evanphx/json-patch.v4 applies them: all or nothing, negative
- * list indexes count from the end, `-` is the position after the last item, `test` compares values. It is more tolerant than
- * the RFC, and so is this code: `replace` sets a field that is missing, `copy` takes one for null, as `add` and `replace` take
- * a value that is missing. Only `replace` and `test` can name the whole document.
+ * RFC 6902 operations (kubeadm's `+json` patches), as gopkg.in/evanphx/json-patch.v4 applies them: all or
+ * nothing, negative list indexes count from the end, `-` is the position after the last item, `test`
+ * compares values. It is more tolerant than the RFC, and so is this code: `replace` sets a field that is
+ * missing, `copy` treats a missing field as null, and `add` and `replace` treat a missing value as null.
+ * Only `replace` and `test` accept the whole document as target.
  *
  * Persistent: the containers on the path of a change are copied, everything else is shared.
  */
@@ -28,7 +29,10 @@ static int refuse(const struct context *ctx, const char *text)
         return -EBADMSG;
 }
 
-/* The next token of a JSON pointer, unescaped. Return: rest of the pointer, or NULL for no memory. */
+/*
+ * Take the next token of a JSON pointer, unescaped.
+ * Return: the rest of the pointer; NULL: no memory.
+ */
 static const char *next_token(const char *pointer, char **ret, size_t *ret_size)
 {
         size_t n = strcspn(++pointer, "/"), size = 0;
@@ -48,7 +52,7 @@ static const char *next_token(const char *pointer, char **ret, size_t *ret_size)
         return pointer + n;
 }
 
-/* A list index. @n: valid indexes are below it. `-` is @n - 1 when @end is set (add). */
+/* Parse a list index. Valid indexes are below @n. `-` is @n - 1 if @end is set (add). */
 static int list_index(const struct context *ctx, const char *token, size_t n, bool end, size_t *ret)
 {
         char *rest;
@@ -108,8 +112,7 @@ static int change_list(const struct context *ctx, struct lkg_value *list, const 
 }
 
 /*
- * Changes what @pointer names below @container (owned, one reference). Descends by copying; loops, does not
- * recurse.
+ * Change the value at @pointer below @container (owned, one reference). Descends by copying, in a loop.
  */
 static int change_at(const struct context *ctx, struct lkg_value *container, const char *pointer,
                      enum change change, const struct lkg_value *value)
@@ -191,7 +194,7 @@ static int count_leaf(const struct lkg_leaf *leaf, void *userdata)
         return ++*n > LKG_DOC_NODES_MAX;
 }
 
-/* What @pointer names; NULL for a field that is missing in a map that is there. */
+/* Find the value at @pointer; NULL for a missing field of an existing map. */
 static int find(const struct context *ctx, struct lkg_value *doc, const char *pointer,
                 struct lkg_value **ret)
 {
@@ -222,7 +225,7 @@ static int find(const struct context *ctx, struct lkg_value *doc, const char *po
         return 0;
 }
 
-/* @value, or null where there is none; one reference, NULL for no memory. */
+/* Return @value, or null if it is missing; one reference, NULL for no memory. */
 static struct lkg_value *or_null(const struct context *ctx, struct lkg_value *value)
 {
         return value ? lkg_value_ref(value)
@@ -249,7 +252,7 @@ static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const
         value = or_null(ctx, found);
         if (!value)
                 return -ENOMEM;
-        /* Copies share their tree, so a few of them in a row could make more values than any memory holds. */
+        /* Copies share their tree, so a few of them in a row could make more values than fit into memory. */
         if (!move && lkg_value_walk(value, count_leaf, ctx->n_copied) != 0)
                 return refuse(ctx, "the copies make more than 1000000 values; copy less");
         r = move ? change(ctx, doc, from, CHANGE_REMOVE, NULL) : 0;

@@ -4,15 +4,15 @@
  * with null inside lists: null members of objects in a list are dropped, unless the list replaces an object;
  * null items stay.
  *
- * Persistent: the result shares with base and patch what neither changes, so a merge costs the patch. No
- * recursion: maps that are being merged or pruned wait on an explicit stack.
+ * Persistent: the result shares unchanged values with base and patch, so the cost depends on the patch
+ * alone. No recursion: maps that are being merged or pruned wait on an explicit stack.
  */
 
 #include <lkg/array.h>
 #include <lkg/merge.h>
 #include <lkg/tree.h>
 
-/* A map or list under construction: the rest of @patch has to be put into @to. */
+/* A map or list under construction: the rest of @patch still goes into @to. */
 struct merge_job {
         const struct lkg_value *base; /* the map underneath; NULL = @patch is only pruned of nulls */
         const struct lkg_value *patch;
@@ -41,7 +41,7 @@ static void jobs_deinit(struct jobs *jobs)
         free(jobs->items);
 }
 
-/* The result of a job may be changed only once it is a copy of its own. */
+/* Give the job its own copy of the result before changing it. */
 static int job_own(struct merge_job *job)
 {
         const struct lkg_value *from = job->base ? job->base : job->patch;
@@ -63,7 +63,9 @@ static bool is_collection(const struct lkg_value *value)
         return lkg_value_size(value) > 0;
 }
 
-/* The result for the member of the patch at work. Takes over @result; @shadow is what it replaces. */
+/*
+ * Put the result for the current member of the patch. Takes over @result; @shadow is the value it replaces.
+ */
 static int job_put(struct merge_job *job, struct lkg_value *result, const struct lkg_value *shadow)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = result;
@@ -88,8 +90,7 @@ static int job_put(struct merge_job *job, struct lkg_value *result, const struct
 }
 
 /*
- * Must null members be dropped before this value is taken? Lists are looked into unless they
- * replace a map.
+ * Must null members be dropped before this value is used? Lists are searched unless they replace a map.
  */
 static bool must_prune(const struct lkg_value *value, const struct lkg_value *earlier)
 {
@@ -98,7 +99,10 @@ static bool must_prune(const struct lkg_value *value, const struct lkg_value *ea
         return !(lkg_value_type(value) == LKG_LIST && earlier && lkg_value_type(earlier) == LKG_MAP);
 }
 
-/* One member of a patch that is merged into a map. Return: 1 when another job was put on the stack first. */
+/*
+ * Merge one member of a patch into a map.
+ * Return: 1 if another job was put on the stack first.
+ */
 static int merge_member(struct jobs *jobs)
 {
         struct merge_job *job = &jobs->items[jobs->n - 1];
@@ -130,7 +134,7 @@ static int merge_member(struct jobs *jobs)
         return job_put(job, lkg_value_ref((struct lkg_value *)value), earlier);
 }
 
-/* One member of a value that is taken over as it is, but for null members of maps. */
+/* Copy one member of a value, without the null members of maps. */
 static int prune_member(struct jobs *jobs)
 {
         struct merge_job *job = &jobs->items[jobs->n - 1];
@@ -152,7 +156,7 @@ static int prune_member(struct jobs *jobs)
         return r < 0 ? r : 1;
 }
 
-/* The finished result of the topmost job goes into the one below it, or to @ret. */
+/* Put the finished result of the topmost job into the one below it, or into @ret. */
 static int finish(struct jobs *jobs, struct lkg_value **ret)
 {
         struct merge_job done = jobs->items[--jobs->n], *below;
@@ -178,7 +182,10 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
         return r;
 }
 
-/* Members of a patch that go into the result all at once, since nothing there is between them. Return: 1; 0 or -ENOMEM. */
+/*
+ * Put members of a patch into the result all at once, if the base has no members between them.
+ * Return: 1; 0 or -ENOMEM.
+ */
 static int take_leaf(struct merge_job *job)
 {
         int r;
@@ -294,6 +301,9 @@ int lkg_merge_json_patch(const struct lkg_value *target, const struct lkg_value 
                 return refuse(report, target, "target", "a document");
         if (type != LKG_MAP && type != LKG_LIST)
                 return refuse(report, patch, "patch", "a map or a list");
-        /* A list as a patch is freed of null members whatever it replaces; inside a document it is not. */
+        /*
+         * If the whole patch is a list, null members are dropped whatever it replaces; inside a document
+         * they are not.
+         */
         return lkg_merge_json(type == LKG_LIST ? NULL : target, patch, ret);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where every leaf comes from: TSV, one line per leaf in key order. Tabs and line breaks cannot occur inside
- * a column: values are JSON, and names of layers and files are escaped like any text here.
+ * The origin of every leaf: TSV, one line per leaf in key order. A column cannot contain tabs or line
+ * breaks: values are JSON, and names of layers and files are escaped like any other text here.
  */
 
 #include <lkg/render.h>
@@ -13,7 +13,7 @@ static void column_text(struct lkg_buf *buf, const char *text)
         lkg_buf_shown(buf, text, strlen(text));
 }
 
-/* One name of a pointer; escaped in there, so that no URL would be found in the pointer itself. */
+/* Put one name of a pointer; it is escaped, so that no URL is detected in the pointer itself. */
 static int put_name(const char *escaped, size_t size, bool secret, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_buf_deinit)
@@ -106,8 +106,8 @@ static void put_replaced(const struct origin *o, const struct lkg_value *replace
 }
 
 /*
- * A map around the leaf may have replaced something itself, and the leaf with it: all of a scalar or a list, of
- * another map what stood at the leaf's place. The nearest map replaced last.
+ * A map around the leaf may have replaced another value, and thereby the leaf: a whole scalar or list, or
+ * the value at the same path of another map. The nearest map replaced last.
  */
 static void put_shadows(const struct origin *o, const struct lkg_leaf *leaf, enum lkg_secrecy secrecy)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See <lkg/readback.h>. Both comparisons walk the tree in its own order, which is the one it was rendered in; an explicit
- * stack replaces recursion.
+ * See <lkg/readback.h>. Both comparisons walk the tree in its own order, in which it was rendered. An
+ * explicit stack replaces recursion.
  */
 
 #include <json-c/json.h>
@@ -34,7 +34,7 @@ static void compare_deinit(struct comparison *c)
         free(c->items);
 }
 
-/* Where we are, as a dotted field: for a message. */
+/* Put the current position as a dotted field, for a message. */
 static void put_field(const struct comparison *c, struct lkg_buf *buf)
 {
         for (size_t i = 0; i < c->n; i++) {
@@ -109,7 +109,7 @@ static bool is_bare(const yaml_char_t *anchor, const yaml_char_t *tag)
         return !anchor && !tag;
 }
 
-/* 1.0 of a JSON document is the number 1; the sign of a zero is written, so it has to be read. */
+/* 1.0 in a JSON document is the number 1; the sign of zero is written, so it must be read back. */
 static bool same_number(const char *a, const char *b)
 {
         char of_a[LKG_NUMBER_TEXT_MAX], of_b[LKG_NUMBER_TEXT_MAX];
@@ -164,7 +164,7 @@ static bool yaml_scalar_says(const yaml_event_t *event, const struct lkg_value *
         return plain_says(value, read, event->data.scalar.length);
 }
 
-/* A key is a string whatever it is written as. */
+/* A key is always a string, however it is written. */
 static int yaml_key(struct comparison *c, const char *key, size_t size)
 {
         int r = want_event(c, YAML_SCALAR_EVENT, "no key is read here");
@@ -183,7 +183,7 @@ static int yaml_key(struct comparison *c, const char *key, size_t size)
                        : differs(c, c->event.start_mark.line + 1, "the key is read as no string");
 }
 
-/* The event is there: of @value it must be. */
+/* The event has been read: it must match @value. */
 static int yaml_value(struct comparison *c, const struct lkg_value *value)
 {
         bool is_map = lkg_value_type(value) == LKG_MAP, same;
@@ -281,7 +281,7 @@ static bool json_number_says(struct json_object *json, const char *text)
 {
         enum json_type type = json_object_get_type(json);
 
-        /* A double keeps the text that it was read from. */
+        /* A double keeps its source text. */
         return (type == json_type_int || type == json_type_double) &&
                strcmp(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN), text) == 0;
 }
@@ -363,7 +363,7 @@ static int json_member(struct comparison *c)
         return json_value(c, json, child);
 }
 
-/* A whole number that json-c has no room for becomes the nearest one that it has, and -0 is 0. */
+/* A whole number out of json-c's range becomes the nearest one in range, and -0 becomes 0. */
 static bool is_whole_to_json_c(const struct lkg_value *value)
 {
         const char *text = lkg_value_text(value, NULL);
@@ -378,7 +378,10 @@ static bool is_whole_to_json_c(const struct lkg_value *value)
         return errno != ERANGE && strcmp(text, "-0") != 0;
 }
 
-/* Of at most so many values, no name that has a NUL, at which json-c ends it, and no number that it cannot tell. */
+/*
+ * Can json-c represent the value: not too many values, no name with a NUL (json-c ends it there), no number
+ * that it cannot distinguish?
+ */
 static bool is_for_json_c(struct comparison *c, const struct lkg_value *value)
 {
         size_t n = 1;

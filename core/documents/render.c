@@ -19,8 +19,8 @@
 /* ---- strings ---- */
 
 /*
- * Characters that need an escape in every style: what YAML calls not printable, line breaks of its own, and what would make the
- * text look like another one.
+ * Characters that need an escape in every style: those that YAML calls not printable, its extra line breaks,
+ * and those that would make the text look like different text.
  */
 static bool is_special(uint32_t c)
 {
@@ -159,7 +159,7 @@ static void spaces(struct lkg_buf *buf, size_t n)
                 lkg_buf_append(buf, blank, n < 32 ? n : 32);
 }
 
-/* Without the final line break: the caller ends every value with one. */
+/* Without the final line break: the caller ends every value with a line break. */
 static void literal_block(struct lkg_buf *buf, const char *text, size_t size, size_t indent)
 {
         bool ends = text[size - 1] == '\n';
@@ -275,7 +275,7 @@ static void scalar_yaml(const struct lkg_value *value, struct lkg_buf *buf, size
         yaml_string(buf, text, size, indent, false);
 }
 
-/* `key:` or, for what no reader takes as a simple key, `? key` and `:` on the next line. */
+/* `key:` or, if readers would not accept it as a simple key, `? key` and `:` on the next line. */
 static void yaml_key(struct lkg_buf *buf, const char *key, size_t size, size_t indent)
 {
         size_t start = buf->size;
@@ -294,7 +294,7 @@ static void yaml_key(struct lkg_buf *buf, const char *key, size_t size, size_t i
 }
 
 /*
- * Puts the comment at the end of the first line after @start; the last line has no line feed yet.
+ * Put the comment at the end of the first line after @start; the last line has no line feed yet.
  */
 static void put_comment(struct opens *opens, const struct lkg_value *value, size_t start,
                         struct lkg_buf *buf)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain scalars: what go.yaml.in/yaml/v2 makes of an unquoted word (YAML 1.1 with its own exceptions), and numbers as Go's
- * encoding/json prints them. The first byte decides which forms are tried (hint_of), words come from one table, numbers from
- * the order integer, float, binary with a sign.
+ * Plain scalars: how go.yaml.in/yaml/v2 resolves an unquoted word (YAML 1.1 with its own exceptions), and
+ * numbers as Go's encoding/json prints them. The first byte decides which forms are tried (hint_of), words
+ * come from one table; numbers are tried as integer, float, then signed binary.
  */
 #include <float.h>
 #include <math.h>
@@ -189,7 +189,7 @@ static bool from_float(const char *p, struct lkg_scalar *ret)
 }
 
 /*
- * What ParseInt with base 0 has not read is tried as binary once more, after `0b` with a sign of its own:
+ * If ParseInt with base 0 fails, the text is tried as binary once more, after `0b` with a sign of its own:
  * `0b-101` is -5. (`-0b101` has been read before.)
  */
 static bool from_binary(const char *p, struct lkg_scalar *ret)
@@ -208,8 +208,8 @@ static bool from_binary(const char *p, struct lkg_scalar *ret)
 }
 
 /*
- * Go's strconv.ParseFloat takes underscores between digits. @p begins with '.', so only a decimal number is possible. Removes
- * them; false when one is elsewhere.
+ * Go's strconv.ParseFloat takes underscores between digits. @p begins with '.', so only a decimal number is
+ * possible. Remove them; return false if one is elsewhere.
  */
 static bool drop_underscores(char *p)
 {
@@ -375,8 +375,8 @@ struct digits {
 };
 
 /*
- * The shortest decimal digits that read back as the same number (float64, or float32 when @single). With as
- * many digits as every number of that type can hold the shortest form is printed with trailing zeros, so
+ * Find the shortest decimal digits that read back as the same number (float64, or float32 if @single). With
+ * as many digits as every number of that type can hold the shortest form is printed with trailing zeros, so
  * fewer need not be tried; subnormal numbers hold less.
  */
 static void shortest(double d, bool single, struct digits *ret)

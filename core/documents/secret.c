@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Masks what no status file, layer listing, history entry or log may show: the values below a field that holds a credential,
- * wherever it is, private keys, and userinfo
- * (`user:password@`) and query (`?token=...`) of any URL in any string or key.
+ * Masks secrets that must not appear in a status file, layer listing, history entry or log: the values below
+ * a field that contains a credential, wherever it is, private keys, and userinfo (`user:password@`) and
+ * query (`?token=...`) of any URL in any string or key.
  *
- * The field's name is compared without case, as a component's final decoder does.
+ * Field names are compared without case, as in the component's final decoder.
  */
 #include <strings.h>
 
@@ -74,7 +74,8 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, enum lkg_sec
 }
 
 /*
- * The job's own copy, made when the first member differs; without the shadow, which may hold masked values.
+ * Make the job's own copy when the first member differs, without the shadow, which may contain values to
+ * mask.
  */
 static int job_own(struct mask_job *job)
 {
@@ -83,7 +84,7 @@ static int job_own(struct mask_job *job)
         return job->to ? 0 : -ENOMEM;
 }
 
-/* Puts the masked form of member @i (taken over) into the job's copy. */
+/* Put the masked form of member @i (taken over) into the job's copy. */
 static int job_put(struct mask_job *job, struct lkg_value *masked)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf key_buf = LKG_BUF_INIT;
@@ -119,8 +120,8 @@ static int job_put(struct mask_job *job, struct lkg_value *masked)
 }
 
 /*
- * The kubelet's own fields of that kind, and names of credentials in other documents. Not a name that ends in "file": its
- * value is a path.
+ * Secret fields of the kubelet, and names of credentials in other documents. Not a name that ends in "file":
+ * its value is a path.
  */
 enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size)
 {

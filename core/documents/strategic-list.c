@@ -57,7 +57,7 @@ static size_t index_in(const struct lkg_value *list, const struct lkg_value *ite
         return SIZE_MAX;
 }
 
-/* All items of both lists are scalars of one type; there is at least one. @b may be NULL. */
+/* Check that all items of both lists are scalars of one type; there is at least one. @b may be NULL. */
 static int check_items(struct lkg_strategic *ctx, const struct lkg_value *at, const struct lkg_value *a,
                        const struct lkg_value *b)
 {
@@ -151,8 +151,9 @@ static int check_order(struct lkg_strategic *ctx, const struct ordering *o)
 }
 
 /*
- * Items that the directive does not name, in the order of the base. One that the base does not have goes before all items in
- * front of it: upstream's comparison calls it smaller than anything, in an insertion sort.
+ * Insert an item that the directive does not name, in the order of the base. An item that the base does not
+ * have goes before all items in front of it: upstream's comparison treats it as the smallest, in an
+ * insertion sort.
  */
 static int insert_unnamed(struct lkg_value *to, const struct lkg_value *list, struct lkg_value *item)
 {
@@ -168,7 +169,7 @@ static int insert_unnamed(struct lkg_value *to, const struct lkg_value *list, st
         return lkg_list_insert(to, at, lkg_value_ref(item));
 }
 
-/* Named items in the order of the directive; equal ones keep theirs. */
+/* Insert a named item in the order of the directive; equal ones keep their order. */
 static int insert_named(struct lkg_value *to, const struct lkg_value *order, struct lkg_value *item)
 {
         size_t at = lkg_value_size(to), rank = index_in(order, item);
@@ -178,7 +179,10 @@ static int insert_named(struct lkg_value *to, const struct lkg_value *order, str
         return lkg_list_insert(to, at, lkg_value_ref(item));
 }
 
-/* At each step the unnamed item goes first only if the base has both heads and this one before the other. */
+/*
+ * At each step the unnamed item goes first only if the base has both heads and the unnamed one comes first
+ * there.
+ */
 static int interleave(const struct lkg_value *unnamed, const struct lkg_value *named,
                       const struct lkg_value *list, struct lkg_value *to)
 {
@@ -199,7 +203,7 @@ static int interleave(const struct lkg_value *unnamed, const struct lkg_value *n
         return r;
 }
 
-/* The patch's list replaces the base's; without one the base's is only put into order. */
+/* The patch's list replaces the base's; without one the base's list is only reordered. */
 static int sort_list(struct lkg_strategic *ctx, const struct ordering *o, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *named = new_list(o->order);

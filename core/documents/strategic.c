@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strategic merge patch (apimachinery's strategicpatch, server side mode) for kinds whose lists are all
- * atomic: maps merge, lists are replaced, and four directives are honoured: `$patch`, `$retainKeys`,
+ * atomic: maps merge, lists are replaced, and four directives are supported: `$patch`, `$retainKeys`,
  * `$deleteFromPrimitiveList/f`, `$setElementOrder/f` (strategic-list.c has the last two). Neither
  * KubeletConfiguration nor KubeProxyConfiguration declares a merge key, so the cases that need one cannot
  * arise.
  *
- * Upstream learns from the Go type of a field how to merge it, and refuses to merge a member without a field; with a struct
- * lkg_merge_type so does this code. Where upstream panics (lists of lists or of
+ * Upstream derives from the Go type of a field how to merge it, and refuses to merge a member without a
+ * field; with a struct lkg_merge_type this code does the same. Where upstream panics (lists of lists or of
  * maps under a list directive, null in an ordered list) the patch is refused.
  *
  * No recursion: maps that are being merged or pruned wait on an explicit stack.
@@ -111,7 +111,7 @@ int lkg_strategic_member(struct lkg_strategic *ctx, const struct lkg_merge_type 
 
 /* ---- jobs ---- */
 
-/* The result may be changed only once it is a copy of its own. */
+/* Give the job its own copy of the result before changing it. */
 static int own(struct strategic_job *job)
 {
         if (!job->to)
@@ -128,7 +128,7 @@ static struct strategic_job *push(struct jobs *jobs, const struct lkg_value *bas
         return &jobs->items[jobs->n - 1];
 }
 
-/* Puts @value (taken over) in place of @earlier, which may be NULL. */
+/* Put @value (taken over) in place of @earlier, which may be NULL. */
 static int put(struct lkg_value *to, const char *key, size_t size, struct lkg_value *value,
                const struct lkg_value *earlier)
 {
@@ -139,9 +139,9 @@ static int put(struct lkg_value *to, const char *key, size_t size, struct lkg_va
         return r < 0 ? r : 0;
 }
 
-/* ---- values that are taken over: null members of maps go, maps with `$patch` go ---- */
+/* ---- values that are copied: null members of maps and maps with `$patch` are dropped ---- */
 
-/* `$patch: null` goes with the other nulls, before anybody looks for `$patch`. */
+/* `$patch: null` is dropped with the other nulls, before `$patch` is looked up. */
 static bool is_dropped(const struct lkg_value *value)
 {
         const struct lkg_value *directive = is_map(value) ? lkg_map_get(value, LKG_DIRECTIVE_PATCH) : NULL;
@@ -158,8 +158,9 @@ static bool is_idle_directive(const char *key, const struct lkg_value *map, cons
 }
 
 /*
- * Where the patch's map is taken over whole, upstream drops one with `$patch` and takes other directives for keys. With a type, the
- * same patch is merged once more into the document with defaults, where it may have an effect.
+ * If the patch's map is copied whole, upstream drops a map with `$patch` and treats other directives as
+ * keys. With a type, the same patch is merged once more into the document with defaults, where it may have
+ * an effect.
  */
 static void note_idle(struct lkg_strategic *ctx, const struct lkg_value *map)
 {
@@ -206,7 +207,7 @@ static int prune_member(struct lkg_strategic *ctx, struct strategic_job *job,
         return r < 0 ? r : 0;
 }
 
-/* The pruned member @done goes into its parent. */
+/* Put the pruned member @done into its parent. */
 static int prune_put(struct strategic_job *parent, struct lkg_value *done)
 {
         int r;
@@ -228,7 +229,7 @@ static int prune_put(struct strategic_job *parent, struct lkg_value *done)
         return r < 0 ? r : 0;
 }
 
-/* *@ret NULL = nothing is left. */
+/* If nothing is left, *@ret is NULL. */
 static int prune(struct lkg_strategic *ctx, const struct lkg_value *value, struct lkg_value **ret)
 {
         struct jobs jobs = { 0 };
@@ -277,7 +278,10 @@ static bool text_is(const struct lkg_value *value, const char *want)
                size == strlen(want);
 }
 
-/* `$patch` of a map: 1 when it decided the result, which has replaced @base; 0 when there is none. */
+/*
+ * Apply `$patch` of a map.
+ * Return: 1 if it decided the result, which has replaced @base; 0 if there is none.
+ */
 static int patch_directive(struct lkg_strategic *ctx, const struct lkg_value *base,
                            const struct lkg_value *patch, struct lkg_value **ret)
 {
@@ -342,7 +346,7 @@ static int check_retained(struct lkg_strategic *ctx, const struct lkg_value *pat
         return 0;
 }
 
-/* `$retainKeys`: before anything is merged all keys go that are not listed. */
+/* Apply `$retainKeys`: before merging, remove all keys that are not listed. */
 static int retain_keys(struct lkg_strategic *ctx, const struct lkg_value *patch, struct lkg_value *to)
 {
         const struct lkg_value *list = lkg_map_get(patch, LKG_DIRECTIVE_RETAIN);
@@ -366,7 +370,7 @@ static int retain_keys(struct lkg_strategic *ctx, const struct lkg_value *patch,
 
 /* ---- merging ---- */
 
-/* The result of a job goes under its key into the job below, or to @ret. */
+/* Put the result of a job under its key into the job below, or into @ret. */
 static int finish(struct jobs *jobs, struct lkg_value **ret)
 {
         struct strategic_job *job = &jobs->items[--jobs->n];
@@ -389,8 +393,8 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
 }
 
 /*
- * Begins to merge @patch into the map @base: what its directives say first. Return: 0; 1 when they decided
- * the result, or when there is nothing to do.
+ * Begin to merge @patch into the map @base: directives first.
+ * Return: 0; 1 if they decided the result, or if there is nothing to do.
  */
 static int begin(struct lkg_strategic *ctx, struct strategic_job *job)
 {
@@ -434,7 +438,7 @@ static int begin_below(struct lkg_strategic *ctx, struct jobs *jobs, const struc
         return r;
 }
 
-/* Has begin() dealt with this member? */
+/* Has begin() already handled this member? */
 static bool is_handled(const struct strategic_job *job, const char *key, size_t size)
 {
         return strcmp(key, LKG_DIRECTIVE_RETAIN) == 0 || has_prefix(key, LKG_DIRECTIVE_ORDER) ||
@@ -442,8 +446,8 @@ static bool is_handled(const struct strategic_job *job, const char *key, size_t 
 }
 
 /*
- * @delete: the list of `$deleteFromPrimitiveList`; else the list is atomic and taken verbatim, with its
- * nulls.
+ * @delete: the list belongs to `$deleteFromPrimitiveList`; else the list is atomic and copied verbatim, with
+ * its nulls.
  */
 static int merge_lists(struct lkg_strategic *ctx, struct strategic_job *job, const char *key, size_t size,
                        const struct lkg_value *value, const struct lkg_value *earlier, bool delete)

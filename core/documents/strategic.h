@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What strategic.c (maps) and strategic-list.c (the directives for lists) share. */
+/* Shared by strategic.c (maps) and strategic-list.c (the directives for lists). */
 #pragma once
 
 #include <lkg/merge.h>
@@ -23,10 +23,10 @@ bool lkg_strategic_same_type(const struct lkg_value *a, const struct lkg_value *
 /** lkg_strategic_field() - `PREFIX/field` -> field; without a field the key itself; NULL = not this form. */
 const char *lkg_strategic_field(const char *key, const char *prefix);
 
-/** lkg_strategic_delete() - put into @ret the items of @list that @remove does not name. */
+/** lkg_strategic_delete() - put the items of @list that are not in @remove into @ret. */
 int lkg_strategic_delete(struct lkg_strategic *ctx, const struct lkg_value *list,
                          const struct lkg_value *remove, struct lkg_value **ret);
-/** lkg_strategic_orders() - every `$setElementOrder/f` of @patch on the lists of @to. */
+/** lkg_strategic_orders() - apply every `$setElementOrder/f` of @patch to the lists of @to. */
 int lkg_strategic_orders(struct lkg_strategic *ctx, const struct lkg_value *patch,
                          const struct lkg_merge_type *type, struct lkg_value *to);
 /** lkg_strategic_is_ordered() - has the list under @key been merged by lkg_strategic_orders()? */

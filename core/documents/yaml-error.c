@@ -4,7 +4,7 @@
  */
 #include "yaml-state.h"
 
-/* What would be right, for the parser's most frequent complaints. */
+/* The correct form, for the parser's most frequent errors. */
 static const struct {
         const char *problem, *advice;
 } advices[] = {

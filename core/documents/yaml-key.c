@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys that are not strings. Upstream decodes a document into maps whose keys keep their type, and turns them into strings at the
- * end: so `1` and `"1"` are no duplicates, `1` and `0x1` are, and null
- * or a huge number as a key is an error only if the map that has it is still part of the document
- * (reference: convertToJSONableObject of sigs.k8s.io/yaml).
+ * Keys that are not strings. Upstream decodes a document into maps whose keys keep their type, and turns
+ * them into strings at the end. So `1` and `"1"` are not duplicates, `1` and `0x1` are, and null or a huge
+ * number as a key is an error only if the map that has it is still part of the document (reference:
+ * convertToJSONableObject of sigs.k8s.io/yaml).
  */
 #include <math.h>
 
@@ -35,7 +35,10 @@ static int text_key(struct lkg_yaml *p, const struct lkg_value *value, struct lk
         return lkg_yaml_keep(&p->parse.scan, ret);
 }
 
-/* A key that is an error if it stays: its place instead of its value; two of them need not be distinguished. */
+/*
+ * A key that is an error if it stays: its position replaces its value; two of them need not be
+ * distinguished.
+ */
 static int suspect_key(struct lkg_yaml *p, char type, struct lkg_yaml_mark at, struct lkg_yaml_span *ret)
 {
         char text[48];
@@ -90,7 +93,7 @@ static bool is_suspect(const char *key, size_t size)
         return lkg_yaml_key_is_typed(key, size) && (key[1] == 'n' || key[1] == 'u');
 }
 
-/* ---- what is left of the keys and values without a JSON form ---- */
+/* ---- remaining keys and values without a JSON form ---- */
 
 struct open {
         const struct lkg_value *value;
@@ -143,7 +146,7 @@ static bool is_suspect_value(const struct lkg_value *value)
         return text[*text == '-'] == '.';
 }
 
-/* Looks at every key and value below @root. @report: else only whether there is any. */
+/* Visit every key and value below @root. Without @report only check whether there is a suspect one. */
 static int walk(struct lkg_yaml *p, const struct lkg_value *root, bool report, bool *ret_any)
 {
         struct opens opens = { 0 };
@@ -199,8 +202,8 @@ static bool stands_before(const struct lkg_value *a, const struct lkg_value *b)
 }
 
 /*
- * Of two keys with the same text (`1` and `"1"`) upstream keeps either, we keep the last; but it looks at
- * the values of both, so one that has something without a JSON form is the one to keep.
+ * Of two keys with the same text (`1` and `"1"`) upstream keeps either; we keep the last. But upstream
+ * checks the values of both, so we keep one that contains something without a JSON form.
  */
 static int put_plain(struct lkg_yaml *p, struct lkg_value *map, struct lkg_yaml_span key,
                      struct lkg_value *value)

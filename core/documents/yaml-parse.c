@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tokens -> events: the grammar of YAML 1.1 as a state machine, one token of look-ahead, states of the
- * enclosing collections on a stack (reference: parserc.go of go.yaml.in/yaml/v2, its quirks included: they
+ * enclosing collections on a stack (reference: parserc.go of go.yaml.in/yaml/v2, including its quirks, which
  * decide what is accepted).
  */
 #include "yaml-scan.h"
@@ -67,7 +67,7 @@ static int push_start(struct lkg_yaml_parse *p, struct lkg_yaml_mark at)
         return 0;
 }
 
-/* Takes the token and looks at the next one. */
+/* Take the token and peek at the next one. */
 static int advance(struct lkg_yaml_parse *p, struct lkg_yaml_token **ret)
 {
         lkg_yaml_take(&p->scan);
@@ -183,7 +183,7 @@ static int parse_document(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
         return 0;
 }
 
-/* Upstream looks at the token after the document, so an error in that one counts. */
+/* Upstream also reads the token after the document, so an error in that token counts. */
 static int parse_document_end(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         struct lkg_yaml_token *token;
@@ -199,7 +199,7 @@ static int parse_document_end(struct lkg_yaml_parse *p, struct lkg_yaml_event *e
 
 /* ---- nodes ---- */
 
-/* The whole tag of a handle and a suffix. */
+/* Build the whole tag from a handle and a suffix. */
 static int resolve_tag(struct lkg_yaml_parse *p, const struct lkg_yaml_token *tag,
                        struct lkg_yaml_mark start, struct lkg_yaml_span *ret)
 {
@@ -323,7 +323,8 @@ static int parse_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bo
 }
 
 /*
- * A node, unless one of the tokens in @none says that it is left out; then an empty scalar at @at replaces it.
+ * Parse a node, unless one of the tokens in @none shows that it is omitted; then emit an empty scalar at
+ * @at.
  */
 static int node_or_empty(struct lkg_yaml_parse *p, const struct lkg_yaml_token *token, unsigned none,
                          enum state next, struct lkg_yaml_mark at, bool block, bool indentless,
@@ -356,7 +357,7 @@ static int parse_content(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 
 /* ---- block collections ---- */
 
-/* The place after an indicator, where an omitted value would be. */
+/* Return the position after an indicator, where an omitted value would be. */
 static struct lkg_yaml_mark behind(const struct lkg_yaml_token *token)
 {
         struct lkg_yaml_mark at = token->at;
@@ -435,7 +436,7 @@ static int parse_block_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *ev
 
 /* ---- flow collections ---- */
 
-/* Over the comma between two members. */
+/* Skip the comma between two members. */
 static int flow_comma(struct lkg_yaml_parse *p, struct lkg_yaml_token **token, const char *context,
                       const char *problem)
 {
@@ -485,7 +486,7 @@ static int parse_pair_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
         return r < 0 ? r : parse_node(p, event, false, false);
 }
 
-/* The value of a pair in a list (@end is ']') or of a map ('}'). */
+/* Parse the value of a pair in a list (@end is ']') or in a map ('}'). */
 static int parse_flow_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, enum state next,
                             enum lkg_yaml_token_type end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes -> characters: UTF-8, or UTF-16 in either order when a byte order mark says so; the characters that
- * YAML 1.1 allows and no others (reference: readerc.go of go.yaml.in/yaml/v2).
+ * Bytes -> characters: UTF-8, or UTF-16 in either order when a byte order mark says so; only the characters
+ * that YAML 1.1 allows (reference: readerc.go of go.yaml.in/yaml/v2).
  */
 #include "yaml-scan.h"
 
@@ -37,7 +37,7 @@ static int fault(struct reader *r, size_t offset, const char *text)
         return -1;
 }
 
-/* A character that does not end before @end: its rest is in the next chunk, or missing. */
+/* The character does not end before @end: its rest is in the next chunk, or missing. */
 static int cut(struct reader *r, size_t end, const char *text)
 {
         if (end < r->size)
@@ -55,7 +55,7 @@ static bool is_allowed(uint32_t c)
         return (c < 0xd800) || (c >= 0xe000 && c <= 0xfffd) || (c >= 0x10000 && c <= 0x10ffff);
 }
 
-/* Bytes of the character at @at: 0 when it does not end before @end, negative when it is wrong. */
+/* Return the size of the character at @at: 0 if it does not end before @end, negative if it is invalid. */
 static int narrow(struct reader *r, size_t end, uint32_t *ret)
 {
         static const uint32_t first[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -135,7 +135,10 @@ static void copy_plain(struct reader *r, size_t end)
         r->at = i;
 }
 
-/* Everything up to @end that is complete. Return: 0, or negative when something is wrong. */
+/*
+ * Read everything up to @end that is complete.
+ * Return: 0, or negative on invalid input.
+ */
 static int read_chunk(struct reader *r, size_t end)
 {
         while (r->at < end) {
@@ -157,7 +160,10 @@ static int read_chunk(struct reader *r, size_t end)
         return 0;
 }
 
-/* Over the byte order mark. Return: whether there was one. */
+/*
+ * Skip the byte order mark.
+ * Return: whether there was one.
+ */
 static size_t detect(struct reader *r)
 {
         if (r->size >= 2 &&

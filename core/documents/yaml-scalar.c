@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scalar events: tags, base64, numbers. Untagged plain scalars are resolved by scalar.c; this file applies tags, as go-yaml
- * v2's resolve().
+ * Scalar events: tags, base64, numbers. Untagged plain scalars are resolved by scalar.c; this file applies
+ * tags, like go-yaml v2's resolve().
  */
 #include "yaml-state.h"
 

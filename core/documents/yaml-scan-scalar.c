@@ -2,8 +2,8 @@
 /*
  * Scalars: block, quoted and plain (reference: scannerc.go of go.yaml.in/yaml/v2).
  *
- * A scalar that reads as it is written is a piece of the text. Only one whose lines are folded, or that has
- * escapes, is put together in s->built.
+ * A scalar that needs no conversion is a piece of the text. Only one with folded lines or escapes is built
+ * in s->built.
  */
 #include "yaml-scan.h"
 
@@ -38,7 +38,7 @@ static void put_breaks(struct lkg_buf *buf, const char *from, const char *end)
         }
 }
 
-/* One line break is a space, more are one less; LS and PS are not folded. */
+/* One line break becomes a space, n become n - 1 line breaks; LS and PS are not folded. */
 static void put_gap(struct lkg_buf *buf, const struct gap *gap)
 {
         if (!gap->broken) {
@@ -77,7 +77,7 @@ static bool gap_step(struct lkg_yaml_scan *s, struct gap *gap)
         return true;
 }
 
-/* A document mark at the start of a line ends whatever is being read. */
+/* A document mark at the start of a line ends every scalar. */
 static bool at_document_mark(const struct lkg_yaml_scan *s)
 {
         const char *p = s->p;
@@ -88,7 +88,7 @@ static bool at_document_mark(const struct lkg_yaml_scan *s)
 
 /* ---- plain ---- */
 
-/* Over the characters of one word: up to white space or what ends a plain scalar. */
+/* Skip the characters of one word: up to white space or the end of a plain scalar. */
 static void skip_word(struct lkg_yaml_scan *s)
 {
         bool flow = lkg_yaml_flow_level(s) > 0;
@@ -102,7 +102,10 @@ static void skip_word(struct lkg_yaml_scan *s)
         }
 }
 
-/* Skips the gap after a word. Return: 1 if the scalar may go on, 0 if it has ended, -EBADMSG. */
+/*
+ * Skip the gap after a word.
+ * Return: 1 if the scalar may continue, 0 if it has ended, -EBADMSG.
+ */
 static int plain_gap(struct lkg_yaml_scan *s, struct lkg_yaml_mark start, struct gap *gap)
 {
         unsigned indent = (unsigned)(s->indent + 1);
@@ -119,7 +122,7 @@ static int plain_gap(struct lkg_yaml_scan *s, struct lkg_yaml_mark start, struct
 }
 
 /*
- * The word that follows a gap belongs to the scalar when it has at least one character. A comment, a
+ * The word after a gap belongs to the scalar if it has at least one character. A comment, a
  * document mark or an indicator ends the scalar, and the gap before it is not part of it.
  */
 int lkg_yaml_scan_plain(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
@@ -173,7 +176,7 @@ static uint32_t hex_value(char c)
         return c <= '9' ? (uint32_t)(c - '0') : (uint32_t)((c | 0x20) - 'a' + 10);
 }
 
-/* Behind `\x`, `\u` or `\U`. */
+/* After `\x`, `\u` or `\U`. */
 static int code_escape(struct lkg_yaml_scan *s, struct lkg_yaml_mark start, unsigned n_digits)
 {
         static const char context[] = "while parsing a quoted scalar";
@@ -221,8 +224,9 @@ static int escape(struct lkg_yaml_scan *s, struct lkg_yaml_mark start)
 }
 
 /*
- * Characters up to white space or the closing quote. Return: 0; 1 when the line ended with a backslash,
- * which joins it with the next one without a space; -EBADMSG.
+ * Read characters up to white space or the closing quote.
+ * Return: 0; 1 if the line ended with a backslash, which joins it with the next one without a space;
+ * -EBADMSG.
  */
 static int quoted_word(struct lkg_yaml_scan *s, bool single, struct lkg_yaml_mark start)
 {
@@ -344,7 +348,7 @@ static int indentation(struct lkg_yaml_scan *s, struct block *b)
 }
 
 /*
- * `|` or `>`, how the end is treated and how deep it is indented (in either order), to the end of the line.
+ * Read `|` or `>`, then chomping and indentation indicators in either order, to the end of the line.
  */
 static int block_header(struct lkg_yaml_scan *s, struct block *b)
 {
@@ -367,7 +371,7 @@ static int block_header(struct lkg_yaml_scan *s, struct block *b)
         return 0;
 }
 
-/* Indentation and empty lines. The first line that is not empty says how deep the scalar is. */
+/* Skip indentation and empty lines. The first line that is not empty sets the indentation of the scalar. */
 static int block_breaks(struct lkg_yaml_scan *s, struct block *b)
 {
         unsigned deepest = 0;

@@ -67,7 +67,7 @@ static unsigned octet_of(const char *p)
         return n;
 }
 
-/* `%C3%A9`: all octets of one UTF-8 character. */
+/* `%C3%A9`: all bytes of one UTF-8 character. */
 static int uri_escapes(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_mark start)
 {
         const char *context = tag_context(directive);
@@ -95,7 +95,9 @@ static int uri_escapes(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_
         return 0;
 }
 
-/* The part after a handle, or a whole tag. @head: its beginning, which was first taken for a handle. */
+/*
+ * Read the part after a handle, or a whole tag. @head: its beginning, which was read as a handle at first.
+ */
 static int tag_uri(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_span head,
                    struct lkg_yaml_mark start, struct lkg_yaml_span *ret)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Characters -> tokens: which token begins here, where block collections begin and end (from indentation),
- * and what turns out to be a key because ':' follows it (reference: scannerc.go of go.yaml.in/yaml/v2).
+ * and which tokens are keys because ':' follows them (reference: scannerc.go of go.yaml.in/yaml/v2).
  *
- * The parser may not see a token before it is known whether a KEY goes in front of it. That is decided
- * within 1024 characters and one line, so the queue stays short.
+ * The parser may not get a token before the scanner knows whether a KEY precedes it. That is decided within
+ * 1024 characters and one line, so the queue stays short.
  */
 #include "yaml-scan.h"
 
@@ -19,11 +19,11 @@ static int fail_reader(struct lkg_yaml_scan *s)
 }
 
 /*
- * Upstream skips a byte order mark at the start of any line, but looks for it at the start of its buffer. The
- * buffer is filled, from the current place on, when it has fewer characters left than the scanner has to look at; at the end of
- * the text each time. If it then begins with a byte order mark (a second one at the very
- * beginning, or one that a document just happens to hold there), the first character of each line is dropped
- * until the buffer is filled again. So for a text with such marks the state of that buffer is tracked.
+ * Upstream skips a byte order mark at the start of any line, but looks for it at the start of its buffer.
+ * The buffer is filled, from the current position on, if it has fewer characters left than the scanner
+ * needs; at the end of the text, every time. If it then begins with a byte order mark (a second one at the
+ * very beginning, or one that happens to be there), the first character of each line is dropped until the
+ * buffer is filled again. So for a text with such marks we track the state of that buffer.
  */
 struct lkg_yaml_window {
         const char *start;
@@ -45,7 +45,7 @@ static void fill_window(struct lkg_yaml_scan *s, struct lkg_yaml_window *w)
                 w->end--; /* half a character waits for the next chunk */
 }
 
-/* Upstream looks at @n_chars characters at @at. */
+/* Upstream needs @n_chars characters at @at. */
 static void look_at(struct lkg_yaml_scan *s, const char *at, size_t n_chars)
 {
         struct lkg_yaml_window *w = s->window;
@@ -73,8 +73,8 @@ static void look_ahead(struct lkg_yaml_scan *s, size_t n_chars)
 }
 
 /*
- * A token from @from on has been read. In a block scalar one character is looked at, else four where a word
- * begins and two inside of it; two at a line break.
+ * A token that starts at @from has been read. In a block scalar upstream needs one character, elsewhere four
+ * at the start of a word and two inside it; two at a line break.
  */
 static void look_back(struct lkg_yaml_scan *s, const char *from, bool block)
 {
@@ -131,8 +131,8 @@ static void skip_to_token(struct lkg_yaml_scan *s)
 /* ---- the queue ---- */
 
 /*
- * A free slot before the token with this number; at the end for SIZE_MAX, and if that token is gone already
- * (see forget_key()). NULL = no memory.
+ * Return a free slot before the token with this number; at the end for SIZE_MAX, and if that token has
+ * already been taken (see forget_key()). NULL = no memory.
  */
 static struct lkg_yaml_token *queue_slot(struct lkg_yaml_scan *s, size_t number)
 {
@@ -164,7 +164,7 @@ static int insert_token(struct lkg_yaml_scan *s, size_t number, enum lkg_yaml_to
         return 0;
 }
 
-/* A token of @size one-byte characters that carries nothing. */
+/* Add a token of @size one-byte characters without a value. */
 static int add_mark(struct lkg_yaml_scan *s, enum lkg_yaml_token_type type, size_t size)
 {
         struct lkg_yaml_mark at = s->at;
@@ -185,7 +185,10 @@ static struct lkg_yaml_key *top_key(struct lkg_yaml_scan *s)
         return &s->keys[s->n_keys - 1];
 }
 
-/* Is it still possible that ':' makes a key of it? Return: 1, 0, or -EBADMSG when there has to be a key. */
+/*
+ * Can ':' still make it a key?
+ * Return: 1, 0, or -EBADMSG if a key is required.
+ */
 static int key_is_possible(struct lkg_yaml_scan *s, struct lkg_yaml_key *key)
 {
         if (!key->possible)
@@ -210,7 +213,7 @@ static int drop_key(struct lkg_yaml_scan *s)
         return 0;
 }
 
-/* The token that is appended next may be the start of a key. */
+/* The next token that is appended may be the start of a key. */
 static int save_key(struct lkg_yaml_scan *s, size_t *ret_level)
 {
         int r;
@@ -232,7 +235,7 @@ static int save_key(struct lkg_yaml_scan *s, size_t *ret_level)
 }
 
 /*
- * The innermost flow level ends, and with it upstream forgets which token its last key began with. A level
+ * When the innermost flow level ends, upstream forgets which token its last key began with. A level
  * without any key still has the number of its own bracket, so the bracket is forgotten: after `{}` and
  * `[]` at the start of a key the parser does not wait for the ':', and KEY comes too late.
  */
@@ -256,7 +259,7 @@ static int push_key_level(struct lkg_yaml_scan *s)
 
 /* ---- indentation ---- */
 
-/* A block collection begins at @column, unless it is the one we are in. */
+/* Begin a block collection at @column, unless we are already in it. */
 static int indent_to(struct lkg_yaml_scan *s, unsigned column, size_t number, enum lkg_yaml_token_type type,
                      struct lkg_yaml_mark at)
 {
@@ -271,7 +274,7 @@ static int indent_to(struct lkg_yaml_scan *s, unsigned column, size_t number, en
         return insert_token(s, number, type, at);
 }
 
-/* Every block collection that began to the right of @column ends here. */
+/* End every block collection that began to the right of @column. */
 static int unindent_to(struct lkg_yaml_scan *s, int column)
 {
         if (lkg_yaml_flow_level(s) > 0)
@@ -286,7 +289,7 @@ static int unindent_to(struct lkg_yaml_scan *s, int column)
 
 /* ---- one function per kind of token ---- */
 
-/* What ends everything that is open: the end, a directive, a document mark. */
+/* End all open collections: at the end, a directive or a document mark. */
 static int end_blocks(struct lkg_yaml_scan *s)
 {
         int r = unindent_to(s, -1);
@@ -354,7 +357,7 @@ static int fetch_flow_entry(struct lkg_yaml_scan *s)
         return r < 0 ? r : add_mark(s, LKG_YT_FLOW_ENTRY, 1);
 }
 
-/* In flow context '-' alone is not a token, but the parser can report its place better. */
+/* In flow context '-' alone is not a token, but the parser can report its position better. */
 static int fetch_block_entry(struct lkg_yaml_scan *s)
 {
         int r = 0;
@@ -388,7 +391,8 @@ static int fetch_key(struct lkg_yaml_scan *s)
 }
 
 /*
- * ':' behind what can be a simple key: KEY goes in front of that, and the start of a map if it is the first.
+ * ':' after a possible simple key: KEY goes in front of that, and the start of a map if the key is its
+ * first.
  */
 static int fetch_simple_value(struct lkg_yaml_scan *s)
 {
@@ -489,7 +493,7 @@ static bool at_document_mark(const struct lkg_yaml_scan *s, const char *mark)
                lkg_yaml_is_blankz(s->p + 3);
 }
 
-/* What none of the indicators is: a plain scalar begins with it, or nothing does. */
+/* Not an indicator: either a plain scalar begins here, or the character is invalid. */
 static int fetch_other(struct lkg_yaml_scan *s)
 {
         bool block = lkg_yaml_flow_level(s) == 0;
@@ -557,7 +561,7 @@ static int fetch(struct lkg_yaml_scan *s)
         r = unindent_to(s, (int)s->at.column);
         if (r < 0)
                 return r;
-        /* As far as upstream looks ahead here; with less it would have read on, into the fault. */
+        /* The distance that upstream looks ahead here; with less it would read on, into the fault. */
         if (s->text.fault && s->text.data + s->text.size - s->p < 4)
                 return fail_reader(s);
         if (*s->p == '\0')
@@ -571,7 +575,10 @@ static int fetch(struct lkg_yaml_scan *s)
         return fetch_at_indicator(s);
 }
 
-/* Has the token at the head nothing to wait for? Return: 1 or 0, or -EBADMSG. */
+/*
+ * Is the token at the head final?
+ * Return: 1 or 0, or -EBADMSG.
+ */
 static int head_is_final(struct lkg_yaml_scan *s)
 {
         const struct lkg_yaml_token *head;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From bytes to events: the syntax of YAML as go.yaml.in/yaml/v2 knows it, which is the one that counts (see
- * docs/decisions/008). yaml-reader.c makes characters of bytes, yaml-scan.c, yaml-scan-scalar.c and
- * yaml-scan-word.c (over yaml-step.c) make tokens of characters, yaml-parse.c makes events of tokens; yaml.c builds the tree.
+ * From bytes to events: the syntax of YAML as go.yaml.in/yaml/v2 implements it, which is the reference (see
+ * docs/decisions/008). yaml-reader.c turns bytes into characters; yaml-scan.c, yaml-scan-scalar.c and
+ * yaml-scan-word.c (on top of yaml-step.c) turn characters into tokens; yaml-parse.c turns tokens into
+ * events; yaml.c builds the tree.
  *
- * Nothing recurses; the nesting is bounded by LKG_DOC_DEPTH_MAX. Every token is looked at a constant number
- * of times, so the cost is proportional to the text. A span points into the text or into memory that lives
- * as long as the scanner does.
+ * Nothing recurses; the nesting is bounded by LKG_DOC_DEPTH_MAX. Every token is visited a constant number of
+ * times, so the cost is proportional to the text. A span points into the text or into memory that lives as
+ * long as the scanner does.
  *
- * Functions return 0 (or a documented positive value), -ENOMEM, or -EBADMSG with @problem and its place set.
+ * Functions return 0 (or a documented positive value), -ENOMEM, or -EBADMSG with @problem and its position
+ * set.
  */
 #pragma once
 
 #include <lkg/tree.h>
 
-/* A place in the text; all three count characters from 0. */
+/* A position in the text; all three count characters from 0. */
 struct lkg_yaml_mark {
         unsigned line, column;
         size_t index;
@@ -84,8 +86,9 @@ static inline size_t lkg_yaml_char_size(char c)
 /* ---- reader ---- */
 
 /*
- * The text of a document as UTF-8. Upstream reads LKG_YAML_CHUNK bytes at a time and never notices invalid bytes after the
- * first document that it did not have to read, so the text ends before the chunk that holds the first fault.
+ * The text of a document as UTF-8. Upstream reads LKG_YAML_CHUNK bytes at a time and never notices invalid
+ * bytes after the first document that it did not need to read, so the text ends before the chunk with the
+ * first fault.
  */
 #define LKG_YAML_CHUNK 512u
 #define LKG_YAML_PAD   8u /* NUL bytes after the text: the longest look-ahead */
@@ -136,7 +139,7 @@ struct lkg_yaml_token {
         size_t key_level; /* of the flow level whose possible key this token begins, else SIZE_MAX */
 };
 
-/* What may turn out to be a key when ':' follows; one for each flow level. */
+/* A possible key, if ':' follows; one for each flow level. */
 struct lkg_yaml_key {
         bool possible;
         bool required; /* a block map can only go on with a key here */
@@ -172,7 +175,7 @@ struct lkg_yaml_scan {
         bool unreadable; /* the failure is @text.fault */
 };
 
-/** lkg_yaml_scan_init() - after it lkg_yaml_scan_deinit() is due, also on failure. */
+/** lkg_yaml_scan_init() - call lkg_yaml_scan_deinit() afterwards, also on failure. */
 int lkg_yaml_scan_init(struct lkg_yaml_scan *s, const char *data, size_t size);
 void lkg_yaml_scan_deinit(struct lkg_yaml_scan *s);
 
@@ -187,7 +190,7 @@ static inline size_t lkg_yaml_flow_level(const struct lkg_yaml_scan *s)
         return s->n_keys - 1;
 }
 
-/* One character further; it is not a line break. */
+/* Skip one character; it is not a line break. */
 static inline void lkg_yaml_skip(struct lkg_yaml_scan *s)
 {
         s->p += lkg_yaml_char_size(*s->p);
@@ -195,7 +198,7 @@ static inline void lkg_yaml_skip(struct lkg_yaml_scan *s)
         s->at.column++;
 }
 
-/* @n characters further, all of them one byte long and on this line. */
+/* Skip @n characters, all of them one byte long and on this line. */
 static inline void lkg_yaml_skip_ascii(struct lkg_yaml_scan *s, size_t n)
 {
         s->p += n;
@@ -203,7 +206,7 @@ static inline void lkg_yaml_skip_ascii(struct lkg_yaml_scan *s, size_t n)
         s->at.column += (unsigned)n;
 }
 
-/* Over all characters that are one byte long and in none of @classes. */
+/* Skip all characters that are one byte long and in none of @classes. */
 static inline void lkg_yaml_skip_until(struct lkg_yaml_scan *s, unsigned classes)
 {
         const char *p = s->p;
@@ -220,12 +223,20 @@ static inline void lkg_yaml_skip_blanks(struct lkg_yaml_scan *s)
 }
 
 void lkg_yaml_skip_comment(struct lkg_yaml_scan *s); /* at '#' or not; up to the line break */
-/** lkg_yaml_skip_break() - over a line break; 1 and its normal form in @ret if there is one, else 0. */
+/**
+ * lkg_yaml_skip_break() - skip a line break; true and its normal form in @ret if there is one, else false.
+ */
 bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
-/** lkg_yaml_fail() - record a failure at the current place. Return: -EBADMSG. */
+/**
+ * lkg_yaml_fail() - record a failure at the current position.
+ * Return: -EBADMSG.
+ */
 int lkg_yaml_fail(struct lkg_yaml_scan *s, const char *context, struct lkg_yaml_mark context_at,
                   const char *problem);
-/** lkg_yaml_keep() - the text in @built, NUL-terminated, valid as long as the scanner. 0 or -ENOMEM. */
+/**
+ * lkg_yaml_keep() - return the text in @built, NUL-terminated, valid as long as the scanner.
+ * Return: 0 or -ENOMEM.
+ */
 int lkg_yaml_keep(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
 
 void lkg_yaml_kept_free(struct lkg_yaml_kept *kept);
@@ -277,7 +288,7 @@ struct lkg_yaml_parse {
 
 int lkg_yaml_parse_init(struct lkg_yaml_parse *p, const char *data, size_t size);
 void lkg_yaml_parse_deinit(struct lkg_yaml_parse *p);
-/** lkg_yaml_next() - the next event of the first document; nothing may be asked after its end. */
+/** lkg_yaml_next() - return the next event of the first document; must not be called after its end. */
 int lkg_yaml_next(struct lkg_yaml_parse *p, struct lkg_yaml_event *ret);
-/** lkg_yaml_has_more() - after the first document: does anything but its end mark follow, and where? */
+/** lkg_yaml_has_more() - does anything but its end mark follow the first document, and where? */
 bool lkg_yaml_has_more(struct lkg_yaml_parse *p, struct lkg_yaml_mark *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of one YAML document being read, shared by yaml.c (tree), yaml-key.c (keys that are no strings),
- * yaml-scalar.c (scalars), yaml-error.c (words).
+ * The state of one YAML document being read, shared by yaml.c (tree), yaml-key.c (keys that are not
+ * strings), yaml-scalar.c (scalars), yaml-error.c (messages).
  */
 #pragma once
 
@@ -60,13 +60,16 @@ int lkg_yaml_syntax_error(struct lkg_yaml *p, int r);
 /* ---- scalars ---- */
 
 bool lkg_yaml_is_tag(struct lkg_yaml_span tag, const char *name);
-/** lkg_yaml_resolve() - meaning of a scalar event, its tag considered. Return: 0 or -EBADMSG (reported). */
+/**
+ * lkg_yaml_resolve() - resolve the meaning of a scalar event, including its tag.
+ * Return: 0 or -EBADMSG (reported).
+ */
 int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_scalar *scalar);
 /**
- * lkg_yaml_scalar() - the value of a resolved scalar event.
+ * lkg_yaml_scalar() - make the value of a resolved scalar event.
  *
- * Infinity and not-a-number become numbers whose text no JSON document can have; they are reported by
- * lkg_yaml_check() if they are still there in the end.
+ * Infinity and not-a-number become numbers whose text is not valid JSON; lkg_yaml_check() reports them if
+ * they are still there at the end.
  *
  * Return: 0, -EBADMSG (reported) or -ENOMEM.
  */
@@ -76,8 +79,8 @@ int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, cons
 /* ---- keys ---- */
 
 /*
- * While a map is being built a key that is not a string has a prefix that no text has, so that `1` and `"1"`
- * are two keys, as they are to upstream until the tree is made JSON.
+ * While a map is being built, a key that is not a string has a prefix that no text has, so that `1` and
+ * `"1"` are two keys, as they are upstream until the tree is converted to JSON.
  */
 static inline bool lkg_yaml_key_is_typed(const char *key, size_t size)
 {
@@ -91,17 +94,18 @@ static inline bool lkg_yaml_key_is_typed(const char *key, size_t size)
  */
 int lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value, const struct lkg_scalar *scalar,
                  struct lkg_yaml_mark at, struct lkg_yaml_span *ret);
-/** lkg_yaml_plain_key() - the JSON key of a typed one, without its prefix, into @buf if needed. */
+/** lkg_yaml_plain_key() - return the JSON key of a typed one, without its prefix, in @buf if needed. */
 struct lkg_yaml_span lkg_yaml_plain_key(const char *key, size_t size, char buf[static LKG_NUMBER_TEXT_MAX]);
 /**
- * lkg_yaml_plain_map() - the map with JSON keys. A key without a JSON form stays as it is; lkg_yaml_check()
- * finds it. Return: one reference, NULL = no memory.
+ * lkg_yaml_plain_map() - return the map with JSON keys. A key without a JSON form stays as it is;
+ * lkg_yaml_check() finds it.
+ * Return: one reference, NULL = no memory.
  */
 struct lkg_value *lkg_yaml_plain_map(struct lkg_yaml *p, const struct lkg_value *typed);
 /** lkg_yaml_plain_list() - the same for the maps in a list. */
 struct lkg_value *lkg_yaml_plain_list(struct lkg_yaml *p, const struct lkg_value *typed);
 /**
- * lkg_yaml_check() - report every key and value without a JSON form that the finished tree holds. Upstream checks only what is
- * left then: values that a later duplicate replaced do not count.
+ * lkg_yaml_check() - report every key and value without a JSON form in the finished tree. Upstream checks
+ * only the remaining values: values that a later duplicate replaced do not count.
  */
 int lkg_yaml_check(struct lkg_yaml *p, const struct lkg_value *root);

@@ -2,7 +2,7 @@
 /* Basics of the scanner: classes of characters, moving over them, building text, and errors. */
 #include "yaml-scan.h"
 
-/* Memory that keeps its address; one block after the other. */
+/* Memory that keeps its address; a list of blocks. */
 struct lkg_yaml_kept {
         struct lkg_yaml_kept *next;
         size_t size, allocated;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * YAML -> value tree, the way sigs.k8s.io/yaml over go.yaml.in/yaml/v2 reads it (reference: their decode.go and resolve.go):
- * the first document only, YAML 1.1 scalars, stringified keys, last duplicate wins, merge keys that override earlier keys, the
- * alias bomb guard.
+ * YAML -> value tree, the way sigs.k8s.io/yaml over go.yaml.in/yaml/v2 reads it (reference: their decode.go
+ * and resolve.go): the first document only, YAML 1.1 scalars, stringified keys, last duplicate wins, merge
+ * keys that override earlier keys, the guard against alias bombs.
  *
  * yaml-parse.c does the syntax. Its events build the tree through an explicit stack of open collections. An
- * alias shares the finished subtree of its anchor; what upstream would decode again is only counted,
+ * alias shares the finished subtree of its anchor; values that upstream would decode again are only counted,
  * so a bomb costs its text and not its expansion.
  *
  * Messages never quote values (they may be secrets), only keys, anchors and tags.
@@ -28,7 +28,7 @@ struct lkg_yaml_frame {
         uint64_t n_before; /* decoded nodes when it was opened */
 };
 
-/* An anchor is open (value NULL) from its node's first event on. */
+/* An anchor is open (value NULL) from the first event of its node. */
 struct lkg_yaml_anchor {
         struct lkg_value *value;
         struct lkg_value *typed;   /* a map whose keys are not all strings, as it was built; else NULL */
@@ -89,7 +89,7 @@ static int anchor_remember(struct lkg_yaml *p, struct lkg_yaml_span name)
         return r < 0 ? r : 0;
 }
 
-/* Opens an anchor; a name that is used again is another anchor from here on, even inside its own node. */
+/* Open an anchor; a repeated name is another anchor from here on, even inside its own node. */
 static int anchor_open(struct lkg_yaml *p, struct lkg_yaml_span name, size_t *ret_number)
 {
         if (LKG_RESERVE(p->anchors, p->n_anchors, p->n_anchors_allocated) < 0)
@@ -133,7 +133,10 @@ static int push(struct lkg_yaml *p, struct lkg_value *value, const struct lkg_ya
         return event->anchor.size > 0 ? anchor_open(p, event->anchor, &f->anchor) : 0;
 }
 
-/* For duplicate keys: an error where the component refuses them (drop-ins), else the last one counts, with a warning. */
+/*
+ * Report duplicate keys: an error if the component refuses them (drop-ins); else the last one counts, with a
+ * warning.
+ */
 static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
                              const struct lkg_value *earlier)
 {
@@ -151,7 +154,7 @@ static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
                 p->failed = true;
 }
 
-/* Puts @value (taken over) under the frame's waiting key. */
+/* Put @value (taken over) under the frame's waiting key. */
 static int map_put(struct lkg_yaml *p, struct lkg_yaml_frame *f, struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *earlier = NULL;
@@ -166,8 +169,7 @@ static int map_put(struct lkg_yaml *p, struct lkg_yaml_frame *f, struct lkg_valu
 }
 
 /*
- * `<<`: every member of @from is set in the map, also over earlier members (upstream's
- * order-sensitive rule).
+ * `<<`: set every member of @from in the map, also over earlier members (upstream's order-sensitive rule).
  */
 static int merge_map(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *from)
 {
@@ -190,7 +192,7 @@ static int merge_refused(struct lkg_yaml *p, unsigned line, unsigned column)
 }
 
 /*
- * @from: with typed keys, if it has any. An alias of a list is refused upstream, a list of aliases is not.
+ * @from: with typed keys, if it has any. Upstream refuses an alias of a list, but not a list of aliases.
  */
 static int merge_value(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *from,
                        bool is_alias, struct lkg_yaml_mark at)
@@ -212,7 +214,7 @@ static int merge_value(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struc
         return r;
 }
 
-/* A finished value goes where it belongs. Both references are taken over; @typed may be NULL. */
+/* Attach a finished value. Both references are taken over; @typed may be NULL. */
 static int attach(struct lkg_yaml *p, struct lkg_value *value, struct lkg_value *typed, bool is_alias,
                   struct lkg_yaml_mark at)
 {
@@ -259,7 +261,7 @@ static int key_from_value(struct lkg_yaml *p, struct lkg_yaml_frame *f, const st
         return r;
 }
 
-/* An alias used as a key: its type is that of the anchored scalar. */
+/* An alias used as a key: its type is the type of the anchored scalar. */
 static int key_from_alias(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_yaml_anchor *a,
                           struct lkg_yaml_mark at)
 {
@@ -286,7 +288,7 @@ static bool is_merge_key(const struct lkg_yaml_event *event)
 
 /* ---- events ---- */
 
-/* The anchor of a scalar is complete at once. */
+/* The anchor of a scalar is complete immediately. */
 static int anchor_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_value *value,
                          enum lkg_scalar_type type)
 {
@@ -301,7 +303,7 @@ static int anchor_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event,
         return r;
 }
 
-/* A key that is a text needs no value of its own. */
+/* A text key needs no value of its own. */
 static bool is_text_key(const struct lkg_yaml_event *event, const struct lkg_scalar *scalar)
 {
         return scalar->type == LKG_S_STRING && event->anchor.size == 0 &&
@@ -354,7 +356,7 @@ static int on_alias(struct lkg_yaml *p, const struct lkg_yaml_event *event)
         int r;
 
         if (!a)
-                /* Not quoted: a text that merely begins with '*' may be anything, a credential too. */
+                /* Not quoted: a text that merely begins with '*' may be anything, even a credential. */
                 return fail_at(p, LKG_C_ANCHOR, line, column,
                                "alias of an unknown anchor; an anchor stands before its aliases, as &name, "
                                "and a text "
@@ -464,7 +466,7 @@ static int read_events(struct lkg_yaml *p)
         return r < 0 ? r : 0;
 }
 
-/* Upstream never reads past the first document; a user who wrote a second one should know. */
+/* Upstream never reads beyond the first document; a user who wrote a second one should know. */
 static void look_behind(struct lkg_yaml *p)
 {
         struct lkg_yaml_mark at;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fold: documents in merge order, and the running result after each. Results up to the first position
- * that differs from last time are kept, so a change costs the merges from there on, and each of those costs
- * its patch.
+ * The fold: documents in merge order, and the intermediate result after each. Results up to the first
+ * position that differs from last time are reused, so a change costs the merges from there on, and each of
+ * those costs its patch.
  *
- * A broken layer is left out and the others are still merged: not to be served, but to find the mistakes of all of them at
- * once.
+ * A broken layer is left out and the others are still merged: the result is not served, but shows all
+ * mistakes at once.
  *
  * kind and apiVersion must equal the configured ones, else those of the base, else those of the first document that has
  * both.
@@ -16,10 +16,10 @@
 
 struct header {
         const char *kind, *api_version;
-        const char *file; /* where that of it was seen that is not configured */
+        const char *file; /* the file in which the field was found, if it is not configured */
 };
 
-/* No two results of the process have the same one, whatever stack they are of. */
+/* Unique among all results of the process, across stacks. */
 static unsigned last_cookie;
 
 struct update {
@@ -28,8 +28,8 @@ struct update {
         struct header want;
         struct lkg_value *running; /* one reference; NULL before the first document */
         size_t kept;               /* see lkg_fold_step_settle() */
-        bool broken;               /* something is wrong with an earlier step */
-        const char *lacks;         /* the file of the first one that was left out; NULL = none was */
+        bool broken;               /* an earlier step failed */
+        const char *lacks;         /* the file of the first layer that was left out; NULL = none */
 };
 
 static void step_deinit(struct lkg_fold_step *step)
@@ -65,7 +65,7 @@ static bool needs_header(const struct update *u, const struct lkg_layer *layer)
 {
         switch (layer->role) {
         case LKG_LAYER_PATCH:
-                return false; /* kubeadm's patches have none */
+                return false; /* kubeadm's patches have no header */
         case LKG_LAYER_INSTANCE:
                 return !u->config->headerless_instance;
         case LKG_LAYER_BASE:
@@ -77,7 +77,7 @@ static bool needs_header(const struct update *u, const struct lkg_layer *layer)
         return true;
 }
 
-/* The file that a header field was learned from; NULL = it is configured, or not known yet. */
+/* The file that determined a header field; NULL = it is configured, or not known yet. */
 static const char *learned_from(const struct update *u, const char *field)
 {
         bool kind = strcmp(field, "kind") == 0;
@@ -100,7 +100,7 @@ static void report_missing(const struct update *u, struct lkg_fold_step *step, c
                                "%s is missing; every layer states apiVersion and kind", field);
 }
 
-/* An empty one is as good as none (apimachinery: "Object 'kind' is missing"). */
+/* An empty one counts as missing (apimachinery: "Object 'kind' is missing"). */
 static bool is_missing(const struct lkg_value *value)
 {
         size_t size = 1;
@@ -139,7 +139,7 @@ static enum header_state check_field(const struct update *u, struct lkg_fold_ste
                 return HEADER_WRONG;
         }
         text = lkg_value_text(value, &size);
-        if (memchr(text, '\0', size)) { /* no such name exists, and it would be cut to a shorter one */
+        if (memchr(text, '\0', size)) { /* no such name exists, and it would be truncated */
                 lkg_report_add(&step->report, LKG_ERROR, LKG_C_NO_HEADER, &where,
                                "%s is %s; a name without a NUL byte is wanted", field,
                                lkg_quote(text, size, quoted[0]));
@@ -185,7 +185,8 @@ static void learn_header(struct update *u, const struct lkg_fold_step *step)
 /* ---- merging ---- */
 
 /*
- * A directive or an operation can take the header away or change it. Then the result does not belong to this component.
+ * A directive or an operation can remove or change the header. Then the result does not belong to this
+ * component.
  */
 static int keep_header(struct lkg_fold_step *step, const struct lkg_value *running,
                        struct lkg_value **merged)
@@ -225,7 +226,7 @@ static int keep_header(struct lkg_fold_step *step, const struct lkg_value *runni
         return 0;
 }
 
-/* The first document of all: its own null members mean nothing, directives have nothing to act on. */
+/* The very first document: its null members have no meaning, and directives have nothing to act on. */
 static int merge_first(struct lkg_fold_step *step, const struct lkg_value *doc, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *empty = NULL;
@@ -296,11 +297,14 @@ static bool can_merge(const struct update *u, const struct lkg_fold_step *step, 
 {
         if (!doc_of(step) || header == HEADER_WRONG)
                 return false;
-        /* The missing layer may have the field that a patch changes. */
+        /* The missing layer may contain the field that a patch changes. */
         return u->running || step->layer->role != LKG_LAYER_PATCH || !u->lacks;
 }
 
-/* A finding about a patch may go away with the layer that was left out, so it mentions that one is missing. */
+/*
+ * A finding about a patch may disappear with the layer that was left out, so it mentions that one is
+ * missing.
+ */
 static int merge_what_is_there(struct update *u, struct lkg_fold_step *step)
 {
         struct lkg_report kept = step->report;
@@ -372,7 +376,7 @@ static struct lkg_fold_step *lay_out(struct lkg_layer **layers, size_t n_layers,
         return steps;
 }
 
-/* Moves results over from last time while the sequence is the same. Return: how many. */
+/* Reuses results from last time while the sequence is the same. Return: how many. */
 static size_t reuse(struct lkg_fold_step *steps, size_t n, struct lkg_fold *old)
 {
         size_t i = 0;
@@ -392,7 +396,7 @@ static size_t reuse(struct lkg_fold_step *steps, size_t n, struct lkg_fold *old)
         return i;
 }
 
-/* Merges one more step, and decides what becomes of the result before it. */
+/* Merges one more step, and decides whether the result before it is kept. */
 static int add_step(struct update *u, struct lkg_fold_step *steps, size_t i, bool known)
 {
         struct lkg_fold_step *step = &steps[i], *before = i > 0 ? &steps[i - 1] : NULL;
@@ -401,7 +405,7 @@ static int add_step(struct update *u, struct lkg_fold_step *steps, size_t i, boo
 
         learn_header(u, step);
         if (before && !known && before->cost > 0)
-                lkg_fold_step_settle(before, 0, &kept); /* then there is nothing to copy */
+                lkg_fold_step_settle(before, 0, &kept); /* nothing has to be copied then */
         if (!known) {
                 r = run_step(u, step);
                 step->cookie = ++last_cookie;

@@ -13,7 +13,7 @@
 #define EVENTS                                                                                          \
         (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | \
          IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
-#define UNSETTLED_MAX 4096u /* beyond it files are believed at once: a flood must not eat our memory */
+#define UNSETTLED_MAX 4096u /* beyond this number files count at once: a flood must not exhaust our memory */
 
 int lkg_watch_open(struct lkg_watch *ret, int source_fd, const char *source_path, struct lkg_error *err)
 {
@@ -63,7 +63,10 @@ void lkg_watch_deinit(struct lkg_watch *w)
         *w = (struct lkg_watch){ .fd = lkg_close(w->fd), .source_fd = -EBADF };
 }
 
-/* A path as the stacks name it -> one that reaches the source directory even where a view is mounted over it. */
+/*
+ * Converts a path as the stacks name it to one that reaches the source directory even if a view is mounted
+ * over it.
+ */
 static bool reach(const struct lkg_watch *w, const char *path, char ret[static PATH_MAX])
 {
         const char *below = *w->source_path ? lkg_path_below(path, w->source_path) : NULL;
@@ -126,7 +129,7 @@ static bool has_name(const struct lkg_watched_dir *dir, const char *name)
         return dir->every;
 }
 
-/* Without memory for a name every one matters. */
+/* Without memory for a name, every name matters. */
 static void add_names(struct lkg_watched_dir *dir, const struct lkg_stack_watch *wanted)
 {
         dir->every = dir->every || wanted->recursive_member || wanted->n_names == 0;
@@ -143,7 +146,7 @@ int lkg_watch_add(struct lkg_watch *w, const struct lkg_stack_watch *wanted)
         char path[PATH_MAX];
 
         if (wanted->poll_only)
-                w->poll = true; /* watched all the same: changes made on this node are seen at once */
+                w->poll = true; /* watched anyway: changes made on this node are seen at once */
         if (at == w->n_dirs || strcmp(w->dirs[at].path, wanted->path) != 0) {
                 int r = insert(w, at, wanted->path);
 
@@ -163,7 +166,7 @@ int lkg_watch_add(struct lkg_watch *w, const struct lkg_stack_watch *wanted)
         } else if (errno == EACCES || errno == EPERM) {
                 w->poll = true;
         } else {
-                w->added = true; /* it went away since the stack saw it: the stack will name another one */
+                w->added = true; /* it was removed since the stack saw it: the stack will name another one */
         }
         return 0;
 }
@@ -249,7 +252,7 @@ static size_t find_unsettled(const struct lkg_watch *w, const char *path)
         return i;
 }
 
-/* Return: false when the set is full, so the file counts as complete. */
+/* Return: false: the set is full, so the file counts as complete. */
 static bool unsettle(struct lkg_watch *w, const char *path, uint64_t now_ns)
 {
         size_t i = find_unsettled(w, path);
@@ -329,7 +332,7 @@ bool lkg_watch_tick(struct lkg_watch *w, uint64_t now_ns)
 
 /* ---- events ---- */
 
-/* A new name: only an ordinary file with one link can be in the middle of being written. */
+/* A new name: only a regular file with one link can be in the middle of a write. */
 static bool created(struct lkg_watch *w, const char *path, uint64_t now_ns)
 {
         char reachable[PATH_MAX];
@@ -342,7 +345,7 @@ static bool created(struct lkg_watch *w, const char *path, uint64_t now_ns)
         return !unsettle(w, path, now_ns);
 }
 
-/* Return: true when the entry may be another one now. */
+/* Return: true: the entry may have changed. */
 static bool on_name(struct lkg_watch *w, const char *path, const struct inotify_event *e, uint64_t now_ns)
 {
         if (e->mask & IN_ISDIR)
@@ -383,7 +386,7 @@ static bool on_entry(struct lkg_watch *w, const struct lkg_watched_dir *dir, con
 static void on_self(struct lkg_watch *w, struct lkg_watched_dir *dir, const struct inotify_event *e)
 {
         if (e->mask & (IN_IGNORED | IN_MOVE_SELF)) {
-                /* The name now means something else: look it up again at the next refresh. */
+                /* The name now refers to something else: look it up again at the next refresh. */
                 if (e->mask & IN_MOVE_SELF)
                         (void)inotify_rm_watch(w->fd, dir->wd);
                 dir->wd = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One layer file: opened without blocking and without leaving the trusted path, read whole, decoded, checked on its own. Checks
- * that depend on other layers (same kind, same apiVersion) are in fold.c.
+ * One layer file: opened without blocking and without leaving the trusted path, read completely, decoded,
+ * and checked on its own. Checks that depend on other layers (same kind, same apiVersion) are in fold.c.
  */
 #include <fcntl.h>
 
@@ -98,7 +98,7 @@ static struct lkg_where where_of(const struct lkg_layer *layer)
 /* ---- opening ---- */
 
 /*
- * A file that is there but cannot be used. An equal complaint as last time is the same layer as last time.
+ * A file that exists but cannot be used. If the finding is the same as last time, so is the layer.
  */
 static int unusable(const struct lkg_place *place, struct lkg_layer *cached, unsigned code, const char *text,
                     struct lkg_layer **ret)
@@ -117,7 +117,10 @@ static int unusable(const struct lkg_place *place, struct lkg_layer *cached, uns
         return 0;
 }
 
-/* What lkg_open_trusted() said, without the name that the finding has anyway and without a final stop. */
+/*
+ * The message of lkg_open_trusted(), without the name, which the finding already has, and without a final
+ * full stop.
+ */
 static void cause_text(const struct lkg_error *err, const char *entry, char *text, size_t size)
 {
         size_t n = strlen(entry), length;
@@ -151,7 +154,7 @@ static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, 
         if (code == -ENOENT && !link) {
                 struct stat st;
 
-                /* A dangling link is an entry that stays; anything else has just gone. */
+                /* A dangling link is an entry that stays; anything else has just been removed. */
                 if (fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
                     !S_ISLNK(st.st_mode)) {
                         *ret = NULL;
@@ -168,7 +171,7 @@ static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, 
 
 static bool is_racy(const struct lkg_file_id *identity, int64_t now_ns)
 {
-        return identity->ctime_ns > now_ns - RACY_NS; /* also when the clock was set back: in the future */
+        return identity->ctime_ns > now_ns - RACY_NS; /* also if the clock was set back: in the future */
 }
 
 /* ---- decoding ---- */
@@ -232,7 +235,7 @@ static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
                 return drop_docs(layer);
         }
         if (lkg_is_kubeconfig(doc)) {
-                /* Nothing of it may be seen anywhere, not even a duplicate key. */
+                /* Nothing of it may be shown, not even a duplicate key. */
                 layer->kubeconfig = true;
                 lkg_report_deinit(&layer->report);
                 return drop_docs(layer);
@@ -267,8 +270,8 @@ static unsigned decode_flags(const struct lkg_layer *layer)
 }
 
 /*
- * Does the component read @a after @b? A JSON base is read as it stands; one in YAML is made JSON
- * first, which orders it as our maps are ordered, and they are walked in that order.
+ * Does the component read @a after @b? A JSON base is read in its own order; one in YAML is converted to
+ * JSON first, which sorts it like our maps.
  */
 static bool is_read_later(const struct lkg_layer *layer, const struct lkg_value *a,
                           const struct lkg_value *b)
@@ -280,7 +283,7 @@ static bool is_read_later(const struct lkg_layer *layer, const struct lkg_value 
         return lkg_value_column(a) > lkg_value_column(b);
 }
 
-/* The value of @name in any case that counts: the last one that is not null, or one that is no string. */
+/* The effective value of @name in any case: the last one that is not null, or one that is not a string. */
 static struct lkg_value *header_that_counts(const struct lkg_layer *layer, const struct lkg_value *doc,
                                             const char *name)
 {
@@ -301,7 +304,7 @@ static struct lkg_value *header_that_counts(const struct lkg_layer *layer, const
         return counts;
 }
 
-/* A spelling's text becomes @text; it stays where it was written, for findings about it. */
+/* Sets the text of a spelling to @text; it keeps its position, for findings about it. */
 static int set_spelling(struct lkg_value *doc, const char *key, size_t key_size, struct lkg_value *spelling,
                         const struct lkg_value *text)
 {
@@ -316,9 +319,9 @@ static int set_spelling(struct lkg_value *doc, const char *key, size_t key_size,
 }
 
 /*
- * A component that reads the kind of a base accepts the names in any case, and the last one counts (apimachinery,
- * SimpleMetaFactory, with encoding/json); drop-ins are read in another way. Every spelling gets the text that counts, because in
- * the order of the served document another one could be the last.
+ * A component that reads the kind of a base accepts the names in any case, and the last one counts
+ * (apimachinery, SimpleMetaFactory, with encoding/json); drop-ins are read differently. Every spelling gets
+ * the effective text, because another one could be last in the order of the served document.
  */
 static int fold_header(const struct lkg_layer *layer, struct lkg_value *doc, const char *name)
 {
@@ -371,7 +374,7 @@ static int decode_one(struct lkg_layer *layer, const char *data, size_t size, st
                 r = lkg_decode(data, size, layer->format, decode_flags(layer), source, &layer->report, &doc);
         }
         if (r == -EBADMSG)
-                return 0; /* the report says why */
+                return 0; /* see the report */
         if (r == 0)
                 r = fold_headers(layer, doc);
         if (r < 0) {
@@ -382,7 +385,7 @@ static int decode_one(struct lkg_layer *layer, const char *data, size_t size, st
         return r < 0 ? r : judge_doc(layer, doc);
 }
 
-/* kubeadm says that it ignored an empty file, and nothing of one that holds comments. */
+/* kubeadm reports that it ignored an empty file, but does not report one with only comments. */
 static void report_idle(struct lkg_layer *layer)
 {
         struct lkg_where where = where_of(layer);
@@ -391,7 +394,7 @@ static void report_idle(struct lkg_layer *layer)
                        "the file holds no patch and changes nothing; write one, or remove the file");
 }
 
-/* kubeadm cuts its patch files at lines that start with `---` and skips empty pieces. */
+/* kubeadm splits its patch files at lines that start with `---` and skips empty pieces. */
 static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
 {
         LKG_CLEANUP(lkg_freep) char *piece = malloc(size + 1);
@@ -412,7 +415,7 @@ static int decode_pieces(struct lkg_layer *layer, const char *data, size_t size,
                         return drop_docs(layer);
                 }
                 /*
-                 * The text before the piece becomes blank, so that its line numbers are those of the file.
+                 * The text before the piece is blanked, so that its line numbers are those of the file.
                  */
                 for (size_t i = 0; i < start; i++)
                         piece[i] = data[i] == '\n' ? '\n' : ' ';
@@ -462,8 +465,9 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
 /* ---- loading ---- */
 
 /*
- * May @layer be decoded? Return: 0; -EKEYREJECTED with a finding; -ENOMEM.
- * A refused layer may be admitted later (a command, an upgrade) without a change of the file, so it is always read again.
+ * May @layer be decoded?
+ * Return: 0; -EKEYREJECTED with a finding; -ENOMEM. A refused layer may be admitted later (a command, an
+ * upgrade) without a change of the file, so it is always read again.
  */
 static int ask(struct lkg_layer *layer, const struct lkg_admission *admission)
 {
@@ -478,7 +482,10 @@ static int ask(struct lkg_layer *layer, const struct lkg_admission *admission)
         return r;
 }
 
-/* The same content as @cached? One that was not admitted must be asked about again: only when the answer is the same. */
+/*
+ * Is the content the same as that of @cached? A layer that was not admitted must be checked again: the
+ * result must be the same, too.
+ */
 static bool still_the_same(const struct lkg_layer *cached, const struct lkg_layer *layer)
 {
         return cached && cached->refused && strcmp(cached->sha256, layer->sha256) == 0 &&
@@ -486,8 +493,8 @@ static bool still_the_same(const struct lkg_layer *cached, const struct lkg_laye
 }
 
 /*
- * A copy of a document that lkgfs served, without the mark of its own copies: it is merged already. A program that passed it on may
- * have put empty lines, a document marker or comments before its first line.
+ * A copy of a document that lkgfs served, without the mark of fallback copies: it is already merged. A
+ * program that processed it may have added empty lines, a document marker or comments before its first line.
  */
 static bool is_generated(const struct lkg_place *place, const char *data, size_t size)
 {
@@ -524,7 +531,7 @@ static int refuse_generated(struct lkg_layer *layer)
         return 0;
 }
 
-/* Can the file have changed without a change of the identity noted before it was read? */
+/* Can the file have changed without a change of the identity that was recorded before it was read? */
 static bool proves_nothing(const struct lkg_place *place, int fd, const struct lkg_file_id *identity)
 {
         struct lkg_file_id after;
@@ -536,7 +543,7 @@ static bool proves_nothing(const struct lkg_place *place, int fd, const struct l
         return is_racy(identity, (int64_t)place->realtime_ns()) || !lkg_file_id_equal(identity, &after);
 }
 
-/* A change between the read and the query is in neither. */
+/* A change between the read and the query would be missed. */
 static int read_layer(const struct lkg_place *place, int fd, const struct stat *st, struct lkg_layer *cached,
                       struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
@@ -612,7 +619,7 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
         if (fd < 0)
                 return cannot_open(place, cached, fd, &err, ret);
         if (place->role == LKG_LAYER_BASE && lkg_fallback_is_copy(fd)) {
-                *ret = NULL; /* our own output, left for a node without us: never a source */
+                *ret = NULL; /* our own fallback copy: never a source */
                 return 0;
         }
         if (is_unchanged(cached, &st)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stack.c, fold.c, layer.c, walk.c and watched.c share: one layer file, the walk over a directory of
- * them.
+ * Shared by stack.c, fold.c, layer.c, walk.c and watched.c: one layer file, and the walk over a directory of
+ * layer files.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 #include <lkg/stack.h>
 #include <lkg/tree.h>
 
-/* How a document is applied to the running result. */
+/* How a document is applied to the intermediate result. */
 enum lkg_patch_type {
-        LKG_PATCH_BASE,      /* it is the running result */
+        LKG_PATCH_BASE,      /* it becomes the intermediate result */
         LKG_PATCH_MERGE,     /* JSON merge patch */
         LKG_PATCH_STRATEGIC, /* strategic merge patch */
         LKG_PATCH_JSON,      /* RFC 6902 operations */
@@ -20,27 +20,28 @@ enum lkg_patch_type {
 
 /*
  * One layer file as it was read. Shared by the cache, the steps of the fold and the candidates; everything
- * but identity and racy is immutable once it is built.
+ * except identity and racy is immutable once it is built.
  */
 struct lkg_layer {
         unsigned refs;
         enum lkg_layer_role role;
         enum lkg_patch_type type;
         char *path; /* watch form, raw bytes: the key of the cache */
-        char *name; /* relative to its directory, for people: hostile bytes escaped */
+        char *name; /* relative to its directory, for messages: unsafe bytes escaped */
         char *file; /* as a user would open it, escaped */
-        char *beside; /* of a document in memory: the file in whose directory relative paths start; else NULL */
+        /* for a document in memory: the file in whose directory relative paths start; else NULL */
+        char *beside;
         bool has_identity; /* false: could not be opened */
         struct lkg_file_id identity;
-        bool racy; /* its identity proves nothing: written just before we read it, or being written since */
+        bool racy; /* its identity is not reliable: written just before we read it, or being written since */
         char sha256[LKG_SHA256_HEX];
         enum lkg_format format;
         struct lkg_value *
-                *docs; /* usually one; a kubeadm patch file may hold several; none when it is broken */
+                *docs; /* usually one; a kubeadm patch file may contain several; none if it is broken */
         size_t n_docs;
         bool kubeconfig;
-        bool refused; /* not admitted, so it was not read; asked again at every look */
-        bool judged;  /* its content was merged and judged with others at least once */
+        bool refused; /* not admitted, so it was not read; checked again at every refresh */
+        bool judged;  /* its content has been merged and judged with others at least once */
         struct lkg_report report;
 };
 
@@ -56,37 +57,37 @@ struct lkg_place {
         enum lkg_layer_role role;
         enum lkg_patch_type type;
         int dirfd;
-        const char *entry;               /* to open, relative to dirfd */
+        const char *entry;               /* name to open, relative to dirfd */
         const char *path;                /* watch form, raw */
         const char *name;                /* relative to its directory, raw */
-        const struct stat *st;           /* of lstat, or NULL when not looked at */
-        const struct lkg_bounds *bounds; /* of links on the way; NULL = none */
+        const struct stat *st;           /* from lstat, or NULL if unknown */
+        const struct lkg_bounds *bounds; /* for links of the path; NULL = none */
         uint64_t (*realtime_ns)(void);
-        const struct lkg_admission *admission; /* NULL = everything is read */
-        bool refuse_generated;                 /* of a base: see struct lkg_stack_config */
+        const struct lkg_admission *admission; /* NULL = everything is admitted */
+        bool refuse_generated;                 /* for a base: see struct lkg_stack_config */
 };
 
 /**
- * lkg_layer_load() - the layer at @place as it is now.
- * @cached: the earlier layer of this place, or NULL; returned again when the content is the same
- * @ret:    one reference; NULL when there is no such file
+ * lkg_layer_load() - load the current layer at @place.
+ * @cached: the earlier layer of this place, or NULL; returned again if the content is the same
+ * @ret:    one reference; NULL if there is no such file
  *
- * A file that cannot be used is a layer without documents whose report says why.
+ * A file that cannot be used is a layer without documents; its report has the reason.
  *
- * Return: 0; 1 when the entry vanished although it was just listed; -ENOMEM.
+ * Return: 0; 1: the entry was removed after it had been listed; -ENOMEM.
  */
 int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
                    struct lkg_layer **ret);
 /**
- * lkg_layer_from_memory() - the document that takes the base's place.
+ * lkg_layer_from_memory() - the document that replaces the base.
  * @key:    under which the cache knows it; no path
  * @beside: see struct lkg_layer; NULL = none
- * Otherwise as lkg_layer_load(); always 0 or -ENOMEM.
+ * Otherwise like lkg_layer_load(); always 0 or -ENOMEM.
  */
 int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key, const char *beside,
                           const struct lkg_admission *admission, struct lkg_layer *cached,
                           struct lkg_stack_stats *stats, struct lkg_layer **ret);
-/** lkg_concat() - three texts in one. Heap; NULL = no memory. */
+/** lkg_concat() - concatenate three strings. Heap; NULL = no memory. */
 char *lkg_concat(const char *a, const char *b, const char *c);
 /** lkg_display() - @text with bytes that are not printable UTF-8 as \xNN. Heap. */
 char *lkg_display(const char *text);
@@ -107,7 +108,7 @@ struct lkg_walk {
         void *userdata;
         const char *target; /* of kubeadm patches */
         size_t n_entries;
-        bool vanished; /* an entry went away while we looked */
+        bool vanished; /* an entry was removed during the walk */
 };
 
 /**
@@ -118,22 +119,24 @@ struct lkg_walk {
 int lkg_walk(struct lkg_walk *walk, int fd, const char *path);
 enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, bool link, const char *file);
 enum lkg_walk_verdict lkg_judge_patch(struct lkg_walk *walk, const char *name, bool link, const char *file);
-/** lkg_patch_name() - kubeadm's file name rule. Return: 1 and type; 0 another component's; -EINVAL bad type. */
+/**
+ * lkg_patch_name() - kubeadm's file name rule.
+ * Return: 1 and the type; 0: of another component; -EINVAL: invalid type.
+ */
 int lkg_patch_name(const char *name, const char *target, enum lkg_patch_type *ret_type);
 bool lkg_is_conf(const char *name);
 
 /* ---- fold.c ---- */
 
-/* One document in merge order and the running result after it. */
+/* One document in merge order and the intermediate result after it. */
 struct lkg_fold_step {
-        struct lkg_layer *layer; /* one reference */
-        size_t doc;              /* index in layer->docs; SIZE_MAX when it has none */
-        struct lkg_value *
-                merged; /* of the steps up to this one that could be merged; NULL = none of them, or @dropped */
-        bool dropped;  /* merged is not kept: lkg_steps_running() */
-        size_t cost;   /* bytes that merging it took */
-        bool left_out; /* it could not be */
-        bool whole;    /* nothing is wrong with this and those before it, as far as the fold knows */
+        struct lkg_layer *layer;  /* one reference */
+        size_t doc;               /* index in layer->docs; SIZE_MAX if it has none */
+        struct lkg_value *merged; /* of the valid steps up to this one; NULL = none, or @dropped */
+        bool dropped;             /* merged is not kept: use lkg_steps_running() */
+        size_t cost;              /* bytes that the merge took */
+        bool left_out;            /* it could not be merged */
+        bool whole;               /* this and all earlier ones are valid, as far as the fold knows */
         struct lkg_report report;
         unsigned cookie;
 };
@@ -143,11 +146,11 @@ struct lkg_fold {
         size_t n_steps;
 };
 
-/** lkg_fold_step_idle() - a kubeadm patch file that holds no patch: kubeadm reads it and goes on. */
+/** lkg_fold_step_idle() - is it a kubeadm patch file without a patch? kubeadm reads and ignores it. */
 bool lkg_fold_step_idle(const struct lkg_fold_step *step);
 void lkg_fold_deinit(struct lkg_fold *fold);
 /**
- * lkg_fold_update() - merge @layers, reusing the running results up to the first one that differs.
+ * lkg_fold_update() - merge @layers, reusing the intermediate results up to the first one that differs.
  * Return: 0 or -ENOMEM (the fold is empty then).
  */
 int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
@@ -160,23 +163,28 @@ int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *runn
 /** lkg_running_add() - merge a drop-in into *@running (NULL = the first document), which is taken over. 0 or -ENOMEM. */
 int lkg_running_add(struct lkg_value **running, const struct lkg_value *doc);
 /**
- * lkg_fold_step_settle() - drop the result of @step if it is one that may be and costs too much.
- * @next_cost: of the step after it, as far as known; @kept: bytes of the dear results that are kept
+ * lkg_fold_step_settle() - drop the result of @step if that is allowed and it costs too much.
+ * @next_cost: of the step after it, as far as known; @kept: bytes of the expensive results that are kept
  */
 void lkg_fold_step_settle(struct lkg_fold_step *step, size_t next_cost, size_t *kept);
 /** lkg_steps_running() - the result of the first @n steps: *@ret is one reference, or NULL. 0 or -ENOMEM. */
 int lkg_steps_running(const struct lkg_fold_step *steps, size_t n, struct lkg_value **ret);
 
-/** lkg_candidate_same() - were they made of the very same layers and results? Pointers are compared; @a may be NULL. */
+/**
+ * lkg_candidate_same() - were they made from the same layers and results? Compares pointers; @a may be NULL.
+ */
 bool lkg_candidate_same(const struct lkg_candidate *a, const struct lkg_candidate *b);
 
 /* ---- watched.c ---- */
 
-/** lkg_watches_add() - remember directory @path and the @name in it that matters; NULL = a member of a tree. */
+/** lkg_watches_add() - add directory @path and the relevant @name in it; NULL = a member of a tree. */
 int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name);
-/** lkg_watches_add_way() - every directory and name that decide what @path (a file or directory) resolves to. */
+/**
+ * lkg_watches_add_way() - add every directory and name that determines what @path (a file or directory)
+ * resolves to.
+ */
 int lkg_watches_add_way(struct lkg_way *watches, const char *path);
-/** lkg_watches_finish() - sort, unite duplicates, look at the file systems. */
+/** lkg_watches_finish() - sort, merge duplicates, check the file systems. */
 void lkg_watches_finish(struct lkg_way *watches);
 
 /* ---- stack.c, touch.c ---- */
@@ -192,12 +200,12 @@ struct lkg_stack {
         struct lkg_layers layers;  /* of the last refresh, in merge order */
         struct lkg_layer **sorted; /* the same by path; borrowed from @layers */
         struct lkg_fold fold;
-        struct lkg_candidate *merged;    /* as merged, before the judge saw it */
+        struct lkg_candidate *merged;    /* as merged, before the judge changed it */
         struct lkg_candidate *candidate; /* what refreshes return */
         struct lkg_way watches;
         struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings of the last walk, by role */
         bool has_base;                                  /* as the last walk found it */
-        bool complete; /* the last look saw everything: nothing vanished, no new file was left aside */
+        bool complete; /* the last refresh saw everything: nothing vanished, no new file was skipped */
         struct lkg_stack_stats stats;
         bool has_dropin_dir;
         bool rejudge;
@@ -206,26 +214,32 @@ struct lkg_stack {
         lkg_judge_fn *judge;
         void *judge_userdata;
         struct lkg_admission admission;
-        char *refused; /* why the layers may not be merged at all; NULL = they may */
+        char *refused; /* why the layers may not be merged; NULL = they may */
 };
 
 /**
- * lkg_stack_load() - one layer file as it is now, or its last version while it is being written.
+ * lkg_stack_load() - load one layer file as it is now, or its last version while it is being written.
  * @before: the cached layer of this path, or NULL
  * @ret:    one reference; NULL = no layer there (yet)
- * Return: 0; 1 = it has just gone; -errno.
+ * Return: 0; 1: it has just been removed; -errno.
  */
 int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struct lkg_layer *before,
                    struct lkg_layer **ret);
-/** lkg_stack_open_tree() - O_PATH of a configured directory. @full: lkg_stack_form() of @path. Return: the descriptor; -errno. */
+/**
+ * lkg_stack_open_tree() - open a configured directory with O_PATH. @full: lkg_stack_form() of @path.
+ * Return: descriptor; -errno.
+ */
 int lkg_stack_open_tree(const struct lkg_stack *stack, const char *path, const char *full);
-/** lkg_stack_find() - position in stack->sorted of the layer at @path, SIZE_MAX when there is none. */
+/** lkg_stack_find() - position of the layer at @path in stack->sorted, SIZE_MAX if there is none. */
 size_t lkg_stack_find(const struct lkg_stack *stack, const char *path);
-/** lkg_stack_form() - @path as watches and layers name it: source_path + "/" + @path, or an absolute @path. Heap. */
+/**
+ * lkg_stack_form() - @path in the form of watches and layers: source_path + "/" + @path, or an absolute
+ * @path. Heap.
+ */
 char *lkg_stack_form(const struct lkg_stack *stack, const char *path);
 
 /**
- * lkg_stack_touch() - read again only the layers at @paths, and those whose identity proves nothing.
- * Return: 1 = a layer is another one now; 0 = nothing has changed; -EAGAIN = a walk is needed to know; -errno.
+ * lkg_stack_touch() - read only the layers at @paths again, and those whose identity is not reliable.
+ * Return: 1: a layer has changed; 0: nothing has changed; -EAGAIN: a walk is needed; -errno.
  */
 int lkg_stack_touch(struct lkg_stack *stack, const char *const *paths, size_t n_paths);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running results that are not kept. The results after each layer share equal parts, so those of ten thousand small layers are
- * small. A thousand layers with a thousand fields each, with interleaved names, would copy nearly the whole document each time:
- * 1.2 GB. So results that are not cheap are kept up to a limit; beyond it only the last one is kept, and others are merged again
- * on demand.
+ * Intermediate results that are not kept. The results after each layer share equal parts, so those of ten
+ * thousand small layers are small. A thousand layers with a thousand fields each, with interleaved names,
+ * would copy almost the whole document each time: 1.2 GB. So expensive results are kept up to a limit;
+ * beyond it only the last one is kept, and others are merged again on demand.
  *
  * Only drop-ins are numerous, so only their results are dropped: merging one again needs no report and no other rule.
  */
@@ -11,9 +11,9 @@
 
 #include <lkg/merge.h>
 
-/* Bytes of a result of its own: a few changes in a document of a component's size. */
+/* Bytes of a result that are not shared: a few changes in a document of typical size. */
 #define CHEAP 2048u
-/* Bytes of the results that are not cheap and are kept all the same. */
+/* Bytes of expensive results that are kept anyway. */
 #define KEPT_MAX (2u << 20)
 
 const char *const lkg_header_fields[LKG_HEADER_FIELDS] = { "apiVersion", "kind" };
@@ -37,7 +37,7 @@ int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *runn
         return 0;
 }
 
-/* The first document of all: its own null members mean nothing. */
+/* The very first document: its null members have no meaning. */
 static int add_first(struct lkg_value **running, const struct lkg_value *doc)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *empty = lkg_value_new_map(NULL, 0, 0);
@@ -103,7 +103,7 @@ int lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i, struc
 {
         struct lkg_again *again = &((struct lkg_candidate *)candidate)->again; /* one thread */
         const struct lkg_layer_info *layers = candidate->layers;
-        size_t from = i + 1; /* layers that the result to start from is made of */
+        size_t from = i + 1; /* number of layers in the result to start from */
         int r = 0;
 
         if (!layers[i].dropped) {
@@ -133,7 +133,7 @@ int lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i, struct
         return candidate->layers[i].whole ? lkg_candidate_partial(candidate, i, ret) : 0;
 }
 
-/* A result that is not kept is another one when it was merged again, which the cookie tells. */
+/* A result that was not kept is a new object when it is merged again; then the cookie decides. */
 static bool same_layer(const struct lkg_layer_info *a, const struct lkg_layer_info *b)
 {
         return a->doc == b->doc && a->partial == b->partial && a->whole == b->whole && a->file == b->file &&

@@ -2,9 +2,9 @@
 /*
  * The layers of one component, from directory entries to a candidate.
  *
- * A refresh collects the layers that are there now (from the cache when their identity has not changed), folds them, and
- * compares the result with the last candidate, which is returned again if nothing differs. The cache is simply the layers of
- * the last refresh, sorted by path.
+ * A refresh collects the current layers (from the cache if their identity has not changed), folds them, and
+ * compares the result with the last candidate, which is returned again if nothing differs. The cache is
+ * simply the layers of the last refresh, sorted by path.
  */
 #include <fcntl.h>
 
@@ -15,18 +15,18 @@
 
 /* A candidate and the references that its pointers need. */
 struct candidate {
-        struct lkg_candidate public; /* first: the two are the same address */
+        struct lkg_candidate public; /* first member: both have the same address */
         struct lkg_layer **layers;   /* references, one per layer file */
         size_t n_files;
 };
 
-/* What one refresh finds. */
+/* The result of one refresh. */
 struct collect {
         struct lkg_stack *stack;
         struct lkg_layers layers;
         struct lkg_way watches;
         struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings about the directories, by role */
-        enum lkg_layer_role role;                       /* of the walk at work */
+        enum lkg_layer_role role;                       /* of the current walk */
         bool vanished;
         bool has_base, has_dropin_dir;
 };
@@ -213,7 +213,10 @@ static struct lkg_layer *cached(const struct lkg_stack *stack, const char *path,
         return at != SIZE_MAX && stack->sorted[at]->role == role ? stack->sorted[at] : NULL;
 }
 
-/* NULL = a link may lead anywhere: outside the source directory only the administrator decides what is read. */
+/*
+ * NULL = a link may lead anywhere: outside the source directory only the administrator controls what is
+ * read.
+ */
 static const struct lkg_bounds *bounds_of(const struct lkg_stack *stack, const char *full)
 {
         return stack->config.links_beneath && lkg_path_below(full, stack->config.source_path)
@@ -247,7 +250,7 @@ int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struc
         if (r != 0)
                 return r;
         /*
-         * Asked after the reading: a writer may have truncated it just before, and then half a file was
+         * Checked after reading: a writer may have truncated the file just before, and then half a file was
          * read.
          */
         if (layer && layer != before && stack->unsettled &&
@@ -255,8 +258,7 @@ int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struc
                 lkg_layer_unref(layer);
                 layer = lkg_layer_ref(before);
                 if (before)
-                        before->racy =
-                                true; /* its identity is not that of the file any more: read it again */
+                        before->racy = true; /* its identity is no longer that of the file: read it again */
                 else
                         stack->complete = false; /* only a walk will find it */
         }
@@ -264,7 +266,7 @@ int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struc
         return 0;
 }
 
-/* One layer file, wherever it was found. Return: 0; 1 = it has just gone; negative = fault. */
+/* Take one layer file. Return: 0; 1: it has just been removed; negative: fault. */
 static int take(struct collect *c, struct lkg_place *place)
 {
         struct lkg_stack *stack = c->stack;
@@ -305,7 +307,7 @@ char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
         return ret;
 }
 
-/* Base and instance: one file under a configured path. *@ret_found: whether there is one. */
+/* Base and instance: one file with a configured path. *@ret_found: does it exist? */
 static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch_type type, const char *path,
                      bool *ret_found)
 {
@@ -329,7 +331,7 @@ static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch
         return r < 0 ? r : 0;
 }
 
-#define REMOTE_KEY "remote:" /* no path of a file: those are absolute, or relative to the source directory */
+#define REMOTE_KEY "remote:" /* not the path of a file, which is absolute or in the source directory */
 
 /* The document that replaces the base; the base file itself stays in place. */
 static int take_remote(struct collect *c)
@@ -397,7 +399,7 @@ static int take_lonely(struct collect *c, const char *path, const char *full, co
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
         if (c->role == LKG_LAYER_DROPIN)
-                c->has_dropin_dir = true; /* the component was given one, and merges it */
+                c->has_dropin_dir = true; /* it is configured for the component, which merges it */
         if (c->role == LKG_LAYER_DROPIN && lkg_is_conf(name))
                 return on_found(c->stack->config.source_fd, path, full, name, st, c);
         if (S_ISLNK(st->st_mode))
@@ -473,7 +475,7 @@ static int take_tree(struct collect *c, enum lkg_layer_role role, const char *pa
         return r;
 }
 
-/* A component whose --config is missing does not start; with defaults alone it would be open to everybody. */
+/* A component whose --config is missing does not start; with only defaults it would be open to everyone. */
 static int miss_base(struct collect *c)
 {
         const char *wanted = c->stack->config.base_wanted;
@@ -548,7 +550,7 @@ static int collect(struct lkg_stack *stack, struct collect *c)
 
 /* ---- the candidate ---- */
 
-/* What all layers came to; NULL: there are none, one is broken, or those that are there hold nothing. */
+/* The merge of all layers; NULL: there are none, one is broken, or they are all empty. */
 static struct lkg_value *merged_of(const struct lkg_stack *stack)
 {
         const struct lkg_fold_step *last =
@@ -640,7 +642,7 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
         return 0;
 }
 
-/* Layers that are not in the merge although they should be. @ret_first: one of them */
+/* Layers that should be in the merge but are not. @ret_first: one of them */
 static size_t count_missing(const struct lkg_stack *stack, const char **ret_first)
 {
         size_t n = 0;
@@ -731,7 +733,7 @@ static void note_judged(struct lkg_stack *stack)
         }
 }
 
-/* Replaces stack->candidate by the verdict on a merge that differs. */
+/* Judges a merge that differs, and replaces stack->candidate. */
 static int judge_again(struct lkg_stack *stack)
 {
         struct lkg_candidate *candidate = NULL;
@@ -795,7 +797,7 @@ static int look_at_everything(struct lkg_stack *stack)
         return r;
 }
 
-/* The digest of all layers as a whole: names and contents, in merge order. */
+/* The digest of all layers together: names and contents, in merge order. */
 static int digest_together(const struct lkg_stack *stack, char ret[static LKG_SHA256_HEX])
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -809,7 +811,10 @@ static int digest_together(const struct lkg_stack *stack, char ret[static LKG_SH
         return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
 }
 
-/* Layers that were read but not checked yet, because of another layer's mistake or because they are new. */
+/*
+ * Checks layers that were read but not admitted yet, because of another layer's mistake or because they are
+ * new.
+ */
 static int ask_again(struct lkg_stack *stack, char **ret_why)
 {
         int r = 0;
@@ -824,7 +829,10 @@ static int ask_again(struct lkg_stack *stack, char **ret_why)
         return r;
 }
 
-/* May they be merged and judged? Each may be harmless and all of them together not. Return: 0 or -ENOMEM; stack->refused. */
+/*
+ * May they be merged and judged? Each may be harmless alone, but not all together.
+ * Return: 0 or -ENOMEM; stack->refused.
+ */
 static int ask_together(struct lkg_stack *stack)
 {
         char sha256[LKG_SHA256_HEX];
@@ -843,7 +851,7 @@ static int ask_together(struct lkg_stack *stack)
         return r == -EKEYREJECTED ? 0 : r;
 }
 
-/* Layers -> candidate; the last one again when nothing differs. */
+/* Makes a candidate from the layers; the last one again if nothing differs. */
 static int fold(struct lkg_stack *stack)
 {
         struct lkg_candidate *candidate = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The short way of a refresh: the caller says which paths may have changed, and when all of them are known layer files, only those
- * are read again.
+ * The short form of a refresh: the caller names the paths that may have changed, and if all of them are
+ * known layer files, only those are read again.
  *
- * Whatever could change the list of layers or how they are reached (a new or vanished name, a directory, a symlink, a file
- * that is not an ordinary one) is left to the walk. Layers that may have changed without a change of identity are read again
- * in any case, as a walk would.
+ * Anything that could change the list of layers or how they are reached (a new or removed name, a directory,
+ * a symlink, a file that is not a regular one) needs a walk. Layers that may have changed without a change
+ * of identity are always read again, as in a walk.
  */
 #include <fcntl.h>
 
@@ -15,12 +15,12 @@ enum concern { CONCERN_NONE, CONCERN_LAYER, CONCERN_LIST };
 
 struct touch {
         struct lkg_stack *stack;
-        char *tree;   /* watch form of the drop-in directory, once it is needed */
+        char *tree;   /* watch form of the drop-in directory, when needed */
         int tree_fd;  /* the same, open */
-        bool changed; /* a layer is another one now */
+        bool changed; /* a layer has changed */
 };
 
-/* The part of @path below @top, "" for @top itself, NULL when it is elsewhere. */
+/* The part of @path below @top, "" for @top itself, NULL if it is elsewhere. */
 static const char *below(const char *path, const char *top)
 {
         size_t n = strlen(top);
@@ -74,7 +74,7 @@ static int open_tree(struct touch *t)
         return t->tree_fd < 0 ? -EAGAIN : 0;
 }
 
-/* Where the walk had found @layer. -EAGAIN: only the walk itself can tell. */
+/* Where the walk found @layer. -EAGAIN: only a walk can tell. */
 static int place_of(struct touch *t, const struct lkg_layer *layer, struct lkg_place *ret)
 {
         const struct lkg_stack_config *config = &t->stack->config;
@@ -101,13 +101,16 @@ static int place_of(struct touch *t, const struct lkg_layer *layer, struct lkg_p
                 return r;
         rest = below(layer->path, t->tree);
         if (!rest || !*rest || strchr(rest, '/'))
-                return -EAGAIN; /* in a subdirectory, which may have become a link */
+                return -EAGAIN; /* in a subdirectory, which may have become a symlink */
         ret->dirfd = t->tree_fd;
         ret->entry = ret->name = rest;
         return 0;
 }
 
-/* Does another layer show the same file (a link to it, a mounted ConfigMap)? Then a change of one is one of both. */
+/*
+ * Does another layer use the same file (a link to it, a mounted ConfigMap)? Then a change of one is a change
+ * of both.
+ */
 static bool is_alone(const struct lkg_stack *stack, const struct lkg_layer *layer)
 {
         for (size_t i = 0; i < stack->layers.n; i++) {
@@ -120,7 +123,7 @@ static bool is_alone(const struct lkg_stack *stack, const struct lkg_layer *laye
         return true;
 }
 
-/* The layer under @at in the sorted list, read again. */
+/* Reads the layer at index @at of the sorted list again. */
 static int reload(struct touch *t, size_t at)
 {
         struct lkg_stack *stack = t->stack;
@@ -156,7 +159,10 @@ static int reload(struct touch *t, size_t at)
         return 0;
 }
 
-/* Each once: a file that is written again and again is touched and may have changed without a change of identity. */
+/*
+ * Each only once: a file that is written again and again is touched and may have changed without a change of
+ * identity.
+ */
 static int reload_all(struct touch *t, const char *const *paths, size_t n_paths)
 {
         struct lkg_stack *stack = t->stack;
@@ -194,7 +200,6 @@ int lkg_stack_touch(struct lkg_stack *stack, const char *const *paths, size_t n_
         lkg_close(t.tree_fd);
         free(t.tree);
         if (r < 0)
-                stack->complete =
-                        false; /* some may have been replaced already: the next look is a whole one */
+                stack->complete = false; /* some may have been replaced: the next refresh is a full one */
         return r < 0 ? r : t.changed;
 }

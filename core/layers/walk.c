@@ -2,7 +2,8 @@
 /*
  * The walk over a drop-in (or kubeadm patches) directory, in upstream's order: depth first, the names of
  * each directory sorted by raw bytes, a subdirectory entered at its own place, hidden files like any other,
- * symlinks to directories not followed. Through directory descriptors, so a directory cannot be swapped for a link in between.
+ * symlinks to directories not followed. It uses directory descriptors, so a directory cannot be replaced by
+ * a symlink in between.
  *
  * Recursion is bounded by LKG_WALK_DEPTH_MAX. Entries that vanish during the walk set `vanished`; the caller walks again.
  */
@@ -50,7 +51,7 @@ static void finding(struct lkg_walk *walk, enum lkg_severity severity, unsigned 
         lkg_report_add(walk->report, severity, code, &where, "%s", text);
 }
 
-/* Closes nothing: @fd stays the caller's. */
+/* @fd stays open and belongs to the caller. */
 static int read_names(struct lkg_walk *walk, int fd, const char *path, struct names *names)
 {
         int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -91,9 +92,9 @@ static int read_names(struct lkg_walk *walk, int fd, const char *path, struct na
         return r;
 }
 
-/* ---- the trap of numbers that are no numbers ---- */
+/* ---- names with numbers that do not sort as numbers ---- */
 
-/* Compares the numbers two names start with; false when one of them starts with none. */
+/* Compares the numbers at the start of two names; false if one of them has none. */
 static bool number_is_above(const char *a, const char *b)
 {
         size_t n, m;
@@ -129,11 +130,11 @@ static void check_sort_trap(struct lkg_walk *walk, const struct names *names, co
                                "%s is applied before %s: names are sorted as text, not as numbers; "
                                "give all numbers the same width",
                                a ? a : "?", b ? b : "?");
-                return; /* one a directory is enough */
+                return; /* one per directory is enough */
         }
 }
 
-/* A mounted ConfigMap: `..data` -> `..2024_01_01`, and a link per file. */
+/* A mounted ConfigMap: `..data` -> `..2024_01_01`, and one symlink per file. */
 static void check_volume_layout(struct lkg_walk *walk, int fd, const struct names *names, const char *path)
 {
         struct stat st;
@@ -277,13 +278,13 @@ static bool has_suffix(const char *name, const char *suffix)
         return n >= m && strcmp(name + n - m, suffix) == 0;
 }
 
-/* Files that editors leave beside the one they edit; they come and go and mean nothing. */
+/* Files that editors create beside the edited one; they appear and disappear and have no meaning. */
 static bool is_editor_file(const char *name, bool link)
 {
         static const char *const suffixes[] = { "~", ".swp", ".swo", ".swn", ".swx", "#" };
 
         if (strncmp(name, ".#", 2) == 0 && link)
-                return true; /* the lock of an editor that is open on NAME */
+                return true; /* the lock of an editor that has NAME open */
         if (strcmp(name, "4913") == 0 || strncmp(name, ".goutputstream-", 15) == 0)
                 return true;
         if (strlen(name) == 9 && strncmp(name, "sed", 3) == 0 && !strchr(name, '.'))

@@ -26,7 +26,7 @@ void lkg_way_deinit(struct lkg_way *watches)
         *watches = (struct lkg_way){ 0 };
 }
 
-/* Takes over nothing; a name twice is one name. */
+/* Takes over nothing; duplicates are ignored. */
 static int add_name(struct lkg_stack_watch *w, const char *name)
 {
         char *copy;
@@ -59,7 +59,7 @@ int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name)
         return 0;
 }
 
-/* "/a/b" -> "/a", "/a" -> "/", "a" -> "." in place. */
+/* In place: "/a/b" -> "/a", "/a" -> "/", "a" -> ".". */
 static void cut_last(char *path)
 {
         char *slash = strrchr(path, '/');
@@ -71,8 +71,7 @@ static void cut_last(char *path)
 }
 
 /*
- * The directory that holds the entry @path, or the nearest one on the way up to it that exists; with the name that
- * matters in it.
+ * The directory of the entry @path, or its nearest existing ancestor; with the relevant name in it.
  */
 static int add_holder(struct lkg_way *watches, const char *path)
 {
@@ -86,14 +85,14 @@ static int add_holder(struct lkg_way *watches, const char *path)
                 const char *slash = strrchr(dir, '/');
 
                 if (snprintf(name, sizeof(name), "%s", slash ? slash + 1 : dir) >= (int)sizeof(name))
-                        *name = '\0'; /* such a name cannot exist, but one above it may */
+                        *name = '\0'; /* such a name cannot exist, but its parent may */
                 cut_last(dir);
         } while ((stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) && strcmp(dir, "/") != 0 &&
                  strcmp(dir, ".") != 0);
         return lkg_watches_add(watches, dir, name);
 }
 
-/* A relative path that has climbed above where it started cannot be shortened any more. */
+/* A relative path that has climbed above its start cannot be shortened any more. */
 static bool ends_in_dots(const char *path)
 {
         const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
@@ -102,8 +101,9 @@ static bool ends_in_dots(const char *path)
 }
 
 /*
- * One component: appended to @cur, or, when it is a symlink, its text put in front of @rest and its own path in
- * @link. Return: 1 = a link.
+ * Handles one component: appends it to @cur or, if it is a symlink, prepends its target to @rest and stores
+ * its own path in @link.
+ * Return: 1 = a symlink.
  */
 static int way_step(char *cur, char *rest, char *link)
 {
@@ -120,7 +120,7 @@ static int way_step(char *cur, char *rest, char *link)
         if (n == 1 && next[k - 1] == '.')
                 return 0;
         if (n == 2 && strcmp(next + k - 2, "..") == 0 && length > 0 && !ends_in_dots(cur)) {
-                cut_last(cur); /* there is no symlink in it */
+                cut_last(cur); /* it contains no symlink */
                 return 0;
         }
         t = readlink(next, target, sizeof(target) - 1);
@@ -164,7 +164,7 @@ int lkg_watches_add_way(struct lkg_way *watches, const char *path)
         return add_holder(watches, cur);
 }
 
-/* File systems on which others can change files without our kernel seeing it. */
+/* File systems on which others can change files without an event in our kernel. */
 static bool needs_polling(const char *path)
 {
         static const unsigned long magics[] = {
@@ -189,7 +189,7 @@ static int compare(const void *a, const void *b)
         return strcmp(((const struct lkg_stack_watch *)a)->path, ((const struct lkg_stack_watch *)b)->path);
 }
 
-/* Two reasons to watch one directory. Without memory for a name all of them matter. */
+/* Merges two reasons to watch one directory. Without memory for a name, all names matter. */
 static void unite(struct lkg_stack_watch *to, struct lkg_stack_watch *from)
 {
         to->recursive_member |= from->recursive_member;

@@ -64,8 +64,8 @@ static int add(struct lkg_blobs *blobs, const char *sha256, uint64_t size, struc
 }
 
 /*
- * Under its own name at once: no manifest names it before it is complete, and one that a killed engine left incomplete is
- * shorter than it should be (lkg_blob_put()).
+ * Written directly under its final name: no manifest names it before it is complete, and one that a killed
+ * engine left incomplete is shorter than it should be (lkg_blob_put()).
  */
 static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *data, size_t size)
 {

@@ -2,9 +2,10 @@
 /*
  * The blobs of the runtime directory: immutable content named by its SHA-256, shared by all publications that name it.
  *
- * References are counted; a blob without references is unlinked. The file server keeps what it still needs by a hard
- * link of its own (pinned/). A manifest names a blob only when it is complete. A file that is shorter than its content was
- * being written when the engine was killed; no reader knows it, and it is written again or removed.
+ * References are counted; a blob without references is unlinked. The file server keeps what it still needs
+ * by its own hard link (pinned/). A manifest names a blob only when it is complete. A file that is shorter
+ * than its content was being written when the engine was killed; no reader uses it, and it is written again
+ * or removed.
  */
 #pragma once
 
@@ -24,22 +25,33 @@ struct lkg_blobs {
 
 /** lkg_blobs_open() - create blobs/ below @runtime_fd. */
 int lkg_blobs_open(int runtime_fd, struct lkg_blobs *ret, struct lkg_error *err);
-/** lkg_blobs_deinit() - forget everything; the files stay for the next engine. */
+/** lkg_blobs_deinit() - free everything; the files stay for the next engine. */
 void lkg_blobs_deinit(struct lkg_blobs *blobs);
 
-/** lkg_blob_put() - the blob with this content, written unless it is known. Caller owns one reference. -ENOSPC ... */
+/**
+ * lkg_blob_put() - get the blob with this content, written unless it exists. Caller owns one reference.
+ * -ENOSPC ...
+ */
 int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret,
                  struct lkg_error *err);
 
-/** lkg_blob_put_as() - the same under another @name of its form, which must mean these very bytes. */
+/**
+ * lkg_blob_put_as() - the same with another @name of this form, which must uniquely identify these bytes.
+ */
 int lkg_blob_put_as(struct lkg_blobs *blobs, const char *name, const void *data, size_t size,
                     struct lkg_blob **ret, struct lkg_error *err);
 
-/** lkg_blob_adopt() - one that a predecessor wrote. Return: 0; -ENOENT; -errno. Caller owns one reference. */
+/**
+ * lkg_blob_adopt() - use one that a predecessor wrote.
+ * Return: 0; -ENOENT; -errno. Caller owns one reference.
+ */
 int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret,
                    struct lkg_error *err);
 
-/** lkg_blob_read() - its bytes, checked against the name. Caller frees. -EBADMSG when they are not the named ones. */
+/**
+ * lkg_blob_read() - read its bytes and check them against the name. Caller frees. -EBADMSG: they do not
+ * match.
+ */
 int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size,
                   struct lkg_error *err);
 

@@ -101,7 +101,10 @@ static int add_clash(struct lkg_manifest_rules *rules, int source_fd, const char
         return add_copy(rules, LKG_RULE_CLASH, UINT_MAX, name);
 }
 
-/* A view name or alias that covers a real file nobody merges: its content cannot be reached through the view. */
+/*
+ * A view name or alias that covers a real file which is not merged: its content cannot be reached through
+ * the view.
+ */
 static void note_covered(const struct lkg_config_component *c, const char *name, int source_fd,
                          const char *source_path, struct lkg_report *report)
 {

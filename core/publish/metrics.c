@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * status/<c>/metrics.prom: the facts of one component as Prometheus text. Base units, counters end in _total, no time stamps
- * of samples (node_exporter's collector skips a file that has one), bounded labels: never a value, a file name or a message.
- * Every sample names its component, so the files of several components can be collected together.
+ * status/<c>/metrics.prom: the facts of one component as Prometheus text. Base units, counters end in
+ * _total, no sample timestamps (node_exporter's collector skips a file that has one), bounded labels: never
+ * a value, a file name or a message. Every sample names its component, so the files of several components
+ * can be collected together.
  */
 #include <inttypes.h>
 
@@ -166,7 +167,7 @@ static uint64_t last_success(const struct lkg_remote_object *object)
         return object->success_ns / LKG_NSEC_PER_SEC;
 }
 
-/* One that may be missing is no outage that needs an alert. */
+/* An object that may be missing is no outage that needs an alert. */
 static void put_object(struct lkg_buf *buf, const struct lkg_component *c, const char *metric,
                        const char *name, const struct lkg_remote_object *object,
                        uint64_t (*value)(const struct lkg_remote_object *object))

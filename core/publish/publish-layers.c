@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a publication that grow: layers/ and history/. Each file is rendered once and kept as long as it is true. */
+/*
+ * The large parts of a publication: layers/ and history/. Each file is rendered once and kept while it is up
+ * to date.
+ */
 #include <lkg/array.h>
 #include <lkg/render.h>
 
@@ -42,7 +45,7 @@ static int resize_layers(struct lkg_publisher *p, struct lkg_shown *shown, size_
         return 0;
 }
 
-/* One file of layers/: nothing to do while it shows the very value that it should. */
+/* One file of layers/: nothing to do if it already shows this value. */
 static int render_value(struct lkg_publisher *p, const struct lkg_value *value, struct lkg_value **shown,
                         struct lkg_file_slot *slot, uint64_t mtime_ns, struct lkg_error *err)
 {
@@ -90,7 +93,10 @@ static int name_layer(struct lkg_layer_slot *slot, const struct lkg_layer_info *
         return 0;
 }
 
-/* What the file shows is known by its address, or by its cookie where the value itself is not kept. */
+/*
+ * What the file shows is identified by the value's address, or by its cookie if the value itself is not
+ * kept.
+ */
 static bool is_shown(const struct lkg_layer_slot *slot, const struct lkg_layer_info *info)
 {
         if (info->dropped)
@@ -98,7 +104,7 @@ static bool is_shown(const struct lkg_layer_slot *slot, const struct lkg_layer_i
         return slot->merged_value == info->partial && (slot->merged_value || !slot->merged.blob);
 }
 
-/* Return: 1 when the file was rendered, 0 when it is as it should be. */
+/* Return: 1: the file was rendered; 0: it is up to date. */
 static int render_merged(struct lkg_publisher *p, const struct lkg_candidate *candidate, size_t i,
                          struct lkg_layer_slot *slot, uint64_t mtime_ns, struct lkg_error *err)
 {
@@ -119,7 +125,7 @@ static int render_merged(struct lkg_publisher *p, const struct lkg_candidate *ca
         return r < 0 ? r : 1;
 }
 
-/* Return: 1 when there was something to hide, 0. */
+/* Return: 1: there was a file to hide; 0. */
 static int hide_merged(struct lkg_publisher *p, struct lkg_layer_slot *slot)
 {
         bool was_shown = slot->merged.blob;
@@ -144,7 +150,7 @@ static int render_layer(struct lkg_publisher *p, const struct lkg_candidate *can
         return r < 0 ? r : n + r;
 }
 
-/* Return: 1 more to do, 0 done. */
+/* Return: 1: more to do; 0: done. */
 int lkg_publish_component_layers(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t index,
                                  size_t budget, struct lkg_error *err)
 {
@@ -251,8 +257,8 @@ static bool move_past(struct lkg_shown *shown, uint64_t number, struct lkg_histo
 }
 
 /*
- * Records are immutable: those already rendered move over, those that are gone are given back. After a failure what was
- * rendered so far stays, and the next attempt goes on from there.
+ * Records are immutable: rendered ones are reused, removed ones are released. After a failure the files
+ * rendered so far are kept, and the next attempt continues from there.
  */
 int lkg_publish_component_history(struct lkg_publisher *p, const struct lkg_component *c,
                                   struct lkg_shown *shown, struct lkg_error *err)

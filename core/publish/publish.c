@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rendering, blobs, manifest, and which old blobs may go: see <lkg/publish.h>. */
+/* Rendering, blobs, manifest, and removal of old blobs: see <lkg/publish.h>. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 
 /* ---- slots ---- */
 
-/* Wall time. A generation that a rollback has pinned is served since then. */
+/* Wall time. For a generation that a rollback has pinned, the time of the rollback. */
 static uint64_t served_since(const struct lkg_component *c)
 {
         const struct lkg_hold *hold = &c->state.hold;
@@ -65,7 +65,7 @@ static int render_status(struct lkg_publisher *p, const struct lkg_snapshot *in,
         return 0;
 }
 
-/* lkg/: what a rollback now would serve; usually what is served. */
+/* lkg/: what a rollback would serve now; usually the served document. */
 static int render_good(struct lkg_publisher *p, const struct lkg_snapshot *in, const struct lkg_component *c,
                        struct lkg_shown *shown, struct lkg_error *err)
 {
@@ -149,7 +149,7 @@ static int render_component(struct lkg_publisher *p, const struct lkg_snapshot *
 
         if (now->changed & LKG_DIRTY_ACTIVE)
                 r = render_document(p, c->active, &shown->document, err);
-        if (r >= 0 && (now->changed & LKG_DIRTY_LAYERS)) /* what is left stays marked and follows */
+        if (r >= 0 && (now->changed & LKG_DIRTY_LAYERS)) /* the rest stays marked and follows later */
                 r = lkg_publish_component_layers(
                         p, in, i, shown->status[0].file.blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST,
                         err);
@@ -171,7 +171,7 @@ static int render_component(struct lkg_publisher *p, const struct lkg_snapshot *
 struct builder {
         const struct lkg_snapshot *in;
         struct lkg_entry *entries;
-        struct lkg_blob **blobs; /* of the same index; borrowed; NULL for directories and control files */
+        struct lkg_blob **blobs; /* with the same index; borrowed; NULL for directories and control files */
         size_t n, n_allocated, n_expected;
         uint64_t dirs_ns;
         bool no_memory;
@@ -412,7 +412,7 @@ static int sort_all(struct builder *b)
         return 0;
 }
 
-/* Entry @i goes to its place among those before it, which are sorted. */
+/* Moves entry @i to its position among the earlier ones, which are sorted. */
 static void insert_entry(struct builder *b, size_t i)
 {
         const struct lkg_entry entry = b->entries[i];
@@ -433,7 +433,7 @@ static void insert_entry(struct builder *b, size_t i)
         b->blobs[low] = blob;
 }
 
-/* They come nearly sorted (build()), so a thousand layers cost a thousand comparisons. */
+/* They are almost sorted (build()), so a thousand layers cost a thousand comparisons. */
 static int sort_entries(struct builder *b)
 {
         unsigned n_inserted = 0;
@@ -492,7 +492,7 @@ static void drop_kept(struct lkg_publisher *p, size_t i)
         p->n_kept--;
 }
 
-/* Takes over @blobs and their references, also on failure. */
+/* Takes over @blobs and their references, even on failure. */
 static int keep(struct lkg_publisher *p, uint64_t number, struct lkg_blob **blobs, size_t n)
 {
         if (LKG_GROW(p->kept, p->n_kept) < 0) {
@@ -579,7 +579,7 @@ static int make_current(struct lkg_publisher *p, struct builder *b, struct lkg_e
 
         if (r < 0)
                 return r;
-        /* The references first: a manifest that is current must never name a blob that could go. */
+        /* The references first: the current manifest must never name a blob that could be removed. */
         r = collect_blobs(b, &blobs, &n);
         if (r >= 0)
                 r = keep(p, p->number + 1, blobs, n);
@@ -657,7 +657,7 @@ int lkg_publisher_open(int runtime_fd, struct lkg_publisher **ret, struct lkg_pu
                 r = read_previous(p, &previous);
         if (r >= 0)
                 r = lkg_blobs_adopt_all(&p->blobs, &all, &n, err);
-        /* A reader may be in the middle of loading what the predecessor published. */
+        /* A reader may be loading the predecessor's publication. */
         if (r >= 0)
                 r = keep(p, p->number, all, n);
         if (r < 0) {

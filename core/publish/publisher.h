@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The publisher's own: what it has rendered last, as files; and what its parts offer each other. */
+/* Private to the publisher: what was last rendered, as files; and the interfaces between its parts. */
 #pragma once
 
 #include <lkg/buf.h>
@@ -8,20 +8,23 @@
 #include "blob.h"
 #include "status.h"
 
-/* One file as it was last rendered; mtime is the publication in which its content last changed. */
+/* One file as last rendered; mtime is the publication in which its content last changed. */
 struct lkg_file_slot {
-        struct lkg_blob *blob; /* NULL = no such file now */
+        struct lkg_blob *blob; /* NULL = no such file */
         uint64_t mtime_ns;
 };
 
-/* The same for a small file that is rendered with nearly every publication: its bytes are a part of the blob. */
+/*
+ * The same for a small file that is rendered with almost every publication: its bytes are a part of the
+ * blob.
+ */
 struct lkg_part_slot {
         struct lkg_file_slot file;
-        char sha256[LKG_SHA256_HEX]; /* of the part; "" = all of the blob */
+        char sha256[LKG_SHA256_HEX]; /* of the part; "" = the whole blob */
         uint64_t size, offset;       /* of the part */
 };
 
-/* Values are immutable, so an equal pointer is an equal text. */
+/* Values are immutable, so equal pointers mean equal texts. */
 struct lkg_layer_slot {
         char *name;  /* NNNN-role-name */
         char *layer; /* the layer's own name */
@@ -45,7 +48,8 @@ struct lkg_bad_slot {
 struct lkg_shown {
         struct lkg_file_slot document;      /* of the active generation */
         struct lkg_file_slot good_document; /* lkg/ */
-        bool good_has_base;                 /* of what a rollback would serve, where that is local */
+        /* for the document that a rollback would serve, if it is local */
+        bool good_has_base;
         struct lkg_bad_slot *bad;
         size_t n_bad;
         struct lkg_part_slot status[LKG_STATUS_FILES_MAX];
@@ -57,13 +61,13 @@ struct lkg_shown {
         uint64_t changed_ns; /* mtime of the component's directories */
 };
 
-/* A part that is not written yet. */
+/* A part that has not been written yet. */
 struct lkg_pending_part {
         struct lkg_part_slot *slot;
-        struct lkg_part_slot now; /* what it becomes; without the blob */
+        struct lkg_part_slot now; /* its new state; without the blob */
 };
 
-/* The small files of one publication, which are one blob: a tenth of what as many files cost. */
+/* The small files of one publication in one blob: a tenth of the cost of separate files. */
 struct lkg_pack {
         struct lkg_buf bytes;
         struct lkg_pending_part *parts;
@@ -84,14 +88,18 @@ struct lkg_publisher {
         uint64_t number;                            /* of the current publication */
         struct lkg_kept_blobs *kept;
         size_t n_kept;
-        size_t n_entries, n_bytes; /* of the last manifest: how big the next will be */
-        bool fresh; /* there was no publication when we started: the first boot of this runtime directory */
+        size_t n_entries, n_bytes; /* of the last manifest: an estimate for the next one */
+        /* there was no publication when we started: the first start with this runtime directory */
+        bool fresh;
 };
 
 /* ---- slots: slot.c ---- */
 
 void lkg_slot_clear(struct lkg_publisher *p, struct lkg_file_slot *slot);
-/** lkg_slot_fill() - new content; the same content keeps its time. Return: 0; -ENOSPC ... and nothing has changed. */
+/**
+ * lkg_slot_fill() - set new content; equal content keeps its time.
+ * Return: 0; -ENOSPC ...: nothing has changed.
+ */
 int lkg_slot_fill(struct lkg_publisher *p, struct lkg_file_slot *slot, const void *data, size_t size,
                   uint64_t mtime_ns, struct lkg_error *err);
 /** lkg_slot_fill_buf() - the same from a buffer, which is empty afterwards. */
@@ -99,26 +107,29 @@ int lkg_slot_fill_buf(struct lkg_publisher *p, struct lkg_file_slot *slot, struc
                       uint64_t mtime_ns, struct lkg_error *err);
 
 /**
- * lkg_part_fill() - as lkg_slot_fill_buf(), for a small file: its bytes join the pack of this publication. @slot must stay where it is
- * until lkg_pack_finish().
+ * lkg_part_fill() - like lkg_slot_fill_buf(), for a small file: its bytes are added to the pack of this
+ * publication. @slot must not move until lkg_pack_finish().
  */
 int lkg_part_fill(struct lkg_publisher *p, struct lkg_part_slot *slot, struct lkg_buf *buf,
                   uint64_t mtime_ns, struct lkg_error *err);
-/** lkg_pack_finish() - write the pack; the slots show it from now on. Return: 0; -errno: all of them are as they were. */
+/**
+ * lkg_pack_finish() - write the pack; from now on the slots show it.
+ * Return: 0; -errno: all of them are unchanged.
+ */
 int lkg_pack_finish(struct lkg_publisher *p, struct lkg_error *err);
-/** lkg_pack_drop() - nothing of it is needed. */
+/** lkg_pack_drop() - discard it. */
 void lkg_pack_drop(struct lkg_publisher *p);
 
 /* ---- layers/ and history/: publish-layers.c ---- */
 
 /**
  * lkg_publish_component_layers() - bring at most @budget files of layers/ of component @i up to date.
- * Return: 1 more to do; 0 done, the mark is cleared; -errno.
+ * Return: 1: more to do; 0: done, the mark is cleared; -errno.
  */
 int lkg_publish_component_layers(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t i,
                                  size_t budget, struct lkg_error *err);
 
-/** lkg_publish_component_history() - the slots follow the list of records. Return: 0 or -errno. */
+/** lkg_publish_component_history() - update the slots from the list of records. Return: 0 or -errno. */
 int lkg_publish_component_history(struct lkg_publisher *p, const struct lkg_component *c,
                                   struct lkg_shown *shown, struct lkg_error *err);
 void lkg_history_slot_clear(struct lkg_publisher *p, struct lkg_history_slot *slot);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file of the view, as the next publication shows it: a blob of its own, or a part of the pack of that publication. */
+/*
+ * One file of the view, as the next publication shows it: a separate blob, or a part of the pack of that
+ * publication.
+ */
 #include <lkg/array.h>
 
 #include "publisher.h"
@@ -10,7 +13,7 @@ void lkg_slot_clear(struct lkg_publisher *p, struct lkg_file_slot *slot)
         slot->mtime_ns = 0;
 }
 
-/* New content for a slot; the same content keeps its time. */
+/* Sets new content of a slot; equal content keeps its time. */
 int lkg_slot_fill(struct lkg_publisher *p, struct lkg_file_slot *slot, const void *data, size_t size,
                   uint64_t mtime_ns, struct lkg_error *err)
 {
@@ -82,7 +85,7 @@ void lkg_pack_drop(struct lkg_publisher *p)
         p->pack.n_parts = 0;
 }
 
-/* Named by the digests of its parts, which are known already. */
+/* Named by the digests of its parts, which are already known. */
 static int write_pack(struct lkg_publisher *p, struct lkg_blob **ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf digests = LKG_BUF_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * status/<component>/findings and findings.json: the same findings, for people and for programs. A line of text cannot be taken
- * apart again: a file name may hold whatever separates its parts.
+ * status/<component>/findings and findings.json: the same findings, for people and for programs. A line of
+ * text cannot be parsed reliably: a file name may contain the separators.
  */
 #include <lkg/json-out.h>
 
@@ -86,7 +86,7 @@ void lkg_status_render_findings_json(const struct lkg_status_context *x, struct 
 
         lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
         lkg_json_u64(&json, "schemaVersion", 1);
-        lkg_json_u64(&json, "notListed", 0); /* stands here, and is known behind the list */
+        lkg_json_u64(&json, "notListed", 0); /* placed here, but known only after the list */
         lkg_json_list(&json, "findings", LKG_JSON_LINES);
         n_dropped = put_all(x, put_json, &json);
         lkg_json_end(&json);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * status/<component>/hold and status/<component>/process: what keeps the view from following, and which process reads it. One
- * key=value a line, so that a program need not read the words of the condition.
+ * status/<component>/hold and status/<component>/process: why the view does not follow changes, and which
+ * process reads it. One key=value per line, so that a program need not parse the text of the condition.
  */
 #include <inttypes.h>
 
@@ -17,7 +17,7 @@ static void put_time(struct lkg_buf *buf, const char *key, uint64_t wall_ns)
         lkg_buf_printf(buf, "%s=%s\n", key, text);
 }
 
-/* Somebody else's words stay on their line. */
+/* Foreign text stays on one line. */
 static void put_text(struct lkg_buf *buf, const char *key, const char *text)
 {
         lkg_buf_printf(buf, "%s=", key);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * status/<c>/remote: everything that decides whether this node hears of the fleet's configuration, for somebody who has to find out
- * why it does not. One key=value a line, absolute times, never a secret. Empty while nothing of it is in use.
+ * status/<c>/remote: everything that determines whether this node gets the fleet's configuration, for
+ * finding out why it does not. One key=value per line, absolute times, never a secret. Empty if remote
+ * configuration is not in use.
  */
 #include "status.h"
 
-/* What others wrote (a server's words, a certificate's subject) stays on its line. */
+/* Foreign text (a server's message, a certificate's subject) stays on one line. */
 static void put_pair(struct lkg_buf *buf, const char *key, const char *value)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf clean = LKG_BUF_INIT;
@@ -75,7 +76,7 @@ static void put_rollout(struct lkg_buf *buf, const struct lkg_remote_status *rem
                        r->bucket_milli / 1000, r->bucket_milli % 1000, r->halt ? "true" : "false");
 }
 
-/* Whether the cluster hears of the condition, and which one it was given; else why not. */
+/* Is the condition reported to the cluster, and which one; else why not. */
 static void put_reported(struct lkg_buf *buf, const struct lkg_status_context *x)
 {
         char text[LKG_REASON_MAX];

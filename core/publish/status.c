@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Renderers of the status files: what the engine knows -> text. Pure; absolute times only, so that a file stays true
- * while it is not rendered again; no value of a document in a fact file, no secret anywhere.
+ * Renderers of the status files. Pure; absolute times only, so that a file stays correct while it is not
+ * rendered again; no value of a document in a fact file, no secret anywhere.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -59,7 +59,7 @@ static void render_error(const struct lkg_status_context *x, struct lkg_buf *buf
         lkg_buf_printf(buf, "%s%s", text, *text ? "\n" : "");
 }
 
-/* Which document: 0 as @number when it is not known. */
+/* Which document: 0 as @number if unknown. */
 static void put_document(struct lkg_json *json, uint64_t number, const char *sha256)
 {
         if (number == 0)
@@ -94,7 +94,7 @@ static void put_config_map(struct lkg_json *json, const struct lkg_config_source
         lkg_json_foreign(json, "source", id);
 }
 
-/* A NodeConfigSource as NodeConfigStatus has it, and which document it is. */
+/* A NodeConfigSource as in NodeConfigStatus, and its document. */
 static void put_source(struct lkg_json *json, const char *name, const struct lkg_config_source *source,
                        bool has_base, uint64_t number, const char *sha256)
 {
@@ -107,7 +107,7 @@ static void put_source(struct lkg_json *json, const char *name, const struct lkg
         lkg_json_end(json);
 }
 
-/* The configuration that is avoided, named: the proposal's wish. */
+/* The configuration that is avoided, by name: a wish of the proposal. */
 static void put_rejected(struct lkg_json *json, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -164,7 +164,7 @@ static void render_sha256(const struct lkg_status_context *x, struct lkg_buf *bu
                 lkg_buf_printf(buf, "%s\n", active(x)->sha256);
 }
 
-/* @has_base: where it is local */
+/* @has_base: if it is local */
 static void put_word(const struct lkg_status_context *x, const struct lkg_config_source *source,
                      bool has_base, struct lkg_buf *buf)
 {
@@ -233,7 +233,7 @@ static void render_startups(const struct lkg_status_context *x, struct lkg_buf *
         (void)lkg_json_write_line(&json, buf);
 }
 
-/* The supervisor's own words: one line for each restart it was asked for. */
+/* The supervisor's own text: one line for each requested restart. */
 static void render_restarts(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         const struct lkg_facts *facts = x->component->facts;
@@ -251,8 +251,9 @@ static void render_drift(const struct lkg_status_context *x, struct lkg_buf *buf
 }
 
 /*
- * Of the layers as they were when they last came to what is served, as in effective.yaml: a comment moves lines, and of two layers
- * that say the same one may go. Not known after a restart: then as it was when the generation was made.
+ * The origin of the layers as they were when they last merged to the served document, as in effective.yaml:
+ * a comment moves lines, and of two layers with the same value one may be removed. Unknown after a restart:
+ * then as it was when the generation was made.
  */
 static void render_origin(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
@@ -264,7 +265,7 @@ static void render_origin(const struct lkg_status_context *x, struct lkg_buf *bu
                 lkg_buf_append(buf, active(x)->origin.data, active(x)->origin.size);
 }
 
-/* Where the marks `flag ...` come from; never the line itself. */
+/* The source of the marks `flag ...`, but never the command line itself. */
 static const char *flags_text(const struct lkg_component *c)
 {
         const struct lkg_line *line;
@@ -320,7 +321,10 @@ static void put_diff(const struct lkg_generation *a, const char *a_name, const s
                 buf->failed = true;
 }
 
-/* From the last known good; where that is the active source itself, from the generation before. Secrets are masked in both. */
+/*
+ * Compared with the last known good; if that is the active source itself, with the previous generation.
+ * Secrets are masked in both.
+ */
 static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;

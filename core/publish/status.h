@@ -12,25 +12,25 @@ struct lkg_status_context {
         const struct lkg_config *config;
         const struct lkg_component *component;
         const struct lkg_remote_status *remote; /* NULL = it follows no reference */
-        const struct lkg_report *findings;      /* that are not about a component */
+        const struct lkg_report *findings;      /* findings that are not about a component */
         uint64_t publication;
         uint64_t now_ns;    /* wall time of the publication */
-        bool good_has_base; /* of what a rollback would serve, where that is local */
+        bool good_has_base; /* for the document that a rollback would serve, if it is local */
         bool layers_cut;    /* more layers than layers/ shows */
 };
 
 struct lkg_status_file {
         const char *name;
-        bool document;    /* mode and owner of the component's file; else a fact (statusMode, root) */
+        bool document;    /* mode and owner of the component's file; otherwise a fact (statusMode, root) */
         unsigned flags;   /* LKG_ENTRY_POLL */
         unsigned depends; /* enum lkg_component_dirty: rendered again when one of these is set */
         void (*render)(const struct lkg_status_context *context, struct lkg_buf *buf);
         const char *manual;
-        bool optional; /* rendered as nothing = there is no such file */
-        bool dated; /* its time says since when this generation is served, also in an engine that found it served */
+        bool optional; /* no content = the file does not exist */
+        bool dated; /* its time is the start of serving this generation, even if an engine found it served */
 };
 
-/* Renderers with a file of their own: metrics.c, status-findings.c, status-hold.c, status-remote.c. */
+/* Renderers in separate files: metrics.c, status-findings.c, status-hold.c, status-remote.c. */
 void lkg_status_render_findings(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_findings_json(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_metrics(const struct lkg_status_context *context, struct lkg_buf *buf);

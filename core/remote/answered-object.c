@@ -6,7 +6,7 @@
 
 /* ---- versions ---- */
 
-/* Without zeros in front, so that length and digits alone decide. NULL: not a decimal number. */
+/* Strip leading zeros, so that length and digits alone decide. NULL: not a decimal number. */
 static const char *digits_of(const char *version)
 {
         if (!version[0] || version[strspn(version, "0123456789")] != '\0')
@@ -42,7 +42,7 @@ static int refuse(struct lkg_error *err, const char *fmt, ...)
         return -EINVAL;
 }
 
-/* Of a string; data is NULL when @value is not a string. */
+/* Return the text of a string; data is NULL if @value is not a string. */
 static struct lkg_span text_of(const struct lkg_value *value)
 {
         struct lkg_span text = { NULL, 0 };
@@ -52,7 +52,7 @@ static struct lkg_span text_of(const struct lkg_value *value)
         return text;
 }
 
-/* Not isalnum(): that knows locales. */
+/* Not isalnum(), which depends on the locale. */
 static bool identifier_byte(char c)
 {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -92,7 +92,7 @@ static const struct lkg_value *map_member(const struct lkg_value *object, const 
         return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
 }
 
-/* @required: it must be there. */
+/* @required: the field must be present. */
 static int check_text(const struct lkg_value *map, const char *field, const char *label, const char *want,
                       bool required, const char *what, struct lkg_error *err)
 {

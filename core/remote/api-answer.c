@@ -10,7 +10,7 @@
 #include "api-request.h"
 
 #define MESSAGE_BYTES_MAX 240u /* of the server's own message */
-#define WHAT_BYTES        160  /* "get configmaps NAMESPACE/NAME", cut where somebody has endless names */
+#define WHAT_BYTES        160  /* "get configmaps NAMESPACE/NAME", cut if a name is too long */
 
 static const char *const status_names[] = {
         [LKG_API_OK] = "ok",
@@ -31,7 +31,7 @@ const char *lkg_api_status_name(enum lkg_api_status status)
         return status_names[status];
 }
 
-/* Rows in the order in which they are looked at. @sentence: verb and resource come first where it begins with a blank. */
+/* Rows are checked in this order. If @sentence begins with a blank, verb and resource precede it. */
 static const struct status_row {
         unsigned first, last; /* HTTP status */
         enum lkg_api_status status;
@@ -71,7 +71,7 @@ static enum lkg_api_status status_of_error(int error)
         }
 }
 
-/* Return: 0; -EBADMSG, @report says why; -EKEYREJECTED, so does it; -ENOMEM. */
+/* Return: 0; -EBADMSG or -EKEYREJECTED, explained in @report; -ENOMEM. */
 static int decode(const struct lkg_api_question *question, const struct lkg_http_result *result,
                   const char *what, struct lkg_value **ret, struct lkg_report *report)
 {
@@ -99,7 +99,7 @@ static bool is_string(const struct lkg_value *map, const char *key, const char *
         return text && strcmp(text, want) == 0;
 }
 
-/* Printable, bounded, in quotes; URLs without what may be secret in them. */
+/* Append printable, bounded text in quotes; credentials in URLs are removed. */
 static void append_quoted(struct lkg_buf *words, const char *text, size_t size)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
@@ -121,7 +121,7 @@ static void append_quoted(struct lkg_buf *words, const char *text, size_t size)
                 length = lkg_shown_length(masked.data + i, n - i, NULL);
                 if (length == 0)
                         lkg_buf_putc(words, '?');
-                else if (c == '"') /* messages quote names: readable beats reversible */
+                else if (c == '"') /* messages quote names: readable is better than reversible */
                         lkg_buf_putc(words, '\'');
                 else
                         lkg_buf_append(words, masked.data + i, length);
@@ -129,7 +129,10 @@ static void append_quoted(struct lkg_buf *words, const char *text, size_t size)
         lkg_buf_puts(words, n < masked.size ? "...\"" : "\"");
 }
 
-/* The message of a metav1.Status, or the first bytes of whatever it is instead. Return: 1: it is a Status; 0; -ENOMEM. */
+/*
+ * Append the message of a metav1.Status, or the first bytes of any other body.
+ * Return: 1: it is a Status; 0; -ENOMEM.
+ */
 static int append_message(const struct lkg_api_question *question, const struct lkg_http_result *result,
                           const char *what, struct lkg_buf *words)
 {
@@ -175,7 +178,7 @@ static int judge_failure(const struct lkg_api_question *question, const struct l
 
         if (r < 0 || lkg_buf_failed(&said))
                 return -ENOMEM;
-        /* A proxy's 404, or one for a path that is not served, says nothing about the object. */
+        /* A 404 of a proxy, or for a path that is not served, says nothing about the object. */
         if (r == 0 && row->status == LKG_API_NOT_FOUND)
                 row = find_row(0);
         ret->status = row->status;
@@ -190,7 +193,7 @@ static int judge_failure(const struct lkg_api_question *question, const struct l
         return 0;
 }
 
-/* Is it the object that was asked for? If not, the message says what it is. */
+/* Is it the requested object? If not, the message says what it is. */
 static bool is_asked_for(const struct lkg_resource *resource, const struct lkg_value *object,
                          struct lkg_buf *words)
 {
@@ -228,7 +231,7 @@ static bool is_asked_for(const struct lkg_resource *resource, const struct lkg_v
         return true;
 }
 
-/* The first thing that is wrong with a document. @code: of decode() */
+/* Append the first mistake of a document. @code: of decode() */
 static void append_finding(struct lkg_buf *words, int code, const struct lkg_report *report)
 {
         lkg_buf_puts(words, code == -EKEYREJECTED ? ": the answer is not read" : ": the answer is no JSON");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a reply of the API server means. Pure. Source: Kubernetes API conventions, "Response Status Kind" and "HTTP Status
- * codes".
+ * Interprets a reply of the API server. Pure. Source: Kubernetes API conventions, "Response Status Kind" and
+ * "HTTP Status codes".
  */
 #pragma once
 
 #include <lkg/client.h>
 
-/* The request that was answered. */
+/* The request that the reply belongs to. */
 struct lkg_api_question {
         const char *verb; /* the verb as in RBAC: get, watch, create, patch */
         const struct lkg_resource *resource;
@@ -16,9 +16,10 @@ struct lkg_api_question {
 };
 
 /**
- * lkg_api_judge() - status and words, and of a success the object.
+ * lkg_api_judge() - return status and message, and on success the object.
  * @ret:        object stays NULL unless @ret_object is set
- * @ret_object: the decoded reply, caller owns one reference; NULL unless status is LKG_API_OK and no stream
+ * @ret_object: the decoded reply, caller owns one reference; NULL unless status is LKG_API_OK and it is not
+ * a stream
  *
  * Return: 0; -ENOMEM: nothing is known.
  */

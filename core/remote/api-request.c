@@ -33,7 +33,7 @@ void lkg_resource_deinit(struct lkg_resource *resource)
         *resource = (struct lkg_resource){ 0 };
 }
 
-/* RFC 3986, 2.3: everything but unreserved characters as %XX; right in a path and in a query. */
+/* RFC 3986, 2.3: encode everything except unreserved characters as %XX; valid in a path and in a query. */
 static void encode(struct lkg_buf *buf, const char *text)
 {
         for (const unsigned char *p = (const unsigned char *)text; *p; p++) {

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources as paths of the API and as words for people. Pure. Source: Kubernetes API concepts, "Resource URIs". */
+/*
+ * Resources as API paths and as text for messages. Pure. Source: Kubernetes API concepts, "Resource URIs".
+ */
 #pragma once
 
 #include <lkg/buf.h>
 #include <lkg/client.h>
 
-/** lkg_resource_copy() - with texts of its own. Return: 0 or -ENOMEM; then @ret is empty. */
+/**
+ * lkg_resource_copy() - copy a resource with its texts.
+ * Return: 0 or -ENOMEM; then @ret is empty.
+ */
 int lkg_resource_copy(const struct lkg_resource *resource, struct lkg_resource *ret);
 void lkg_resource_deinit(struct lkg_resource *resource);
 
 /**
- * lkg_api_path() - /api/v1/... or /apis/GROUP/VERSION/..., of the object, or of the collection when @with_name is false.
+ * lkg_api_path() - /api/v1/... or /apis/GROUP/VERSION/..., of the object, or of the collection if @with_name
+ * is false.
  * Return: 0; -EINVAL: empty, `.`, `..`, or with `/` or `%` (apimachinery, pkg/api/validation/path); -ENOMEM.
  */
 int lkg_api_path(const struct lkg_resource *resource, bool with_name, struct lkg_buf *path,
                  struct lkg_error *err);
 
-/** lkg_api_watch_path() - the same with the query of a watch on one object. @version as in lkg_client_watch(). */
+/**
+ * lkg_api_watch_path() - the same with the query of a watch on one object. @version: as in
+ * lkg_client_watch().
+ */
 int lkg_api_watch_path(const struct lkg_resource *resource, const char *version, unsigned seconds,
                        struct lkg_buf *path, struct lkg_error *err);
 

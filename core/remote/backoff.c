@@ -32,7 +32,9 @@ uint64_t lkg_backoff_failed(struct lkg_backoff *backoff, uint64_t retry_after_ns
                                 (LKG_BACKOFF_FIRST_NS / LKG_NSEC_PER_MSEC);
         uint64_t ns;
 
-        /* Health is looked at here too: a watch that is open for an hour says so once, at its beginning. */
+        /*
+         * Health is checked here too: a watch that stays open for an hour reports it once, at the beginning.
+         */
         if (has_been_healthy(backoff, now_ns))
                 backoff->n_failures = 0;
         backoff->healthy_ns = 0;
@@ -43,7 +45,7 @@ uint64_t lkg_backoff_failed(struct lkg_backoff *backoff, uint64_t retry_after_ns
                 backoff->n_failures++;
         if (retry_after_ns > LKG_RETRY_AFTER_MAX_NS)
                 retry_after_ns = LKG_RETRY_AFTER_MAX_NS;
-        /* Many nodes may get the same Retry-After; they must not all return at the same moment. */
+        /* Many nodes may get the same Retry-After; they must not all retry at the same moment. */
         return (ns > retry_after_ns ? ns : retry_after_ns) + share(ns, random);
 }
 
@@ -58,7 +60,10 @@ uint32_t lkg_random(void)
 {
         uint32_t random;
 
-        /* Only before the kernel's pool is filled, early in a boot, is there nothing; then the clock spreads well enough. */
+        /*
+         * Random bytes are missing only early in a boot, before the kernel's pool is filled; then the clock
+         * spreads well enough.
+         */
         if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
                 random = (uint32_t)(lkg_boottime_ns() * UINT64_C(0x9e3779b97f4a7c15) >> 32);
         return random;

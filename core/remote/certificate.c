@@ -30,7 +30,7 @@ static void pkey_freep(EVP_PKEY **key)
         EVP_PKEY_free(*key);
 }
 
-/* A request for a passphrase gets none, and is noted. */
+/* Give no passphrase, and note the request. */
 static int no_passphrase(char *buf, int size, int writing, void *userdata)
 {
         bool *asked = userdata;
@@ -48,7 +48,7 @@ static BIO *open_text(const char *text, size_t size)
         return size > INT32_MAX ? NULL : BIO_new_mem_buf(text, (int)size);
 }
 
-/* Return: NULL when there is none. OpenSSL's error messages are dropped. */
+/* Return: NULL if there is none. OpenSSL's error messages are dropped. */
 static X509 *first_certificate(const char *pem, size_t size)
 {
         LKG_CLEANUP(bio_freep) BIO *bio = open_text(pem, size);
@@ -71,7 +71,7 @@ static uint64_t time_ns(const ASN1_TIME *t, uint64_t otherwise)
                                                   : (uint64_t)seconds * LKG_NSEC_PER_SEC;
 }
 
-/* An attribute as UTF-8; NULL when it is absent or has a NUL byte, which no name of a node can have. */
+/* Return an attribute as UTF-8; NULL if it is absent or has a NUL byte, which no node name can have. */
 static char *attribute_text(const X509_NAME_ENTRY *entry)
 {
         unsigned char *utf8 = NULL;
@@ -83,7 +83,7 @@ static char *attribute_text(const X509_NAME_ENTRY *entry)
         return copy;
 }
 
-/* Of several common names the last one counts, as in Go's crypto/x509. */
+/* The last of several common names counts, as in Go's crypto/x509. */
 static void read_subject(const X509_NAME *name, struct lkg_certificate *ret)
 {
         int at = -1, last = -1;
@@ -135,7 +135,7 @@ int lkg_certificate_count(const char *pem, size_t size)
                 if (x)
                         n++;
                 else if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE || BIO_eof(bio))
-                        break; /* the end; one that cannot be read is passed over, as Go does */
+                        break; /* the end; an unreadable one is skipped, as in Go */
         }
         ERR_clear_error();
         return n;
@@ -159,7 +159,10 @@ enum lkg_key_state lkg_certificate_key(const char *pem, size_t size, const char 
 
 /* ---- tokens ---- */
 
-/* base64url without padding (RFC 7515) -> bytes at @to, which has room for @size + 4. Return: their number, -1. */
+/*
+ * Decode base64url without padding (RFC 7515) to @to, which has room for @size + 4.
+ * Return: the number of bytes; -1.
+ */
 static ssize_t decode_segment(const char *from, size_t size, char *to)
 {
         size_t n = size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads from PEM texts and tokens what a client needs: the name they are for, whether certificate and key match, and when they
- * expire. Nothing is verified: the API server does that. Pure; OpenSSL wipes keys when it frees them.
+ * Reads from PEM texts and tokens what a client needs: the user name, whether certificate and key match, and
+ * the expiry. Nothing is verified: the API server does that. Pure; OpenSSL wipes keys when it frees them.
  */
 #pragma once
 
@@ -14,10 +14,16 @@ struct lkg_certificate {
 };
 void lkg_certificate_deinit(struct lkg_certificate *certificate);
 
-/** lkg_certificate_read() - the first certificate of @pem. Return: 0; -EINVAL: there is none; -ENOMEM. */
+/**
+ * lkg_certificate_read() - read the first certificate of @pem.
+ * Return: 0; -EINVAL: there is none; -ENOMEM.
+ */
 int lkg_certificate_read(const char *pem, size_t size, struct lkg_certificate *ret);
 
-/** lkg_certificate_count() - certificates in the bundle @pem that can be read. Return: number; -ENOMEM. */
+/**
+ * lkg_certificate_count() - count the readable certificates in the bundle @pem.
+ * Return: number; -ENOMEM.
+ */
 int lkg_certificate_count(const char *pem, size_t size);
 
 enum lkg_key_state {
@@ -27,8 +33,11 @@ enum lkg_key_state {
         LKG_KEY_OTHER,     /* it belongs to another certificate */
 };
 
-/** lkg_certificate_key() - the first private key of @key, and the first certificate of @pem. */
+/** lkg_certificate_key() - check the first private key of @key against the first certificate of @pem. */
 enum lkg_key_state lkg_certificate_key(const char *pem, size_t size, const char *key, size_t key_size);
 
-/** lkg_token_ends_ns() - the claim `exp` of a JSON web token (RFC 7519), wall time; 0 = no such claim, or another kind. */
+/**
+ * lkg_token_ends_ns() - return the claim `exp` of a JSON web token (RFC 7519), wall time; 0 = no such claim,
+ * or another kind of token.
+ */
 uint64_t lkg_token_ends_ns(const char *token);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call waits in a list until the loop's next turn, and until the rate limit lets it pass (pump()); then it is with http.c, which
- * says once how it ended. Its owner may cancel any call from any callback, so nothing here holds on to a call across one.
+ * A call waits in a list until the loop's next turn, and until the rate limit lets it pass (pump()). Then
+ * http.c runs it and reports its end exactly once. Owners may cancel any call from any callback, so no code
+ * here uses a call after a callback.
  */
 #include <lkg/backoff.h>
 #include <lkg/limits.h>
@@ -108,7 +109,7 @@ static void end_call(struct lkg_call *call, const struct lkg_api_answer *answer)
         (void)call_free(call);
 }
 
-/* One that could not be sent. */
+/* End a call that could not be sent. */
 static void end_unsent(struct lkg_call *call, const char *why)
 {
         struct lkg_api_answer answer = { .status = LKG_API_UNREACHABLE };
@@ -121,13 +122,13 @@ static void end_unsent(struct lkg_call *call, const char *why)
 
 /* ---- the credential ---- */
 
-/* Checks the credential's files. When the identity has changed, pump() calls on_identity. */
+/* Check the credential's files. If the identity has changed, pump() calls on_identity. */
 static void look_at_credential(struct lkg_client *client)
 {
         const struct lkg_identity *identity;
         uint64_t serial;
 
-        /* If memory runs out, the identity stays as it was; the next check is soon. */
+        /* If memory runs out, the identity stays the same; the next check is soon. */
         (void)lkg_credential_refresh(client->credential, lkg_realtime_ns());
         identity = lkg_credential_identity(client->credential);
         serial = identity ? identity->serial : 0;
@@ -192,7 +193,10 @@ static int on_data(const char *data, size_t size, void *userdata)
         return call->handlers.data(data, size, call->handlers.userdata);
 }
 
-/* 401: has somebody rotated the credential meanwhile? Return: true when @call is on its way again. */
+/*
+ * 401: has the credential been rotated meanwhile?
+ * Return: true if @call is sent again.
+ */
 static bool try_once_more(struct lkg_call *call)
 {
         struct lkg_client *client = call->client;
@@ -208,7 +212,7 @@ static bool try_once_more(struct lkg_call *call)
         return true;
 }
 
-/* The message names the option, for the administrator who may raise it. */
+/* The message names the option, so that the administrator can raise it. */
 static void name_limit(const struct lkg_client *client, struct lkg_api_answer *answer)
 {
         size_t n = strlen(answer->words);
@@ -277,7 +281,7 @@ static struct lkg_call *first_waiting(const struct lkg_client *client)
         return call;
 }
 
-/* Return: false when the next one has to wait for its turn. */
+/* Return: false if the next call has to wait for the rate limit. */
 static bool may_send(struct lkg_client *client)
 {
         uint64_t now = lkg_boottime_ns(), wait = lkg_bucket_take(&client->bucket, &request_rate, now);
@@ -326,7 +330,7 @@ static size_t total_bytes(size_t max_bytes)
         return OBJECTS_AT_ONCE * max_bytes + OTHER_REPLIES_MAX;
 }
 
-/* The decoder's limit is one too. */
+/* The decoder has a limit, too. */
 static size_t bounded(size_t max_bytes)
 {
         return max_bytes < LKG_DOC_BYTES_MAX ? max_bytes : LKG_DOC_BYTES_MAX;

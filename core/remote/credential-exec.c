@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer of an exec plugin: an ExecCredential of the version that the kubeconfig names (client-go, pkg/apis/
- * clientauthentication). It is renewed at 4/5 of its life and at least 10 s before it ends, and after a 401. A plugin that
- * fails is run again after 10 s, then after twice as long each time, 5 minutes at most; its last answer is used meanwhile.
+ * The output of an exec plugin: an ExecCredential of the version that the kubeconfig names (client-go,
+ * pkg/apis/ clientauthentication). It is renewed at 4/5 of its lifetime and at least 10 s before it ends,
+ * and after a 401. A failing plugin is run again after 10 s, then after twice as long each time, 5 minutes
+ * at most; its last output is used meanwhile.
  */
 #include <lkg/decode.h>
 #include <lkg/span.h>
@@ -62,7 +63,7 @@ static const struct lkg_value *map_in(const struct lkg_value *map, const char *n
         return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
 }
 
-/* A member that is one line of text: a token. Anything else is not a token. */
+/* Return a member that is one line of text, as a token must be; NULL otherwise. */
 static const char *line_in(const struct lkg_value *map, const char *name)
 {
         const struct lkg_value *value = lkg_map_get(map, name);
@@ -192,7 +193,7 @@ static int take_answer(struct lkg_exec_state *state, const char *api_version, ui
 
 /* ---- when ---- */
 
-/* A clock that was put back must not make us wait for the time it showed. */
+/* If the clock is set back, we must not wait until it shows the old time again. */
 static void heed_clock(struct lkg_exec_state *state, uint64_t now_ns)
 {
         if (state->next_ns > now_ns + PAUSE_MAX_NS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that a credential is made of: opened without trusting anybody but root, remembered by identity. */
+/* The files of a credential: opened with trust only in root, remembered by identity. */
 
 #include <openssl/crypto.h>
 

@@ -15,10 +15,16 @@ enum lkg_credential_code {
 /* ---- identity.c ---- */
 
 struct lkg_identity *lkg_identity_new(void);
-/** lkg_identity_same() - would the API server see any difference? Serial and expiry are not compared; either may be NULL. */
+/**
+ * lkg_identity_same() - would the API server see no difference? Serial and expiry are not compared; either
+ * may be NULL.
+ */
 bool lkg_identity_same(const struct lkg_identity *a, const struct lkg_identity *b);
 
-/* ---- credential-exec.c: what an exec plugin said, and when it is asked again; no I/O, clocks are arguments ---- */
+/*
+ * ---- credential-exec.c: the answer of an exec plugin, and when to run it again; no I/O, clocks are
+ * arguments ----
+ */
 
 struct lkg_exec_state {
         bool wanted; /* the kubeconfig has a plugin */
@@ -35,23 +41,26 @@ struct lkg_exec_state {
 };
 
 void lkg_exec_state_deinit(struct lkg_exec_state *state);
-/** lkg_exec_state_done() - the answer came: @text, or NULL and @why. Return: 0 or -ENOMEM. */
+/**
+ * lkg_exec_state_done() - the plugin has finished: @text, or NULL and @why.
+ * Return: 0 or -ENOMEM.
+ */
 int lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t size, const char *why);
 /**
- * lkg_exec_state_step() - take an answer that has come; run the plugin if it is time.
+ * lkg_exec_state_step() - take a new answer; run the plugin if it is due.
  * @run: runs it; result as in struct lkg_credential_options
- * @ret_review_ns: the next time at which there is something to do
+ * @ret_review_ns: the time of the next step
  * Return: 0 or -ENOMEM.
  */
 int lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
                         int (*run)(void *userdata), void *userdata, uint64_t *ret_review_ns);
 
-/* ---- a look at all files: credential-files.c, credential-parts.c ---- */
+/* ---- one check of all files: credential-files.c, credential-parts.c ---- */
 
 #define LKG_CREDENTIAL_NODE_FILE "kubelet.conf"
 #define LKG_CREDENTIAL_FILES_MAX 5u /* kubeconfig, CA, certificate, key, token */
 
-/* A file as it was when it was looked at. */
+/* The state of a file when it was checked. */
 struct lkg_seen {
         char *path;
         bool in_source; /* kubelet.conf below source_fd */
@@ -84,7 +93,7 @@ struct lkg_credential {
         char exec_config[LKG_SHA256_HEX]; /* of the kubeconfig whose plugin was asked */
 };
 
-/* One look at everything. */
+/* One check of all files. */
 struct lkg_look {
         struct lkg_credential *c;
         uint64_t now_ns, review_ns;
@@ -99,30 +108,30 @@ struct lkg_look {
 };
 
 /**
- * lkg_look_say() - a finding. @x NULL: about the kubeconfig as a whole; without a field: about the file. An error makes the
- * look incomplete, unless it is about an end.
+ * lkg_look_say() - add a finding. @x NULL: about the kubeconfig as a whole; without a field: about the file.
+ * An error makes the look incomplete, unless it is about an expiry.
  */
 void lkg_look_say(struct lkg_look *l, enum lkg_severity severity, unsigned code,
                   const struct lkg_file_or_data *x, const char *fmt, ...) LKG_PRINTF(5, 6);
 /**
- * lkg_look_path() - lkgfs must not read through its own view: a path below it is turned into one below the source directory.
- * Heap.
+ * lkg_look_path() - lkgfs must not read through its own view: convert a path below the view into one below
+ * the source directory. Heap.
  */
 char *lkg_look_path(const struct lkg_credential *c, const char *path);
-/** lkg_look_note() - one more file. @path: taken over. Return: NULL = no memory. */
+/** lkg_look_note() - record one more file. @path: taken over. NULL = no memory. */
 struct lkg_seen *lkg_look_note(struct lkg_look *l, char *path, bool in_source);
 /** lkg_look_read() - Return: 0; -errno with @err. */
 int lkg_look_read(struct lkg_look *l, struct lkg_seen *seen, char **ret, size_t *ret_size,
                   struct lkg_error *err);
 /**
- * lkg_look_part() - what @x says, as a text without NUL bytes; NULL when it is not given, or cannot be had.
+ * lkg_look_part() - read @x as a text without NUL bytes; NULL if it is not given or cannot be read.
  * @severity: of a finding about that
  */
 char *lkg_look_part(struct lkg_look *l, const struct lkg_file_or_data *x, enum lkg_severity severity);
 bool lkg_seen_changed(const struct lkg_credential *c, const struct lkg_seen *seen);
 void lkg_seen_forget(struct lkg_seen *seen, size_t *n);
 
-/** lkg_look_take() - make l->identity of what l->k says. */
+/** lkg_look_take() - fill l->identity from l->k. */
 void lkg_look_take(struct lkg_look *l);
-/** lkg_look_review_at() - there will be something new at @at_ns. */
+/** lkg_look_review_at() - request another check at @at_ns. */
 void lkg_look_review_at(struct lkg_look *l, uint64_t at_ns);

@@ -2,9 +2,10 @@
 /*
  * Reads the files: CA, certificate and key, token, exec plugin.
  *
- * The end of a certificate is reported early: when less than a tenth of its life and less than 30 days are left. (A kubelet
- * renews at 70 to 90 %, so a rotation that works never gets there.) An expired one is still used: the server decides, and
- * our clock may be wrong. For tokens only the end itself is reported, because they are renewed just before it.
+ * The expiry of a certificate is reported early: when less than a tenth of its lifetime and less than 30
+ * days are left. (A kubelet renews at 70 to 90 %, so a working rotation never gets there.) An expired
+ * certificate is still used: the server decides, and our clock may be wrong. For tokens only the expiry
+ * itself is reported, because they are renewed just before it.
  */
 #include <lkg/span.h>
 
@@ -88,7 +89,10 @@ static void judge_key(struct lkg_look *l)
         }
 }
 
-/* From the certificate of the current identity. Return: false: there is none. */
+/*
+ * From the certificate of the current identity.
+ * Return: false if there is none.
+ */
 static bool take_subject(struct lkg_look *l, uint64_t *ret_begins_ns, uint64_t *ret_ends_ns)
 {
         struct lkg_identity *i = l->identity;
@@ -125,7 +129,7 @@ static void take_certificate(struct lkg_look *l)
         judge_times(l, &l->k->certificate, begins_ns, ends_ns);
 }
 
-/* The token of a file; NULL, and said, when it is of no use. */
+/* Read the token from a file; NULL, with a finding, if it cannot be used. */
 static char *read_token_file(struct lkg_look *l)
 {
         const struct lkg_file_or_data *x = &l->k->token_file;

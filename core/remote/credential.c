@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The credential: one look at all files is a struct lkg_look; it becomes the identity only when everything in it fits
- * together. What a look came across is remembered by file identity, so that the next refresh costs a stat for each file until
- * one differs.
+ * The credential: one check of all files is a struct lkg_look; it becomes the identity only if everything in
+ * it fits together. The files of a check are remembered by file identity, so the next refresh costs one stat
+ * per file until a file changes.
  */
 
 #include <fcntl.h>
@@ -40,7 +40,10 @@ static enum lkg_found search(const struct lkg_credential *c)
                 return LKG_FOUND_CONFIGURED;
         if (!host || !*host || !port || !*port)
                 return LKG_FOUND_SOURCE;
-        /* A pod without a token (automountServiceAccountToken: false) is not meant to talk to the API server as such. */
+        /*
+         * A pod without a token (automountServiceAccountToken: false) is not meant to talk to the API
+         * server.
+         */
         if (snprintf(path, sizeof(path), "%s/token", c->pod_dir) >= (int)sizeof(path) ||
             !lkg_path_exists(AT_FDCWD, path))
                 return LKG_FOUND_SOURCE;
@@ -60,7 +63,10 @@ static void look_in_pod(struct lkg_look *l)
                 lkg_look_say(l, LKG_ERROR, LKG_K_KUBECONFIG, NULL, "%s", err.message);
 }
 
-/* The node's file counts as a kubeconfig only if it looks like one; if it cannot be decoded, the last answer stands. */
+/*
+ * The node's file counts as a kubeconfig only if it looks like one; if it cannot be decoded, the last result
+ * stays.
+ */
 static bool counts(struct lkg_look *l, const char *text, size_t size)
 {
         int r;
@@ -72,7 +78,7 @@ static bool counts(struct lkg_look *l, const char *text, size_t size)
         return r == 1 || (r == -EBADMSG && l->c->kind == LKG_CREDENTIAL_NODE);
 }
 
-/* Another kubeconfig may have another plugin. */
+/* A different kubeconfig may have a different plugin. */
 static void note_config(struct lkg_look *l, const char *text, size_t size)
 {
         char sha256[LKG_SHA256_HEX];
@@ -126,7 +132,7 @@ static void look_at_kubeconfig(struct lkg_look *l)
 
 /* ---- life ---- */
 
-/* Return: 1 when the identity is another one, or gone. */
+/* Return: 1 if the identity has changed or is gone. */
 static int settle(struct lkg_credential *c, struct lkg_look *l)
 {
         if (l->kind == LKG_CREDENTIAL_NONE) {
@@ -136,9 +142,10 @@ static int settle(struct lkg_credential *c, struct lkg_look *l)
                 return had;
         }
         if (l->incomplete || !l->identity)
-                return 0; /* the last one that was complete stays; why, the findings say */
+                return 0; /* the last complete identity stays; the findings say why */
         if (lkg_identity_same(c->identity, l->identity)) {
-                c->identity->expires_ns = l->identity->expires_ns; /* the one thing that no request shows */
+                /* the one difference that no request shows */
+                c->identity->expires_ns = l->identity->expires_ns;
                 return 0;
         }
         lkg_identity_unref(c->identity);
@@ -278,7 +285,7 @@ static void take_ca_as_data(struct lkg_look *l)
         ca->size = strlen(text);
 }
 
-/* A plugin beside the kubeconfig is named by the kubeconfig's path, which may be that in the view. */
+/* A plugin next to the kubeconfig is named by the kubeconfig's path, which may be the one in the view. */
 static void take_command(struct lkg_look *l)
 {
         char **command = l->k->exec && l->k->exec->argv ? &l->k->exec->argv[0] : NULL;

@@ -5,7 +5,7 @@
 
 #define HOST_MAX 253u
 
-/* A URL cut in pieces; those that are not there have data NULL. */
+/* A URL split into parts; missing parts have data NULL. */
 struct url {
         struct lkg_span scheme, userinfo, host, port, path;
         bool bracketed; /* host: an IPv6 address */
@@ -71,7 +71,7 @@ int lkg_endpoint_port(struct lkg_span text, char *reason)
         return port > 0 && port <= 65535 ? 0 : lkg_refuse(reason, "a port is a number from 1 to 65535");
 }
 
-/* Segments as RFC 3986 has them; `.` and `..` would be resolved, by everybody in his own way. */
+/* Segments as in RFC 3986; `.` and `..` are refused, because libraries resolve them differently. */
 static int judge_path(struct lkg_span path, char *reason)
 {
         struct lkg_span rest = path, part;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The URLs of an API server and of a proxy, checked against a grammar so narrow that libcurl's parser cannot understand them
- * differently. Pure; reasons as in <lkg/span.h>; they never quote text of a URL.
+ * The URLs of an API server and of a proxy, checked against a grammar so narrow that libcurl's parser cannot
+ * read them differently. Pure; reasons as in <lkg/span.h>; they never quote a URL.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 /**
  * lkg_endpoint_server() - `https://HOST[:PORT][/PATH]`, HOST a name, an IPv4 address or an IPv6 address in brackets.
- * @ret: the same without a `/` at its end, the scheme in lower case; heap, caller frees
+ * @ret: the same without a trailing `/`, the scheme in lower case; heap, caller frees
  * Return: 0; -EINVAL; -ENOMEM.
  */
 int lkg_endpoint_server(struct lkg_span text, char **ret, char *reason);
@@ -17,8 +17,8 @@ int lkg_endpoint_server(struct lkg_span text, char **ret, char *reason);
 /**
  * lkg_endpoint_proxy() - the same with http, https or socks5, user and password allowed, without a path.
  *
- * @ret has socks5h for socks5: in a kubeconfig the proxy is the one that resolves names (Go's golang.org/x/net/proxy),
- * which is what libcurl calls so.
+ * @ret has socks5h for socks5: in a kubeconfig the proxy resolves names (Go's golang.org/x/net/proxy), which
+ * libcurl calls socks5h.
  */
 int lkg_endpoint_proxy(struct lkg_span text, char **ret, char *reason);
 

@@ -59,7 +59,7 @@ int lkg_exec_plugin_find(const char *command, const char *search, char **ret, st
         return 0;
 }
 
-/* ---- what it is told ---- */
+/* ---- its input ---- */
 
 static void put_base64(struct lkg_json *json, const char *name, const char *data, size_t size)
 {
@@ -222,7 +222,7 @@ int lkg_exec_plugin_run(const struct lkg_kubeconfig *k, const char *program, uin
                         size_t *ret_size, struct lkg_buf *said, struct lkg_error *err)
 {
         LKG_CLEANUP(free_env) char **env = make_env(k);
-        LKG_CLEANUP(lkg_freep) char *text = calloc(1, LKG_EXEC_OUTPUT_MAX + 1); /* a NUL behind all of it */
+        LKG_CLEANUP(lkg_freep) char *text = calloc(1, LKG_EXEC_OUTPUT_MAX + 1); /* with a NUL at the end */
         char complaint[LKG_EXEC_SAID_MAX];
         struct run run = { k, program, env };
         const struct lkg_job_spec spec = { .run = become, .userdata = &run };

@@ -13,7 +13,7 @@ static uint64_t most(uint64_t a, uint64_t b)
         return a > b ? a : b;
 }
 
-/* ---- what is next ---- */
+/* ---- the next step ---- */
 
 static bool may_watch(const struct lkg_follow *follow)
 {
@@ -80,7 +80,7 @@ static void works(struct lkg_follow *follow, struct lkg_moment at)
         lkg_backoff_succeeded(&follow->backoff, at.now_ns);
 }
 
-/* The server has said how the object is, or that it is still as we know it. */
+/* The server has reported the object, or that our state is still current. */
 static void learned(struct lkg_follow *follow, struct lkg_moment at)
 {
         works(follow, at);
@@ -100,7 +100,8 @@ static uint64_t fails(struct lkg_follow *follow, enum lkg_api_status status, uin
 }
 
 /*
- * The watch said something that cannot be: only a read knows. It comes at once, unless the watch does so again and again.
+ * The watch reported something impossible, so the object must be read again. The read is immediate, unless
+ * the watch does this repeatedly.
  */
 static void doubt(struct lkg_follow *follow, struct lkg_moment at)
 {
@@ -112,9 +113,9 @@ static void doubt(struct lkg_follow *follow, struct lkg_moment at)
         follow->doubt_at_ns = when + lkg_backoff_failed(&follow->doubts, 0, at.random, when);
 }
 
-/* ---- what is known ---- */
+/* ---- known state ---- */
 
-/* Return: what to tell. */
+/* Return: the event to report. */
 static unsigned know(struct lkg_follow *follow, const struct lkg_object_id *id)
 {
         if (!id) {
@@ -133,7 +134,7 @@ static void move_to(struct lkg_follow *follow, const char *version)
         (void)stpcpy(follow->position, version);
 }
 
-/* A read that the watch has overtaken counts only if it is certainly newer, or the same. */
+/* If the watch was faster than a read, the read counts only if it is certainly newer, or the same. */
 static bool overtaken(const struct lkg_follow *follow, const struct lkg_object_id *id)
 {
         enum lkg_version_order order;
@@ -149,7 +150,7 @@ static bool overtaken(const struct lkg_follow *follow, const struct lkg_object_i
                strcmp(id->uid, follow->id.uid) != 0;
 }
 
-/* Where the next watch begins. One that is open knows better, unless the read contradicts it. */
+/* Set the position of the next watch. An open watch knows better, unless the read contradicts it. */
 static void place(struct lkg_follow *follow, const struct lkg_object_id *id)
 {
         if (!follow->watching)
@@ -166,7 +167,7 @@ unsigned lkg_follow_got(struct lkg_follow *follow, const struct lkg_object_id *i
         follow->getting = false;
         lkg_backoff_succeeded(&follow->doubts, at.now_ns);
         if (overtaken(follow, id)) {
-                /* Once more; if that is overtaken as well, the watch is alive and tells it faster. */
+                /* Read once more; if the watch is faster again, it works and reports the object sooner. */
                 works(follow, at);
                 if (!follow->repeated)
                         want_get(follow, at.now_ns);
@@ -196,7 +197,7 @@ unsigned lkg_follow_not_got(struct lkg_follow *follow, enum lkg_api_status statu
         return plan(follow, at);
 }
 
-/* ---- the watch speaks ---- */
+/* ---- events of the watch ---- */
 
 unsigned lkg_follow_opened(struct lkg_follow *follow, struct lkg_moment at)
 {
@@ -223,8 +224,9 @@ void lkg_follow_bytes(struct lkg_follow *follow, bool partial, bool fresh, uint6
 enum belief { NEWS, KNOWN, PASSED, DOUBTFUL };
 
 /*
- * Events come in the order of their versions, after the position; one that does not is DOUBTFUL. One that does, but is older than
- * the result of a read meanwhile, is PASSED: the watch is catching up with that read.
+ * Events arrive in the order of their versions, after the position; any other event is DOUBTFUL. An event in
+ * order that is older than the result of a read in the meantime is PASSED: the watch is catching up with
+ * that read.
  */
 static enum belief judge(const struct lkg_follow *follow, enum lkg_event_type type,
                          const struct lkg_object_id *id)
@@ -292,7 +294,7 @@ unsigned lkg_follow_bookmark(struct lkg_follow *follow, const char *version, str
 {
         follow->heard = follow->marked = true;
         if (follow->position[0] && lkg_version_compare(version, follow->position) == LKG_VERSION_OLDER) {
-                /* The store is an older one now: this watch would keep from us what happens up to our position. */
+                /* The store is now an older one: this watch would not report changes below our position. */
                 follow->watching = false;
                 follow->expired = true;
                 doubt(follow, at);
@@ -303,7 +305,7 @@ unsigned lkg_follow_bookmark(struct lkg_follow *follow, const char *version, str
         return plan(follow, at);
 }
 
-/* ---- the watch ends ---- */
+/* ---- end of the watch ---- */
 
 static void read_after_failure(struct lkg_follow *follow, enum lkg_api_status status,
                                uint64_t retry_after_ns, struct lkg_moment at)
@@ -314,7 +316,10 @@ static void read_after_failure(struct lkg_follow *follow, enum lkg_api_status st
         follow->get_at_ns = fails(follow, status, retry_after_ns, at);
 }
 
-/* An object's own version is often too old: it is that of its last change. Without one it cannot be too old. */
+/*
+ * An object's own version is often too old, because it is the version of its last change. Without a version
+ * it cannot be too old.
+ */
 static void gone(struct lkg_follow *follow, struct lkg_moment at)
 {
         follow->expired = true;
@@ -328,11 +333,11 @@ static void refused(struct lkg_follow *follow, struct lkg_moment at)
 {
         follow->polling = true;
         follow->streaming = false;
-        works(follow, at); /* it answers; reading is another permission */
+        works(follow, at); /* the server answers; reading is another permission */
         poll_later(follow, at);
 }
 
-/* As announced, or nearly: a server that is restarted ends its watches early. */
+/* As announced, or nearly: a restarting server ends its watches early. */
 static void done(struct lkg_follow *follow, struct lkg_moment at)
 {
         bool lasted = follow->open && at.now_ns - follow->opened_ns >= LKG_FOLLOW_SHORT_NS;
@@ -361,7 +366,7 @@ unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status
 unsigned lkg_follow_ended(struct lkg_follow *follow, enum lkg_api_status status, unsigned http_status,
                           uint64_t retry_after_ns, struct lkg_moment at)
 {
-        /* Nothing was missed that the same position would not tell: no read, which would be one more load. */
+        /* Nothing is missed that the same position would not report, so a read would only add load. */
         bool not_begun =
                 !follow->open && ((status == LKG_API_UNREACHABLE && http_status == 0) || http_status == 429);
 
@@ -420,9 +425,9 @@ unsigned lkg_follow_tick(struct lkg_follow *follow, struct lkg_moment at)
 }
 
 /*
- * Silence means something while the watch is not open, and after its first bookmark. Before that it means nothing: an API
- * server sends none to a watch since whose position no object of the kind has changed (apiserver, storage/cacher), for hours;
- * such a watch ends when its time is over.
+ * Silence is a fault only before the watch is open or after its first bookmark. Between them it is normal:
+ * if no object of the kind has changed since the watch's position, an API server sends no bookmark for hours
+ * (apiserver, storage/cacher). Such a watch ends at its timeout.
  */
 static uint64_t silent_at(const struct lkg_follow *follow)
 {

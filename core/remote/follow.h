@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follows one object: the decisions of informer.h, without its requests. Input: answers, events, the time, a random number.
- * Output: what to do next. No allocation, no clock, no I/O; the caller carries it out and reports with the next input.
+ * Follows one object: makes the decisions of informer.h, without its requests. Input: answers, events, the
+ * time, a random number. Output: the next step. No allocation, no clock, no I/O; the caller executes the
+ * step and reports with the next input.
  *
- * At most one GET and one watch are under way. Three things are separate: the known state of the object (uid, version, or its
- * absence); the *position* from which a watch would go on (a bookmark moves it, so it may be newer than the object's own version,
- * which is that of its last change and may be too old for the server); and when each request may be sent.
+ * At most one GET and one watch are in flight. Three things are separate: the known state of the object
+ * (uid, version, or its absence); the *position* from which a watch would resume (a bookmark moves it, so it
+ * may be newer than the object's own version, which is the version of its last change and may be too old for
+ * the server); and when each request may be sent.
  */
 #pragma once
 
@@ -25,14 +27,14 @@
 #define LKG_FOLLOW_TIMEOUT_MIN_S 300u /* timeoutSeconds, uniform in [300,600): client-go's reflector */
 #define LKG_FOLLOW_TIMEOUT_MAX_S 600u
 
-/* The moment of an input. */
+/* The time of an input. */
 struct lkg_moment {
         uint64_t now_ns; /* CLOCK_BOOTTIME */
         uint64_t wall_ns;
         uint32_t random;
 };
 
-/* What to do, in this order. */
+/* The steps, in this order. */
 enum lkg_follow_do {
         LKG_FOLLOW_TELL = 1 << 0,      /* the object that was given is the state now */
         LKG_FOLLOW_TELL_NONE = 1 << 1, /* the object does not exist */
@@ -83,52 +85,61 @@ struct lkg_follow {
         uint64_t failing_since_ns, success_wall_ns;
 };
 
-/** lkg_follow_begin() - the first read is due at once. Then lkg_follow_tick(). */
+/** lkg_follow_begin() - the first read is due immediately. Call lkg_follow_tick() next. */
 void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint64_t now_ns);
 
-/* Inputs. Each returns what to do: enum lkg_follow_do. */
+/* Inputs. Each returns the next steps: enum lkg_follow_do. */
 
 /** lkg_follow_got() - the read found the object @id; NULL = it does not exist. */
 unsigned lkg_follow_got(struct lkg_follow *follow, const struct lkg_object_id *id, struct lkg_moment at);
-/** lkg_follow_not_got() - the read failed, or could not be sent, or its object is not the one asked for. */
+/** lkg_follow_not_got() - the read failed, could not be sent, or returned another object. */
 unsigned lkg_follow_not_got(struct lkg_follow *follow, enum lkg_api_status status, uint64_t retry_after_ns,
                             struct lkg_moment at);
 unsigned lkg_follow_opened(struct lkg_follow *follow, struct lkg_moment at);
-/** lkg_follow_bytes() - something came. @partial: an event has begun and not ended; @fresh: since these bytes. */
+/**
+ * lkg_follow_bytes() - bytes arrived. @partial: an event has begun and not ended; @fresh: since these bytes.
+ */
 void lkg_follow_bytes(struct lkg_follow *follow, bool partial, bool fresh, uint64_t now_ns);
 /** lkg_follow_event() - ADDED, MODIFIED or DELETED. */
 unsigned lkg_follow_event(struct lkg_follow *follow, enum lkg_event_type type,
                           const struct lkg_object_id *id, struct lkg_moment at);
 unsigned lkg_follow_bookmark(struct lkg_follow *follow, const char *version, struct lkg_moment at);
 /**
- * lkg_follow_broken() - the watch is over because of its content (LKG_API_GONE or LKG_API_BUSY of an ERROR event,
- * LKG_API_INVALID, LKG_API_TOO_LARGE) or its silence (LKG_API_UNREACHABLE). The caller ends the request as well.
+ * lkg_follow_broken() - the watch is over because of its content (LKG_API_GONE or LKG_API_BUSY of an ERROR
+ * event, LKG_API_INVALID, LKG_API_TOO_LARGE) or its silence (LKG_API_UNREACHABLE). The caller also ends the
+ * request.
  *
  * An API server in front of an etcd before 3.4.25 accepts a watch with the current state and breaks it off at once
  * (apiserver, storage/cacher: RequestWatchProgress is disabled). The next watch then begins without that state.
  */
 unsigned lkg_follow_broken(struct lkg_follow *follow, enum lkg_api_status status, struct lkg_moment at);
-/** lkg_follow_ended() - the request has ended, or could not be sent. @http_status: 0 = no answer came. */
+/** lkg_follow_ended() - the request has ended, or could not be sent. @http_status: 0 = no reply. */
 unsigned lkg_follow_ended(struct lkg_follow *follow, enum lkg_api_status status, unsigned http_status,
                           uint64_t retry_after_ns, struct lkg_moment at);
 /**
  * lkg_follow_cut() - the connection of the watch broke, not in the middle of an event.
  *
- * After a quiet time that is not a failure: many API servers are behind a load balancer that closes idle connections (kubeadm's own
- * example: after 35 s). The next watch begins at once where this one ended; as in client-go, the object is not read.
+ * After a quiet period this is not a failure: many API servers are behind a load balancer that closes idle
+ * connections (kubeadm's own example: after 35 s). The next watch begins at once where this one ended; as in
+ * client-go, the object is not read.
  */
 unsigned lkg_follow_cut(struct lkg_follow *follow, struct lkg_moment at);
-/** lkg_follow_fetch() - somebody wants it to be read now. @anew: as if nothing were under way, and watching allowed. */
+/**
+ * lkg_follow_fetch() - read the object now. @anew: as if no request were in flight and watching were
+ * allowed.
+ */
 unsigned lkg_follow_fetch(struct lkg_follow *follow, bool anew, struct lkg_moment at);
 /** lkg_follow_tick() - time has passed. */
 unsigned lkg_follow_tick(struct lkg_follow *follow, struct lkg_moment at);
 
-/** lkg_follow_silent() - has the watch that is under way said too little for too long? Then lkg_follow_broken(). */
+/** lkg_follow_silent() - has the open watch been silent for too long? Then call lkg_follow_broken(). */
 bool lkg_follow_silent(const struct lkg_follow *follow, uint64_t now_ns);
 
-/** lkg_follow_due() - when to look again: lkg_follow_tick() or lkg_follow_silent(). UINT64_MAX = never. */
+/**
+ * lkg_follow_due() - return when to call lkg_follow_tick() or lkg_follow_silent() again. UINT64_MAX = never.
+ */
 uint64_t lkg_follow_due(const struct lkg_follow *follow);
 
-/** lkg_follow_position() - @version of lkg_client_watch(). */
+/** lkg_follow_position() - return @version for lkg_client_watch(). */
 const char *lkg_follow_position(const struct lkg_follow *follow);
 enum lkg_informer_mode lkg_follow_mode(const struct lkg_follow *follow);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heartbeat.h"
 
-/* A pause after the last one, for changes that come in bursts. */
+/* Wait a moment after the last write, because changes come in bursts. */
 static uint64_t soon(const struct lkg_heartbeat *heartbeat, uint64_t now_ns)
 {
         uint64_t after = heartbeat->begun_ns ? heartbeat->begun_ns + LKG_HEARTBEAT_PAUSE_NS : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request in curl's terms: where to, as whom, and everything curl could do that we do not want. */
+/* Sets up a request in curl: address, identity, and options that switch off unwanted behaviour of curl. */
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,7 +19,10 @@ static const struct number_option {
         long value;
 } number_options[] = {
         { CURLOPT_NOSIGNAL, 1 },
-        /* A transfer that ends while its name is looked up would otherwise wait for that, and the loop with it. */
+        /*
+         * Otherwise a transfer that ends during its name lookup would block the loop until the lookup is
+         * done.
+         */
         { CURLOPT_QUICK_EXIT, 1 },
         { CURLOPT_FOLLOWLOCATION, 0 },
         { CURLOPT_NETRC, CURL_NETRC_IGNORED },
@@ -27,7 +30,7 @@ static const struct number_option {
         { CURLOPT_PIPEWAIT,
           1 }, /* HTTP/2: rather a stream of the connection that is being made than another one */
         { CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 },
-        /* A resumed TLS session would keep the identity that it began with. */
+        /* A resumed TLS session would keep its original identity. */
         { CURLOPT_SSL_SESSIONID_CACHE, 0 },
         { CURLOPT_TCP_KEEPALIVE, 1 },
         { CURLOPT_TCP_KEEPIDLE, KEEPALIVE_SECONDS },
@@ -46,7 +49,7 @@ static int check(CURLcode code, struct lkg_error *err)
                              curl_easy_strerror(code));
 }
 
-/* Close-on-exec from the beginning, which curl's own call is not. */
+/* Close-on-exec from the beginning, unlike curl's own call. */
 static curl_socket_t open_socket(void *userdata, curlsocktype purpose, struct curl_sockaddr *address)
 {
         const int msec = USER_TIMEOUT_MSEC;
@@ -94,7 +97,10 @@ static int parse_server(const char *server, struct address *ret, struct lkg_erro
         return 0;
 }
 
-/* CURLOPT_URL, which also says whose certificate is expected, and CURLOPT_CONNECT_TO where somebody else's is. */
+/*
+ * Set CURLOPT_URL, which also determines the expected certificate, and CURLOPT_CONNECT_TO if the certificate
+ * is for another name.
+ */
 static int set_address(struct lkg_http_transfer *t, const struct address *a, struct lkg_error *err)
 {
         const char *name = t->identity->tls_server_name;
@@ -145,7 +151,7 @@ static int add_field(struct lkg_http_transfer *t, const char *name, const char *
         struct lkg_buf line = LKG_BUF_INIT;
         int r;
 
-        /* Of a blank one curl would send nothing: we would be somebody else than the kubeconfig says. */
+        /* For a blank value curl would send nothing: we would not be the user that the kubeconfig names. */
         if (value[strspn(value, " ")] == '\0')
                 return lkg_error_set(err, -EINVAL, NULL, "what is to be sent as %s is blank.", name);
         /* A line break would inject another header. */
@@ -233,7 +239,7 @@ static CURLcode set_blob(CURL *easy, CURLoption option, const char *pem)
         return curl_easy_setopt(easy, option, &blob);
 }
 
-/* A CA of the kubeconfig takes the place of everything that this host trusts; for a proxy that speaks TLS too, as in Go. */
+/* A CA in the kubeconfig replaces all CAs that this host trusts, as in Go also for a TLS proxy. */
 static CURLcode set_trust(CURL *easy, const struct lkg_identity *identity)
 {
         CURLcode code = CURLE_OK;

@@ -13,8 +13,8 @@
 #define LKG_HTTP_PEER_MAX 288 /* "host:port" with its final NUL */
 
 /*
- * The connections of one identity: a multi handle and its event sources. Requests of the current identity go to the current
- * pool; an old pool is freed when its last request has ended.
+ * The connections of one identity: a multi handle and its event sources. Requests of the current identity
+ * use the current pool; an old pool is freed when its last request has ended.
  */
 struct lkg_http_pool {
         struct lkg_http *http; /* borrowed, outlives the pool */
@@ -76,19 +76,19 @@ struct lkg_http {
 
 /* http.c */
 
-/** lkg_http_settle_soon() - from the next turn of the loop. */
+/** lkg_http_settle_soon() - call settle() in the next turn of the loop. */
 void lkg_http_settle_soon(struct lkg_http *http);
 
 /* http-pool.c */
 
-/** lkg_http_pool_new() - @worked: called when curl has done something, and not inside a callback of it. */
+/** lkg_http_pool_new() - @worked: called after curl has done something, never inside a curl callback. */
 int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, void (*worked)(struct lkg_http_pool *pool),
                       struct lkg_http_pool **ret, struct lkg_error *err);
 struct lkg_http_pool *lkg_http_pool_free(struct lkg_http_pool *pool); /* no transfer may be left */
 
 /* http-easy.c */
 
-/** lkg_http_prepare() - the easy handle of a transfer whose request and identity are set. */
+/** lkg_http_prepare() - set up the easy handle of a transfer whose request and identity are set. */
 int lkg_http_prepare(struct lkg_http_transfer *transfer, struct lkg_error *err);
 /** lkg_http_unprepare() - free it; credentials are wiped. */
 void lkg_http_unprepare(struct lkg_http_transfer *transfer);
@@ -96,8 +96,8 @@ void lkg_http_unprepare(struct lkg_http_transfer *transfer);
 /* http-receive.c: curl's callbacks of one transfer */
 
 /**
- * lkg_http_stop() - note why @transfer ends, instead of what curl will say about that.
- * Return: 0, which is not the size that curl expects of a callback, so that it gives up.
+ * lkg_http_stop() - record why @transfer ends, in place of curl's own error.
+ * Return: 0, which is not the size that curl expects from a callback, so curl aborts.
  */
 size_t lkg_http_stop(struct lkg_http_transfer *transfer, int error, const char *fmt, ...) LKG_PRINTF(3, 4);
 size_t lkg_http_on_header(char *line, size_t one, size_t size, void *transfer);
@@ -106,13 +106,14 @@ size_t lkg_http_on_body(char *data, size_t one, size_t size, void *transfer);
 /* http-words.c: pure */
 
 /**
- * lkg_http_retry_after() - the value of a Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3).
+ * lkg_http_retry_after() - parse the value of a Retry-After header: seconds or an HTTP date (RFC 9110,
+ * 10.2.3).
  * @now_ns: wall time
  * Return: nanoseconds, at most LKG_RETRY_AFTER_MAX_NS; 0: neither, or not in the future.
  */
 uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns);
 
-/* Why curl ended a transfer. */
+/* Details of a transfer that curl ended. */
 struct lkg_http_failure {
         CURLcode code;
         int os_error;           /* CURLINFO_OS_ERRNO */
@@ -127,5 +128,8 @@ struct lkg_http_failure {
         bool has_ca;            /* the kubeconfig names a CA */
         uint64_t connect_ns;    /* limit */
 };
-/** lkg_http_explain() - a sentence for people, and the class. Return: -errno as struct lkg_http_result has it. */
+/**
+ * lkg_http_explain() - return a sentence for people, and the class of the error.
+ * Return: -errno as in struct lkg_http_result.
+ */
 int lkg_http_explain(const struct lkg_http_failure *failure, char words[static 256]);

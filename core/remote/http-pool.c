@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A multi handle on the event loop: curl names the descriptors and the time it waits for, the loop tells it when they come. */
+/*
+ * A multi handle on the event loop: curl names descriptors and timeouts, and the loop notifies curl about
+ * them.
+ */
 #include <sys/epoll.h>
 
 #include "http-internal.h"
@@ -11,7 +14,7 @@ static void act(struct lkg_http_pool *pool, curl_socket_t fd, int mask)
 {
         int n_running;
 
-        /* Only lack of memory, or a failed callback of ours: this handle cannot be used any more. */
+        /* Only lack of memory or a failed callback of ours: this handle is unusable from now on. */
         if (!pool->broken && curl_multi_socket_action(pool->multi, fd, mask, &n_running) != CURLM_OK)
                 pool->broken = true;
         pool->worked(pool);
@@ -65,7 +68,7 @@ static int want_io(CURL *easy, curl_socket_t fd, int what, void *userdata, void 
         return 0;
 }
 
-/* CURLMOPT_TIMERFUNCTION: never act on it from here, curl is in the middle of something. */
+/* CURLMOPT_TIMERFUNCTION: must not act immediately, because curl calls it in the middle of its work. */
 static int want_time(CURLM *multi, long timeout_ms, void *userdata)
 {
         struct lkg_http_pool *pool = userdata;
@@ -73,7 +76,7 @@ static int want_time(CURLM *multi, long timeout_ms, void *userdata)
         (void)multi;
         if (timeout_ms < 0)
                 return sd_event_source_set_enabled(pool->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
-        /* Not the loop's idea of now, which may be as old as the longest callback of this turn. */
+        /* Not the loop's cached time, which may be as old as the longest callback of this turn. */
         if (sd_event_source_set_time(pool->timer, lkg_boottime_ns() / 1000 + (uint64_t)timeout_ms * 1000) <
                     0 ||
             sd_event_source_set_enabled(pool->timer, SD_EVENT_ONESHOT) < 0)

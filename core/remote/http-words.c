@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What curl says, in words for people: server, cause, and never a credential. */
+/* Explains curl's errors for people: server, cause, and never a credential. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <strings.h>
@@ -27,7 +27,7 @@ uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns)
         if (i > 0 && i == span.size)
                 return seconds > LKG_RETRY_AFTER_MAX_NS / LKG_NSEC_PER_SEC ? LKG_RETRY_AFTER_MAX_NS
                                                                            : seconds * LKG_NSEC_PER_SEC;
-        /* A date begins with the name of a day; curl would also take much else for one. */
+        /* A date begins with the name of a day; curl would also accept many other texts as a date. */
         if (i > 0 || span.size == 0 || span.size >= sizeof(date))
                 return 0;
         *(char *)mempcpy(date, span.data, span.size) = '\0';
@@ -39,7 +39,10 @@ uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns)
                                                                    : seconds * LKG_NSEC_PER_SEC;
 }
 
-/* What OpenSSL says has no credential in it, but bytes of the other side may be: printable, and not endless. */
+/*
+ * OpenSSL's messages contain no credential, but may contain bytes of the peer: make them printable and
+ * bounded.
+ */
 static const char *quote_detail(const char *detail, char buf[static 128])
 {
         size_t n = 0;
@@ -50,7 +53,7 @@ static const char *quote_detail(const char *detail, char buf[static 128])
         return buf;
 }
 
-/* host:port of a proxy's URL, which may have user and password in it. */
+/* Return host:port of a proxy URL, which may contain user and password. */
 static const char *proxy_peer(const char *url, char buf[static LKG_HTTP_PEER_MAX])
 {
         const char *scheme = strstr(url, "://"), *from = scheme ? scheme + 3 : url, *at;
@@ -66,7 +69,7 @@ static const char *proxy_peer(const char *url, char buf[static LKG_HTTP_PEER_MAX
         return buf;
 }
 
-/* Whose certificate: a proxy that speaks TLS has one, too, and is asked for it first. */
+/* Explain whose certificate is wrong: a TLS proxy has one, too, and it is checked first. */
 static int explain_certificate(const struct lkg_http_failure *f, char words[static WORDS_BYTES])
 {
         bool of_proxy =
@@ -112,7 +115,7 @@ static int explain_connect(const struct lkg_http_failure *f, char words[static W
         const char *why = f->os_error ? strerrordesc_np(f->os_error) : NULL;
         char buf[LKG_HTTP_PEER_MAX], first = why ? (char)tolower((unsigned char)*why) : 'n';
 
-        /* Of several addresses it is the number of one; no number at all happens too. */
+        /* If there are several addresses, this is the errno of one of them; it may also be missing. */
         (void)snprintf(words, WORDS_BYTES, "%s%s%s: %c%s", f->proxy ? "proxy " : "",
                        f->proxy ? proxy_peer(f->proxy, buf) : f->peer,
                        f->environment_proxy ? ", or the proxy of the environment" : "", first,
@@ -124,7 +127,10 @@ static int explain_broken(const struct lkg_http_failure *f, char words[static WO
 {
         char buf[128];
 
-        /* A server of TLS 1.3 refuses our certificate after the handshake, which looks like a connection that broke. */
+        /*
+         * A TLS 1.3 server refuses our certificate after the handshake, which looks like a broken
+         * connection.
+         */
         if (strstr(f->detail, "alert")) {
                 (void)snprintf(words, WORDS_BYTES, "%s refuses TLS with us: %s", f->peer,
                                quote_detail(f->detail, buf));
@@ -190,7 +196,7 @@ int lkg_http_explain(const struct lkg_http_failure *f, char words[static WORDS_B
                                curl_easy_strerror(f->code));
                 return -EBADMSG;
         case CURLE_OUT_OF_MEMORY:
-                /* libcurl says so, too, when one header line is over its 100 KiB. */
+                /* libcurl also returns this for a header line over its 100 KiB. */
                 (void)snprintf(words, WORDS_BYTES, "%s: not enough memory, or an endless header line",
                                f->peer);
                 return -ENOMEM;

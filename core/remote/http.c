@@ -6,8 +6,8 @@
  *   settle()    the loop's next turn: gives queued transfers to curl, frees cancelled ones and unused pools
  *   finish()    ends one transfer and calls its owner; from pool_worked(), on_time() and settle(), never inside curl
  *
- * curl's rule (no handle is added, removed or freed inside its callbacks) therefore holds whatever owners do in their
- * callbacks. Only settle() and finish() take a transfer out of the list.
+ * So curl's rule (no handle is added, removed or freed inside its callbacks) holds regardless of what owners
+ * do in their callbacks. Only settle() and finish() take a transfer out of the list.
  */
 #include <inttypes.h>
 
@@ -68,7 +68,7 @@ static void unlink_transfer(struct lkg_http_transfer *t)
                 lkg_http_settle_soon(http); /* perhaps its pool goes too */
 }
 
-/* Curl lets go of it; the reply stays until it is freed. Not inside curl. */
+/* Detach it from curl; the reply stays until it is freed. Not inside curl. */
 static void detach(struct lkg_http_transfer *t)
 {
         sd_event_source_disable_unref(t->timer);
@@ -80,7 +80,7 @@ static void detach(struct lkg_http_transfer *t)
         t->phase = LKG_HTTP_ENDED;
 }
 
-/* Of one that is in no list (any more). */
+/* Free a transfer that is in no list. */
 static struct lkg_http_transfer *transfer_free(struct lkg_http_transfer *t)
 {
         if (!t)
@@ -102,7 +102,7 @@ static void transfer_freep(struct lkg_http_transfer **t)
         *t = transfer_free(*t);
 }
 
-/* Its error and words say how. */
+/* The transfer's error and words say how it ended. */
 static void finish(struct lkg_http_transfer *t)
 {
         struct lkg_http_result result = {
@@ -132,8 +132,9 @@ static uint64_t due_ns(const struct lkg_http_transfer *t)
 }
 
 /*
- * A connection may look alive although nothing gets through. With HTTP/2 further requests on it would hang as well, and open ones
- * hang already. Bookmarks of a watch are a minute apart, so this does not end a healthy one.
+ * A connection may look alive although no data gets through. With HTTP/2 further requests on it would hang
+ * as well, and open requests already hang. Bookmarks of a watch are a minute apart, so this does not end a
+ * healthy one.
  */
 void lkg_http_distrust(struct lkg_http_transfer *t)
 {
@@ -145,12 +146,12 @@ void lkg_http_distrust(struct lkg_http_transfer *t)
                         continue;
                 if (other->request.idle_ns == 0 || other->request.idle_ns > t->http->doubt_ns)
                         other->request.idle_ns = t->http->doubt_ns;
-                /* Cannot fail for a source of this loop; without it the stream ends when its time is over. */
+                /* Cannot fail for a source of this loop; otherwise the stream ends at its timeout. */
                 (void)sd_event_source_set_time(other->timer, due_ns(other) / 1000 + 1);
         }
 }
 
-/* The timer is not moved with each byte: when it comes too early it is set again. */
+/* The timer is not moved with each byte: if it fires too early, it is set again. */
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_http_transfer *t = userdata;
@@ -171,7 +172,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* As libcurl reads it for https; NO_PROXY is not looked at. */
+/* As libcurl reads it for https; NO_PROXY is ignored. */
 static bool environment_has_proxy(void)
 {
         static const char *const names[] = { "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY" };
@@ -185,7 +186,7 @@ static bool environment_has_proxy(void)
         return false;
 }
 
-/* Curl says that it is done with @t. */
+/* curl has finished @t. */
 static void complete(struct lkg_http_transfer *t, CURLcode code)
 {
         struct lkg_http_failure failure = {
@@ -225,7 +226,7 @@ static void break_pool(struct lkg_http_pool *pool)
         }
 }
 
-/* Curl has done something: some transfers may be complete. Not inside a callback of curl. */
+/* curl has done something: some transfers may be complete. Not inside a callback of curl. */
 static void look_for_ends(struct lkg_http_pool *pool)
 {
         CURLMsg *message;
@@ -281,7 +282,9 @@ static int settle(sd_event_source *source, void *userdata)
         struct lkg_http_transfer *next;
 
         (void)source;
-        /* An owner that is called by finish() may queue at the end and mark others, but takes nothing out of the list. */
+        /*
+         * An owner called by finish() may append transfers and mark others, but removes none from the list.
+         */
         for (struct lkg_http_transfer *t = http->first; t; t = next) {
                 next = t->next;
                 if (t->cancelled) {
@@ -303,7 +306,10 @@ int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, 
         struct lkg_http *http = NULL;
         int r;
 
-        /* Counts its callers. The loop's thread is the only one of this process when the first comes, see decisions/010. */
+        /*
+         * Counts its callers. At the first call the loop's thread is the only one of this process, see
+         * decisions/010.
+         */
         if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
                 return lkg_error_set(err, -ENOMEM, NULL, "libcurl");
         http = calloc(1, sizeof(*http));
@@ -353,7 +359,7 @@ void lkg_http_set_max_bytes(struct lkg_http *http, size_t max_bytes)
         http->max_bytes = max_bytes;
 }
 
-/* The connections that requests of @identity may use. */
+/* Choose the connections for requests of @identity. */
 static int choose_pool(struct lkg_http *http, const struct lkg_identity *identity, struct lkg_error *err)
 {
         struct lkg_http_pool *pool;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests, messages and callbacks around follow.c. Every input ends in finish(), which reports what has changed, sets the timer,
- * and frees an informer that was given up inside one of its own callbacks.
+ * Requests, messages and callbacks around follow.c. Every input ends in finish(), which reports changes,
+ * sets the timer, and frees an informer that was released inside one of its own callbacks.
  */
 #include <lkg/buf.h>
 #include "api-request.h"
@@ -127,7 +127,7 @@ static void finish(struct lkg_informer *informer)
                 destroy(informer);
 }
 
-/* ---- what follow.c wants ---- */
+/* ---- the steps of follow.c ---- */
 
 static void on_got(const struct lkg_api_answer *answer, void *userdata);
 static void on_open(void *userdata);
@@ -161,7 +161,7 @@ static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err
         return lkg_follow_ended(&informer->follow, LKG_API_UNREACHABLE, 0, 0, now());
 }
 
-/* Carry out @todo; @words: what to say if that was a failure. */
+/* Execute @todo; @words: the message if it is a failure. */
 static void carry_out(struct lkg_informer *informer, unsigned todo, const struct lkg_value *object,
                       uint64_t n_failures, const char *words)
 {
@@ -267,7 +267,7 @@ static int take_change(struct lkg_informer *informer, const struct lkg_watch_eve
         return r;
 }
 
-/* Return: -ECANCELED when that watch is over; another one may have begun. */
+/* Return: -ECANCELED if that watch has ended; another one may have begun. */
 static int on_event(const struct lkg_watch_event *event, void *userdata)
 {
         struct lkg_informer *informer = userdata;
@@ -339,7 +339,7 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
         finish(informer);
 }
 
-/* ---- time, and who asks ---- */
+/* ---- time and requests of the caller ---- */
 
 static void tick(struct lkg_informer *informer)
 {

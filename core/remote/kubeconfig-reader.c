@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of a kubeconfig along tables: see kubeconfig-reader.h. */
+/* Reads fields of a kubeconfig by tables: see kubeconfig-reader.h. */
 #include "kubeconfig-reader.h"
 
 #include <openssl/crypto.h>
@@ -36,7 +36,7 @@ static const char *dot(const struct lkg_section *s)
 
 /* ---- shape ---- */
 
-/* Where a member is, or would be. */
+/* Return where a member is, or would be. */
 const struct lkg_value *lkg_section_at(const struct lkg_section *s, const char *name)
 {
         const struct lkg_value *value = lkg_section_get(s, name);
@@ -51,7 +51,7 @@ void lkg_reader_wrong_type(struct lkg_reader *r, const struct lkg_section *s, co
                        lkg_type_name(lkg_value_type(value)), want);
 }
 
-/* Return: whether there is a text; one of another type is a finding. */
+/* Return: whether there is a text; a value of another type is a finding. */
 bool lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const char *name,
                      struct lkg_span *ret)
 {
@@ -87,7 +87,7 @@ char *lkg_reader_dup(struct lkg_reader *r, struct lkg_span text)
         return copy;
 }
 
-/* Everything but a name of letters may be a credential that is missing a space or a name before it. */
+/* Anything except a name of letters may be a credential that is missing a space or a name before it. */
 bool lkg_reader_may_show(struct lkg_span name)
 {
         for (size_t i = 0; i < name.size; i++)
@@ -148,7 +148,7 @@ static bool set_field_name(struct lkg_reader *r, const struct lkg_section *s, co
         return to->field;
 }
 
-/* A path of the file counts from the directory of the file. */
+/* A path in the file is relative to the directory of the file. */
 char *lkg_reader_path(struct lkg_reader *r, struct lkg_span path)
 {
         const char *file = r->options->file, *slash = strrchr(file, '/');

@@ -3,7 +3,8 @@
  * Shared by the files that read a kubeconfig: the document being read, a map in it with its name for messages, and tables of
  * fields. For those files only.
  *
- * A mistake is a finding (LKG7001) at its place; reading goes on. No memory is a flag, looked at once at the end.
+ * A mistake is a finding (LKG7001) at its position; reading continues. Lack of memory is a flag, checked
+ * once at the end.
  */
 #pragma once
 
@@ -39,7 +40,7 @@ struct lkg_reader {
         bool failed; /* no memory */
 };
 
-/* A map of the document and how people name it. */
+/* A map of the document, and its name for messages. */
 struct lkg_section {
         const struct lkg_value *map, *at; /* map NULL = absent; at: the value nearest to where it would be */
         char path[LKG_READER_PATH_MAX];   /* "users[u].user"; "" = the whole */
@@ -60,7 +61,7 @@ static inline const struct lkg_value *lkg_section_get(const struct lkg_section *
         return s->map ? lkg_map_get(s->map, name) : NULL;
 }
 
-/** lkg_section_at() - where a member is, or would be. */
+/** lkg_section_at() - return where a member is, or would be. */
 const struct lkg_value *lkg_section_at(const struct lkg_section *s, const char *name);
 
 /* ---- findings ---- */
@@ -70,13 +71,13 @@ void lkg_reader_say(struct lkg_reader *r, enum lkg_severity severity, const stru
 /** lkg_reader_wrong_type() - "users[u].user.token is a number; want ..." */
 void lkg_reader_wrong_type(struct lkg_reader *r, const struct lkg_section *s, const char *name,
                            const struct lkg_value *value, const char *want);
-/** lkg_reader_may_show() - is it a word of letters, which cannot be a credential with a name or without? */
+/** lkg_reader_may_show() - is it a word of letters, which cannot contain a credential? */
 bool lkg_reader_may_show(struct lkg_span name);
-/** lkg_reader_known() - a warning for each member that no row of @fields has. */
+/** lkg_reader_known() - add a warning for each member without a row in @fields. */
 void lkg_reader_known(struct lkg_reader *r, const struct lkg_section *s,
                       const struct lkg_reader_field *fields);
 
-/* ---- values; of a type that is wrong they make a finding ---- */
+/* ---- values; a wrong type is a finding ---- */
 
 /** lkg_reader_text() - Return: whether there is a text; @ret is empty otherwise. */
 bool lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const char *name,
@@ -84,18 +85,18 @@ bool lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const ch
 bool lkg_reader_bool(struct lkg_reader *r, const struct lkg_section *s, const char *name);
 /** lkg_reader_dup() - a copy; NULL = no memory. */
 char *lkg_reader_dup(struct lkg_reader *r, struct lkg_span text);
-/** lkg_reader_path() - a path of the file counts from the directory of the file. NULL = no memory. */
+/** lkg_reader_path() - resolve a path relative to the directory of the file. NULL = no memory. */
 char *lkg_reader_path(struct lkg_reader *r, struct lkg_span path);
 /** lkg_entry_name() - the text under `name` of an entry. Return: whether there is one. */
 bool lkg_entry_name(const struct lkg_value *item, struct lkg_span *ret);
-/** lkg_reader_fields() - everything of @s that @fields says goes to r->out. */
+/** lkg_reader_fields() - read all fields of @s that are in @fields into r->out. */
 void lkg_reader_fields(struct lkg_reader *r, const struct lkg_section *s,
                        const struct lkg_reader_field *fields);
 
-/** lkg_file_or_data_wipe() - without data. */
+/** lkg_file_or_data_wipe() - wipe it; data may be missing. */
 void lkg_file_or_data_wipe(struct lkg_file_or_data *x);
 
 /* ---- kubeconfig-user.c ---- */
 
-/** lkg_reader_user() - users[].user with its exec plugin, and what does not go together in it. */
+/** lkg_reader_user() - read users[].user with its exec plugin, and check for contradictions. */
 void lkg_reader_user(struct lkg_reader *r, const struct lkg_section *s);

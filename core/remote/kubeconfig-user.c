@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* users[].user of a kubeconfig: how we authenticate to the API server. Rules: client-go, tools/clientcmd, validation.go. */
+/*
+ * users[].user of a kubeconfig: our credential for the API server. Rules: client-go, tools/clientcmd,
+ * validation.go.
+ */
 #include <lkg/array.h>
 
 #include "kubeconfig-reader.h"
@@ -77,7 +80,7 @@ static void read_argv(struct lkg_reader *r, const struct lkg_section *s, struct 
         }
         if (!no_nul(r, s, "command", lkg_section_get(s, "command"), text))
                 return;
-        /* With a slash it is a path and counts from the directory of the file, without one a name for PATH. */
+        /* With a slash it is a path relative to the directory of the file, without one a name for PATH. */
         if (!push(r, &exec->argv, &n,
                   memchr(text.data, '/', text.size) ? lkg_reader_path(r, text) : lkg_reader_dup(r, text)))
                 return;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubeconfig, read field by field along tables. Only the entries of the current context are checked in full; of all others
- * only the shape is checked.
+ * A kubeconfig, read field by field by tables. Only the entries of the current context are checked in full;
+ * for all others only the shape is checked.
  *
- * A finding names the place and the field. The value of a secret field is never quoted, only its type or the kind of mistake.
- * The decoded tree holds copies of the secrets; they are wiped before it is freed.
+ * A finding names the position and the field. The value of a secret field is never quoted, only its type or
+ * the kind of mistake. The decoded tree contains copies of the secrets; they are wiped before it is freed.
  */
 #include <lkg/buf.h>
 #include <lkg/decode.h>
@@ -41,7 +41,7 @@ static const struct lkg_reader_field cluster_fields[] = {
         { NULL },
 };
 
-/* Up to the closing quote, whatever is escaped before it. */
+/* Return the closing quote, skipping escapes before it. */
 static const char *quoted_end(const char *text)
 {
         while (*text && *text != '"')
@@ -49,7 +49,10 @@ static const char *quoted_end(const char *text)
         return text;
 }
 
-/* @text without what it quotes, unless that is a word of letters: a key may be a credential that lost the space before it. */
+/*
+ * Append @text without its quoted parts, except words of letters: a key may be a credential that is missing
+ * the space before it.
+ */
 static void put_without_quotes(const char *text, struct lkg_buf *buf)
 {
         while (*text) {
@@ -69,7 +72,7 @@ static void put_without_quotes(const char *text, struct lkg_buf *buf)
         }
 }
 
-/* The decoder's findings quote keys and anchors, and those only as far as they can be shown. */
+/* The decoder's findings quote keys and anchors; keep only quotes that may be shown. */
 static void take_over(struct lkg_reader *r, const struct lkg_report *from)
 {
         for (size_t i = 0; i < from->n_findings; i++) {
@@ -85,7 +88,7 @@ static void take_over(struct lkg_reader *r, const struct lkg_report *from)
         lkg_report_count_unlisted(&r->report, from);
 }
 
-/* A name as part of a path or a list: the output of lkg_quote() without the quotes. */
+/* Return a name as part of a path or a list: the output of lkg_quote() without the quotes. */
 static const char *bare(const char *name, size_t size, char buf[static LKG_READER_QUOTED_MAX])
 {
         size_t n = strlen(lkg_quote(name, size, buf));
@@ -97,7 +100,7 @@ static const char *bare(const char *name, size_t size, char buf[static LKG_READE
         return buf;
 }
 
-/* A URL in quotes, whatever could be a credential in it masked. */
+/* Return a URL in quotes; anything that could be a credential is masked. */
 static const char *quote_url(const char *text, char buf[static LKG_READER_QUOTED_MAX])
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
@@ -150,7 +153,7 @@ static void check_entries(struct lkg_reader *r, const struct lkg_section *top, c
                 struct lkg_span name;
 
                 if (lkg_is_null(item))
-                        continue; /* to Go an entry without a name */
+                        continue; /* for Go an entry without a name */
                 if (!lkg_is_type(item, LKG_MAP))
                         lkg_reader_say(r, LKG_ERROR, item, "%s[%zu] is a %s; want a map with a name", list,
                                        i, lkg_type_name(lkg_value_type(item)));
@@ -161,8 +164,8 @@ static void check_entries(struct lkg_reader *r, const struct lkg_section *top, c
 }
 
 /*
- * The member @body of the entry @name of @list. @said: the field that refers to it.
- * Return: whether there is one; otherwise there is a finding at @at.
+ * The member @body of the entry @name of @list. @said: the field that refers to the entry.
+ * Return: whether it exists; otherwise there is a finding at @at.
  */
 static bool find_entry(struct lkg_reader *r, const struct lkg_section *top, const char *list,
                        const char *body, struct lkg_span name, const char *said, const struct lkg_value *at,
@@ -306,7 +309,7 @@ static void check_header(struct lkg_reader *r, const struct lkg_section *top, co
                                lkg_quote(text.data, text.size, quoted), want);
 }
 
-/* The entry that the context's @field names. */
+/* Find the entry that the context's @field names. */
 static bool follow(struct lkg_reader *r, const struct lkg_section *top, const struct lkg_section *context,
                    const char *field, const char *list, struct lkg_section *ret)
 {
@@ -399,7 +402,10 @@ static void wipe_document(const struct lkg_value *doc)
         }
 }
 
-/* YAML whatever it looks like, as client-go reads it. Return: 0; -EBADMSG; -ENOMEM. */
+/*
+ * Always YAML, as in client-go.
+ * Return: 0; -EBADMSG; -ENOMEM.
+ */
 static int decode(struct lkg_reader *r, const char *text, size_t size, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report findings = LKG_REPORT_INIT;

@@ -27,7 +27,7 @@ static void take_out(struct lkg_node_event *events, size_t *n, size_t i)
         --*n;
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
 /* The event rate limits of client-go: LKG_OUTBOX_BURST at once, then one in LKG_OUTBOX_INTERVAL_NS. */
 static bool take_token(struct lkg_outbox *outbox, uint64_t now_ns)
@@ -40,7 +40,7 @@ static bool take_token(struct lkg_outbox *outbox, uint64_t now_ns)
         return true;
 }
 
-/* The one under way is in use by the sender, so it is neither changed nor dropped. */
+/* The first one that the sender does not use: an event in flight is neither changed nor dropped. */
 static size_t first_free(const struct lkg_outbox *outbox)
 {
         return outbox->sending ? 1 : 0;
@@ -77,11 +77,11 @@ void lkg_outbox_add(struct lkg_outbox *outbox, bool warning, const char *reason,
         outbox->waiting[outbox->n_waiting++] = event;
 }
 
-/* ---- what goes out ---- */
+/* ---- output ---- */
 
 /*
- * The name must leave room for the digits, and the cut name of the node must not end with a character that a label cannot end
- * with.
+ * The name must leave room for the digits, and the cut node name must not end with a character that is
+ * invalid at the end of a label.
  */
 static void make_name(char name[static LKG_EVENT_NAME_MAX + 1], const char *node, uint64_t random)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events that wait to be sent and those that were sent, with the rules of client-go's event correlator
- * (tools/record/events_cache.go). An Event with the same type, reason and message raises the count of the old object; after a
- * burst only one every five minutes is sent. Pure, bounded, no allocation: some 70 KB.
+ * Events to send and events already sent, with the rules of client-go's event correlator
+ * (tools/record/events_cache.go). An Event with the same type, reason and message raises the count of the
+ * old object; after a burst only one event every five minutes is sent. Pure, bounded, no allocation: about
+ * 70 KB.
  */
 #pragma once
 
@@ -25,7 +26,7 @@ struct lkg_node_event {
         uint64_t used; /* KNOWN: the higher the later */
 };
 
-/* Zero is an empty one. */
+/* Zero-initialised means empty. */
 struct lkg_outbox {
         struct lkg_node_event waiting[LKG_OUTBOX_WAITING]; /* oldest first */
         size_t n_waiting;
@@ -37,15 +38,16 @@ struct lkg_outbox {
 };
 
 /**
- * lkg_outbox_add() - an event has happened.
+ * lkg_outbox_add() - add an event.
  * @message: cut at LKG_EVENT_MESSAGE_MAX bytes, never inside a character; @reason likewise
  *
- * An equal event that still waits gets a higher count. Without a token it is only counted, if an equal one was sent before.
+ * If an equal event is still waiting, its count is raised. Without a token the event is only counted, if an
+ * equal one was sent before.
  */
 void lkg_outbox_add(struct lkg_outbox *outbox, bool warning, const char *reason, const char *message,
                     uint64_t now_ns, uint64_t wall_ns);
 
-/* What to send. */
+/* An event to send. */
 struct lkg_outbox_letter {
         const struct lkg_node_event
                 *event; /* count and times as they are to be; borrowed until the next call */
@@ -53,10 +55,10 @@ struct lkg_outbox_letter {
 };
 
 /**
- * lkg_outbox_next() - the oldest one; it counts as under way until lkg_outbox_end().
+ * lkg_outbox_next() - return the oldest event; it counts as in flight until lkg_outbox_end().
  * @node, @random: the name of a new object is `<node>.<16 hex digits>`
  *
- * Return: false when nothing waits or one is under way.
+ * Return: false if no event is waiting or one is in flight.
  */
 bool lkg_outbox_next(struct lkg_outbox *outbox, const char *node, uint64_t random,
                      struct lkg_outbox_letter *ret);
@@ -69,5 +71,5 @@ enum lkg_outbox_result {
 };
 void lkg_outbox_end(struct lkg_outbox *outbox, enum lkg_outbox_result result);
 
-/** lkg_outbox_renew() - the objects belong to a node that is gone: all that comes is new. */
+/** lkg_outbox_renew() - the objects belong to a deleted node: all later events are new. */
 void lkg_outbox_renew(struct lkg_outbox *outbox);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends the requests. heartbeat.c decides when to write, outbox.c which Event, reporter-body.c builds the body. Requests begin in
- * the loop only (pump()), so callers may ask from any callback.
+ * Sends the requests. heartbeat.c decides when to write, outbox.c which Event; reporter-body.c builds the
+ * body. Requests start only in the loop (pump()), so callers may use this from any callback.
  */
 #include <lkg/buf.h>
 #include <lkg/reporter.h>
@@ -14,7 +14,7 @@
 #define CREATE_TYPE "application/json"
 #define WORDS_MAX   sizeof(((struct lkg_api_answer *)NULL)->words)
 
-/* As it is to be written. */
+/* The condition to write. */
 struct condition {
         char status[16], reason[1024], message[1024];
         uint64_t transition_ns;
@@ -45,7 +45,7 @@ struct lkg_reporter {
         char told[WORDS_MAX];
 };
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 const char *lkg_reporter_words(const struct lkg_reporter *reporter)
 {
@@ -65,7 +65,7 @@ static void tell_changes(struct lkg_reporter *reporter)
                 reporter->changed(reporter->userdata);
 }
 
-/* Whose credential it is instead, as far as that is known. */
+/* Describe whose credential it is instead, as far as that is known. */
 static void describe_credential(const struct lkg_reporter *reporter, char *ret, size_t size)
 {
         const struct lkg_identity *identity = lkg_credential_identity(reporter->credential);
@@ -159,8 +159,8 @@ static void send_condition(struct lkg_reporter *reporter)
 /* ---- events ---- */
 
 /*
- * A conflict of a POST: an earlier one of this name has arrived after all. A request that the server does not understand will fail
- * later as well; all other failures may pass.
+ * A POST conflict: an earlier POST with this name has arrived after all. A request that the server does not
+ * understand will fail again; all other failures may be temporary.
  */
 static enum lkg_outbox_result result_of(const struct lkg_api_answer *answer, bool patch)
 {
@@ -269,7 +269,7 @@ static void set_timer(struct lkg_reporter *reporter, bool allowed)
                                           due == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
-/* Whatever can be sent now is; the credential may have become another one since the last time. */
+/* Send everything that can be sent now; the credential may have changed since the last time. */
 static void pump(struct lkg_reporter *reporter)
 {
         bool allowed = may_write(reporter);
@@ -302,14 +302,14 @@ static void wake(struct lkg_reporter *reporter)
         (void)sd_event_source_set_enabled(reporter->soon, SD_EVENT_ONESHOT);
 }
 
-/* ---- what is wanted ---- */
+/* ---- requests of the caller ---- */
 
 void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
 {
         if (strcmp(reporter->uid, uid) == 0)
                 return;
         if (uid[0] && reporter->last_uid[0] && strcmp(reporter->last_uid, uid) != 0) {
-                /* Another Node of this name: its events are its own. */
+                /* Another Node with this name: it has its own events. */
                 reporter->post = lkg_call_cancel(reporter->post);
                 lkg_outbox_end(&reporter->outbox, LKG_OUTBOX_FORGOTTEN);
                 lkg_outbox_renew(&reporter->outbox);
@@ -345,7 +345,9 @@ void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char 
         wake(reporter);
 }
 
-/* A request that waits its turn goes out with the credential of that moment, which must not be somebody else's. */
+/*
+ * A waiting request would be sent with the credential of that moment, which must not belong to another user.
+ */
 static void take_back(struct lkg_reporter *reporter)
 {
         if (reporter->patch)
@@ -366,7 +368,7 @@ void lkg_reporter_kick(struct lkg_reporter *reporter)
         wake(reporter);
 }
 
-/* ---- life ---- */
+/* ---- creating and freeing ---- */
 
 struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter)
 {

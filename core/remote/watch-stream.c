@@ -4,7 +4,7 @@
 #include <lkg/decode.h>
 #include <lkg/limits.h>
 
-#define LINE_KEPT_MAX (64u << 10) /* a larger buffer is given back: a watch is idle nearly always */
+#define LINE_KEPT_MAX (64u << 10) /* a larger buffer is freed: a watch is idle nearly always */
 
 static const char *const event_names[] = {
         [LKG_EVENT_ADDED] = "ADDED",     [LKG_EVENT_MODIFIED] = "MODIFIED",
@@ -15,7 +15,7 @@ static const char *const event_names[] = {
 void lkg_watch_stream_init(struct lkg_watch_stream *stream, size_t max_bytes)
 {
         *stream = (struct lkg_watch_stream){
-                /* A line that the decoder would refuse need not be collected first. */
+                /* If the decoder would refuse a line, it need not be collected first. */
                 .max_bytes = max_bytes < LKG_DOC_BYTES_MAX ? max_bytes : LKG_DOC_BYTES_MAX,
         };
 }
@@ -50,7 +50,8 @@ static bool event_type(const char *name, enum lkg_event_type *ret)
 }
 
 /*
- * The reason why a line is invalid, once. Not lkg_error_set(), which would append the text of an errno that says nothing.
+ * Set the reason why a line is invalid. Not lkg_error_set(), which would append the text of a meaningless
+ * errno.
  */
 static int refuse(struct lkg_error *err, int code, const char *fmt, ...) LKG_PRINTF(3, 4);
 static int refuse(struct lkg_error *err, int code, const char *fmt, ...)
@@ -92,7 +93,7 @@ static int take_event(const struct lkg_value *event, int (*fn)(const struct lkg_
         return fn(&ret, userdata);
 }
 
-/* Strict: an object that says a thing twice is read differently by different readers. */
+/* Strict: different readers read an object with duplicate keys differently. */
 static int take_line(const struct lkg_watch_stream *stream, const char *text, size_t size,
                      int (*fn)(const struct lkg_watch_event *, void *), void *userdata,
                      struct lkg_error *err)
@@ -118,7 +119,7 @@ static int take_line(const struct lkg_watch_stream *stream, const char *text, si
         return take_event(event, fn, userdata, err);
 }
 
-/* Only the newest @size bytes of a line that may have begun before. */
+/* @size counts only the newest bytes of a line, which may have begun earlier. */
 static int check_size(const struct lkg_watch_stream *stream, size_t size, struct lkg_error *err)
 {
         if (size <= stream->max_bytes && stream->line.size <= stream->max_bytes - size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of a watch, cut into events: one JSON document a line, {"type": ..., "object": ...}. Pure; bounded memory.
+ * Splits the bytes of a watch into events: one JSON document per line, {"type": ..., "object": ...}. Pure;
+ * bounded memory.
  * Source: Kubernetes API concepts, "Efficient detection of changes"; apimachinery pkg/watch.
  */
 #pragma once
@@ -37,11 +38,11 @@ void lkg_watch_stream_deinit(struct lkg_watch_stream *stream);
 bool lkg_watch_stream_is_partial(const struct lkg_watch_stream *stream);
 
 /**
- * lkg_watch_stream_feed() - @fn for each complete event; it returns negative to stop.
+ * lkg_watch_stream_feed() - call @fn for each complete event; it returns a negative value to stop.
  *
- * An unknown type is passed over (a later release may have more); an empty line is nothing.
- * Return: 0; what @fn returned; -EFBIG a line over max_bytes; -EBADMSG no JSON, no map, no object, not admitted; -ENOMEM. The
- * stream is unusable after a negative result.
+ * An unknown type is skipped (a later release may have more), and so is an empty line.
+ * Return: 0; the result of @fn; -EFBIG: a line over max_bytes; -EBADMSG: no JSON, no map, no object, not
+ * admitted; -ENOMEM. The stream is unusable after a negative result.
  */
 int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, size_t size,
                           int (*fn)(const struct lkg_watch_event *event, void *userdata), void *userdata,

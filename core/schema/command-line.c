@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pflag's grammar: `--name=value`, `--name value`, `--bool`, `-v 2`, `-v2`; `--` ends them, and neither component takes
- * any other word.
+ * pflag's grammar: `--name=value`, `--name value`, `--bool`, `-v 2`, `-v2`; `--` ends the flags, and neither
+ * component accepts any other word.
  */
 #include "command-line.h"
 
@@ -62,21 +62,23 @@ static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t
                                best ? "; did you mean --" : "", best ? best : "", best ? "?" : "");
 }
 
-/* The word after an unknown flag may be its value or a mistake of its own. */
+/* The word after an unknown flag may be its value or another mistake. */
 static void skip_value(const struct lkg_command_line *line, size_t *i)
 {
         if (*i + 1 < line->n_words && line->words[*i + 1][0] != '-')
                 ++*i;
 }
 
-/* A word that is not a flag may be the value of one, and so a credential: only its place is reported. */
+/*
+ * A word that is not a flag may be the value of a flag, and so a credential: only its position is reported.
+ */
 static int refuse_word(struct lkg_flag_apply *apply, size_t i)
 {
         return lkg_flag_refuse(apply, "word %zu of the command line is no flag%s", i + 1,
                                apply->observed ? "" : ", and the component takes no other words");
 }
 
-/* Does the flag stand for `=true` when no value is attached? */
+/* Can the flag stand without a value, meaning `=true`? */
 static int take(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *attached,
                 const struct lkg_command_line *line, size_t *i)
 {
@@ -157,7 +159,7 @@ static int take_words(struct lkg_flag_apply *apply, const struct lkg_command_lin
 
 static const char vmodule[] = "logging.vmodule";
 
-/* Appends @items, which may be NULL, to those of the flags. */
+/* Append @items, which may be NULL, to the items of the flags. */
 static int append_vmodule(struct lkg_value *object, const struct lkg_value *items)
 {
         const struct lkg_value *given = lkg_object_get(object, vmodule);

@@ -16,11 +16,12 @@ struct lkg_command_line {
 /**
  * lkg_flags_apply() - apply the flags to @object, in their order.
  * @object: typed, complete; changed
- * @zeros:  a map, or NULL: gets the fields that a flag set to zero, which @object cannot hold: path -> value as given
- * @report: unknown flags, bad values (never a secret one), words that are not flags (by their place only)
+ * @zeros:  a map, or NULL: gets the fields that a flag set to zero, which @object cannot contain: path ->
+ * value as given
+ * @report: unknown flags, bad values (never a secret one), words that are not flags (by their position only)
  *
- * Feature gates are per key: those the line does not name are kept. Every other map or list that a flag names is
- * replaced, but for --vmodule, which the kubelet appends.
+ * Feature gates are per key: gates that the command line does not name are kept. Every other map or list
+ * that a flag names is replaced, except --vmodule, which the kubelet appends.
  *
  * Return: 0; -EBADMSG; -ENOMEM.
  */

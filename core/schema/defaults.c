@@ -6,13 +6,13 @@
 
 #include "values/address.h"
 
-/* ---- the tables' column ---- */
+/* ---- defaults of the tables ---- */
 
-/* The value of a field after defaulting; *ret stays NULL when there is none. */
+/* Return the value of a field after defaulting; *ret stays NULL if there is none. */
 static int default_member(const struct lkg_schema_node *member, const struct lkg_value *was,
                           struct lkg_value **ret);
 
-/* The new value of @was (NULL = none), with its first @n members; only changed parts are copied. */
+/* Start the new value of @was (NULL = none), with its first @n members; only changed parts are copied. */
 static struct lkg_value *start_struct(const struct lkg_schema_node *node, const struct lkg_value *was,
                                       size_t n)
 {
@@ -67,7 +67,7 @@ static int default_member(const struct lkg_schema_node *member, const struct lkg
         return 0;
 }
 
-/* Replaces *object by itself with the defaults of the tables. */
+/* Replace *object by a copy with the defaults of the tables. */
 static int apply_table(const struct lkg_schema *schema, struct lkg_value **object)
 {
         struct lkg_value *completed = NULL;
@@ -75,14 +75,14 @@ static int apply_table(const struct lkg_schema *schema, struct lkg_value **objec
 
         if (r < 0)
                 return r;
-        lkg_value_unref(*object); /* which may be the same */
+        lkg_value_unref(*object); /* it may be the same */
         *object = completed;
         return 0;
 }
 
 /* ---- computed defaults ---- */
 
-/* A default value of its own; @json is its JSON text. */
+/* Set a default with a value of its own; @json is its JSON text. */
 static int set_default(struct lkg_value *object, const char *path, const char *json)
 {
         struct lkg_value *value = NULL;
@@ -96,7 +96,10 @@ static int set_if_missing(struct lkg_value *object, const char *path, const char
         return lkg_object_has(object, path) ? 0 : set_default(object, path, json);
 }
 
-/* Follows nodeStatusUpdateFrequency when only that was set. Before that one gets its own default. */
+/*
+ * Follows nodeStatusUpdateFrequency if only that is set. This must run before nodeStatusUpdateFrequency gets
+ * its own default.
+ */
 static int default_report_frequency(struct lkg_value *object)
 {
         const struct lkg_value *update = lkg_object_get(object, "nodeStatusUpdateFrequency");
@@ -144,7 +147,7 @@ int lkg_defaults_kubelet(const struct lkg_schema *schema, struct lkg_value **obj
 
         if (r == 0)
                 r = lkg_gates_apply(&gates, lkg_object_get(*object, "featureGates"), report);
-        if (r == -EBADMSG) /* it is reported; the other mistakes are wanted as well */
+        if (r == -EBADMSG) /* it is reported; continue to find the other mistakes */
                 r = 0;
         if (r == 0)
                 r = default_report_frequency(*object);
@@ -230,8 +233,8 @@ int lkg_defaults_eviction_done(struct lkg_value *object)
 /* ---- kube-proxy ---- */
 
 /*
- * In which form an address becomes a host: up to 1.35 one of IPv4 in IPv6's words (`::ffff:1.2.3.4`) has no brackets, and
- * is refused for it.
+ * Does an address get brackets as a host? Up to 1.35 an IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) has
+ * none, and is refused for that.
  */
 static bool has_brackets(const char *address, size_t size, int family, unsigned release)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effective document: judging one that has no layers any more, and showing where each value comes from.
+ * The effective document: checking one that has no layers any more, and showing where each value comes from.
  */
 #include <lkg/render.h>
 #include <lkg/tree.h>
@@ -10,7 +10,7 @@
 
 /* ---- judging ---- */
 
-/* A value of a wrong type was left out, so no component would run with this result. */
+/* If a value of a wrong type was left out, no component would run with this result. */
 static bool was_decoded(const struct lkg_report *report)
 {
         for (size_t i = 0; i < report->n_findings; i++) {
@@ -39,7 +39,7 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
         int r;
 
         config.lint = false;                /* the report is not used */
-        r = lkg_judge_new(&config, &again); /* another one: the first keeps its results about the layers */
+        r = lkg_judge_new(&config, &again); /* another judge: the first keeps its results for the layers */
         if (r == 0)
                 r = lkg_judge_candidate(&candidate, again);
         if (r == 0)
@@ -52,7 +52,7 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
 
 /* ---- zero values ---- */
 
-/* Puts @value under @name again, as coming from where @from does. */
+/* Put @value under @name again, with the source of @from. */
 static int put_copy_from(struct lkg_value *map, const char *name, const struct lkg_value *value,
                          const struct lkg_value *from)
 {
@@ -77,7 +77,7 @@ static int put_copy_from(struct lkg_value *map, const char *name, const struct l
         case LKG_LIST:
         case LKG_MAP:
         case _LKG_TYPE_MAX:
-                return 0; /* of these there is nothing to say */
+                return 0; /* for these there is nothing to do */
         }
         return copy ? lkg_map_set(map, name, strlen(name), copy) : -ENOMEM;
 }
@@ -116,7 +116,7 @@ static const struct lkg_value *who_said(const struct lkg_schema_node *member, co
         return said && lkg_value_type(said) != LKG_NULL ? said : NULL;
 }
 
-/* @map: @before, or a copy of it that may be changed. Others have @before, too. */
+/* @map: @before, or a copy of it that may be changed. @before is shared. */
 static int place_member(const struct lkg_schema_node *member, const struct lkg_value *zeros,
                         const struct lkg_value *doc, const struct lkg_value *value,
                         const struct lkg_value *before, struct lkg_value **map)
@@ -147,7 +147,7 @@ static int place_member(const struct lkg_schema_node *member, const struct lkg_v
         return r < 0 ? r : 0;
 }
 
-/* A typed document does not hold zero values, so an encoded one has them from nowhere. */
+/* A typed document does not contain zero values, so an encoded one has them without a source. */
 int lkg_effective_place_zeros(const struct lkg_schema_node *node, const struct lkg_value *zeros,
                               const struct lkg_value *doc, struct lkg_value **effective)
 {

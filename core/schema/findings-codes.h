@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codes of the findings that need to know a kind: 5001-5029 for one layer, 5030-5099 rules of the component's own validation.
- * Each has a row in core/base/findings.c. A code never changes its meaning and is never used again.
+ * Codes of the findings that depend on a kind: 5001-5029 for one layer, 5030-5099 rules of the component's
+ * own validation. Each has a row in core/base/findings.c. A code never changes its meaning and is never
+ * reused.
  */
 #pragma once
 
@@ -11,7 +12,7 @@ enum lkg_schema_code {
         LKG_F_UNKNOWN_FIELD = 5003,         /* ignored by the component */
         LKG_F_WRONG_CASE = 5004,            /* `maxpods`: the effect depends on the kind of layer */
         LKG_F_NOT_IN_RELEASE = 5005,        /* a field of a later or an earlier release */
-        LKG_F_DEPRECATED_FIELD = 5006,      /* works, goes some day */
+        LKG_F_DEPRECATED_FIELD = 5006,      /* works, will be removed some day */
         LKG_F_EQUALS_DEFAULT = 5007,        /* could be left out */
         LKG_F_RESETS_EARLIER = 5008,        /* null, empty or the default over a value of an earlier layer */
         LKG_F_EVICTION_MERGE_DROPIN = 5009, /* mergeDefaultEvictionSettings in a drop-in */

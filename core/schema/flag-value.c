@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effect of one use of a flag on the document: a setter for each type of flag. values/flags.h says what a use adds to or
- * replaces.
+ * The effect of one use of a flag on the document: a setter for each type of flag. values/flags.h explains
+ * what a use adds or replaces.
  */
 #include "flag-value.h"
 
@@ -84,7 +84,9 @@ static struct lkg_value *new_number(const struct use *use, int64_t n)
         return lkg_value_new_number(text, use->source, 0, 0);
 }
 
-/* A typed document has no zero values, so where one comes from is kept aside. @zero: NULL = it is not zero. */
+/*
+ * A typed document has no zero values, so their sources are kept separately. @zero: NULL = it is not zero.
+ */
 static int note_zero(const struct use *use, struct lkg_value *zero)
 {
         const char *path = use->node->field->path;
@@ -121,7 +123,7 @@ static bool is_flush_text(const struct use *use, const struct lkg_value *given)
         return use->node->class == LKG_CLASS_FLUSH && lkg_value_type(given) == LKG_STRING;
 }
 
-/* Takes over @value: the field's new value, in the form that a document's would have. */
+/* Takes over @value: the field's new value, in the form that it would have in a document. */
 static int set_field(const struct use *use, struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *given = value, *canonical = NULL, *over = NULL;
@@ -228,7 +230,7 @@ static int set_duration(const struct use *use)
         return stays_integer(use) ? set_field(use, new_number(use, ns)) : set_string(use);
 }
 
-/* Nothing leaves the address as it is; but the component crashes when another one follows. */
+/* An empty value leaves the address unchanged, but the component crashes if another use follows. */
 static int set_address(const struct use *use, int (*parse)(const char *text, size_t size, char *reason))
 {
         unsigned char *used = &use->apply->used[use->flag - use->apply->flags];
@@ -269,7 +271,7 @@ static int set_quantity(const struct use *use)
 
 /* ---- lists and maps ---- */
 
-/* Values that the first use clears and later ones add to. */
+/* Start a collection that the first use clears and later uses add to. */
 static struct lkg_value *begin(const struct use *use, bool keep, enum lkg_type type)
 {
         const struct lkg_value *before =
@@ -289,7 +291,7 @@ static struct lkg_value *begin(const struct use *use, bool keep, enum lkg_type t
         return LKG_STEAL(list);
 }
 
-/* Takes the collected items, or reports why not. */
+/* Take the collected items, or report why not. */
 static int finish(struct use *use, int r, const char *why)
 {
         struct lkg_value *collection = LKG_STEAL(use->collection);
@@ -330,7 +332,7 @@ static int set_slice(struct use *use)
         return finish(use, lkg_flag_slice(use->text, use->size, each_item, use, why), why);
 }
 
-/* On a line that was found a gate of another release, or of a program around the component, is left out as well. */
+/* On a discovered command line a gate of another release, or of a wrapper program, is left out as well. */
 static bool leaves_gate_out(const struct use *use, struct lkg_span key, bool b)
 {
         unsigned release = lkg_schema_release(use->apply->schema);
@@ -389,7 +391,10 @@ static int set_pairs(struct use *use)
         return set_map(use, '=');
 }
 
-/* One label of --node-labels; a name alone has an empty value. Judged when all are there: the last one counts. */
+/*
+ * One label of --node-labels; a name alone has an empty value. Checked when all labels are known: the last
+ * one counts.
+ */
 static int add_label(struct use *use, struct lkg_span label)
 {
         struct lkg_span key, value;

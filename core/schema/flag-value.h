@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command line being applied: what its grammar (command-line.c) and the values of its flags (flag-value.c) share. */
+/*
+ * A command line being applied: shared by its grammar (command-line.c) and the values of its flags
+ * (flag-value.c).
+ */
 #pragma once
 
 #include "typed.h"
@@ -17,7 +20,13 @@ struct lkg_flag_apply {
         bool refused;
 };
 
-/** lkg_flag_refuse() - report a mistake in the command line; a warning when the line was only discovered. Return: 0. */
+/**
+ * lkg_flag_refuse() - report a mistake in the command line; a warning if the line was only discovered.
+ * Return: 0.
+ */
 int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_flag_use() - set what @flag sets, to @text. Return: 0, also when it was refused; -ENOMEM. */
+/**
+ * lkg_flag_use() - set the field of @flag to @text.
+ * Return: 0, also if it was refused; -ENOMEM.
+ */
 int lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text);

@@ -12,7 +12,7 @@ static const char all_alpha[] = "AllAlpha", all_beta[] = "AllBeta";
 
 /* ---- the table ---- */
 
-/* First row of @name, or lkg_n_gates. */
+/* Return the first row of @name, or lkg_n_gates. */
 static size_t first_row(const char *name)
 {
         size_t low = 0, high = lkg_n_gates;
@@ -28,7 +28,7 @@ static size_t first_row(const char *name)
         return low < lkg_n_gates && strcmp(lkg_gates[low].name, name) == 0 ? low : lkg_n_gates;
 }
 
-/* The same for a name from a document: one with a NUL byte is not a gate. */
+/* The same for a name from a document: a name with a NUL byte is not a gate. */
 static size_t row_of(const char *name, size_t size)
 {
         return strlen(name) == size ? first_row(name) : lkg_n_gates;
@@ -43,7 +43,7 @@ static size_t next_name(size_t row)
         return next;
 }
 
-/* The last row of a name that had begun at @release. */
+/* Return the last row of a name that had begun at @release. */
 static const struct lkg_gate *row_at(size_t first, unsigned release)
 {
         const struct lkg_gate *found = NULL;
@@ -107,8 +107,8 @@ static bool is_on(const struct lkg_gates *gates, size_t first)
 }
 
 /*
- * Row i of lkg_gate_needs as first rows of the table: they are asked for all of them whenever a gate is set.
- * Looked up once in the life of a process. NULL = no memory.
+ * Row i of lkg_gate_needs as first rows of the table: all of them are checked whenever a gate is set. Looked
+ * up once per process. NULL = no memory.
  */
 struct need {
         size_t gate, needs;
@@ -139,7 +139,7 @@ bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name)
         return is_on(gates, first_row(name));
 }
 
-/* AllAlpha, AllBeta: every gate of that stage that was not set before. */
+/* AllAlpha, AllBeta: set every gate of that stage that was not set before. */
 static void set_all(struct lkg_gates *gates, enum lkg_gate_stage stage, bool on)
 {
         for (size_t i = 0; i < lkg_n_gates; i = next_name(i)) {
@@ -166,7 +166,7 @@ static const char *nearest_gate(const char *name, unsigned release)
         return lkg_nearest_best(&nearest);
 }
 
-/* A name that the release does not know: which kind of not knowing? */
+/* A name that the release does not know: find out why. */
 static void report_unknown(const struct lkg_gates *gates, const char *name, size_t size,
                            const struct lkg_value *value, struct lkg_report *report)
 {
@@ -273,7 +273,10 @@ int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct
         return result < 0 ? result : check_needs(gates, map, report);
 }
 
-/* Does AllAlpha or AllBeta decide about @stage? Then a gate without its line would not have its default. */
+/*
+ * Does AllAlpha or AllBeta decide about @stage? Then a gate would not have its default if its line were
+ * removed.
+ */
 static bool has_group(const struct lkg_value *map, enum lkg_gate_stage stage)
 {
         if (!map)
@@ -282,7 +285,10 @@ static bool has_group(const struct lkg_value *map, enum lkg_gate_stage stage)
                (stage == LKG_GATE_BETA && lkg_map_get(map, all_beta));
 }
 
-/* A gate set to its default: needless, or what undoes an earlier layer. @below: what that has, or NULL. */
+/*
+ * A gate set to its default: redundant, or it undoes an earlier layer. @below: the value in that layer, or
+ * NULL.
+ */
 static void advise_default(const char *name, const struct lkg_value *value, const struct lkg_value *below,
                            struct lkg_report *report)
 {

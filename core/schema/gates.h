@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feature gates as in component-base/featuregate: the gates set so far, over the defaults of a release. Setting is cumulative:
- * AllAlpha and AllBeta change only gates that were not set before.
+ * Feature gates as in component-base/featuregate: the gates set so far, on top of the defaults of a release.
+ * Setting is cumulative: AllAlpha and AllBeta change only gates that were not set before.
  */
 #pragma once
 
@@ -19,22 +19,22 @@ int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
 /**
  * lkg_gates_apply() - apply the map of a document or flag.
  * @map: string -> bool; NULL = empty
- * @report: unknown, dropped, too new and locked gates, dependencies that are off: each at its place
+ * @report: unknown, dropped, too new and locked gates, dependencies that are off: each at its position
  *
  * Return: 0; -EBADMSG: the component would not start with it; -ENOMEM.
  */
 int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report);
 
-/** lkg_gates_enabled() - is it on? A gate that was dropped as GA is on for ever, an unknown one is off. */
+/** lkg_gates_enabled() - is it on? A gate that was dropped as GA is always on, an unknown one is off. */
 bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name);
 
-/** lkg_gate_at() - the row that @release goes by (it may say REMOVED), or NULL. */
+/** lkg_gate_at() - return the row that applies to @release (it may be REMOVED), or NULL. */
 const struct lkg_gate *lkg_gate_at(const char *name, unsigned release);
-/** lkg_gate_settable() - does @release start with this gate set to @on? */
+/** lkg_gate_settable() - does a component of @release start with this gate set to @on? */
 bool lkg_gate_settable(const char *name, bool on, unsigned release);
 /**
  * lkg_gate_advise() - warn of gates in @map that will be dropped, and of those set to their default.
- * @below: the gates of the layers underneath, or NULL
+ * @below: the gates of the lower layers, or NULL
  */
 void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below, unsigned release,
                      struct lkg_report *report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts of the machine, read once by a program and passed to the judge. */
+/* Facts about the machine, read once by a program and passed to the judge. */
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
@@ -14,8 +14,8 @@ static bool file_exists(const char *path, void *userdata)
 }
 
 /*
- * The component calls it cgroup v2 when a cgroup2 file system is mounted at this place, and v1 whenever that
- * cannot be seen (github.com/opencontainers/cgroups, IsCgroup2UnifiedMode).
+ * The component assumes cgroup v2 if a cgroup2 file system is mounted here, and v1 if it cannot check that
+ * (github.com/opencontainers/cgroups, IsCgroup2UnifiedMode).
  */
 static unsigned cgroup_version(const char *path)
 {

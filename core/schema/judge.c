@@ -10,7 +10,7 @@
 #include "command-line.h"
 #include "findings-codes.h"
 
-/* ---- life ---- */
+/* ---- creating and freeing ---- */
 
 static void layer_deinit(struct lkg_judged_layer *layer)
 {
@@ -85,7 +85,7 @@ static bool is_base_role(enum lkg_layer_role role)
         return role == LKG_LAYER_BASE || role == LKG_LAYER_REMOTE || role == LKG_LAYER_PATCH;
 }
 
-/* Kinds of the groups that we have tables of, which no configuration of their component is. */
+/* Kinds of the known API groups that are not the configuration of a component. */
 static bool is_other_kind(const char *kind)
 {
         static const char *const kinds[] = { "CredentialProviderConfig", "SerializedNodeConfigSource" };
@@ -97,8 +97,9 @@ static bool is_other_kind(const char *kind)
 }
 
 /*
- * A misspelled kind in a version that we know: without a table nothing of the document would be judged, and the
- * component would not start with it. Return: -ENOENT: any other kind; -EBADMSG (@report).
+ * A misspelled kind in a known version: without a table nothing in the document would be checked, and the
+ * component would not start with it.
+ * Return: -ENOENT: any other kind; -EBADMSG (@report).
  */
 static int refuse_kind(const struct lkg_value *doc, struct lkg_report *report)
 {
@@ -121,7 +122,7 @@ static int refuse_kind(const struct lkg_value *doc, struct lkg_report *report)
         return -ENOENT;
 }
 
-/* A kind that has a table, in an unknown version: the component cannot decode it. */
+/* A kind with a table, in an unknown version: the component cannot decode it. */
 static int refuse_version(const struct lkg_judge *judge, const struct lkg_value *doc,
                           struct lkg_report *report)
 {
@@ -142,7 +143,10 @@ static int refuse_version(const struct lkg_judge *judge, const struct lkg_value 
         return -EBADMSG;
 }
 
-/* A component that has a table reads nothing else: "no kind ... is registered for version ..." is all that it would say. */
+/*
+ * A component with a table reads no other kind: it would only say "no kind ... is registered for version
+ * ...".
+ */
 static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value *doc,
                           struct lkg_report *report)
 {
@@ -169,8 +173,8 @@ static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value 
 }
 
 /*
- * The first layer that says both names what all of them are. Return: 0; -ENOENT: a kind without a table;
- * -EBADMSG (@report); -ENOMEM.
+ * The first layer that has both sets kind and version for all of them.
+ * Return: 0; -ENOENT: a kind without a table; -EBADMSG (@report); -ENOMEM.
  */
 static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
                        struct lkg_report *report, const struct lkg_schema **ret)
@@ -217,7 +221,7 @@ static int learn_flag_gates(struct lkg_judge *judge)
         return r == -EBADMSG ? 0 : r;
 }
 
-/* Another kind or version: nothing that was found out about the last one holds. */
+/* Another kind or version: all results for the last one are invalid. */
 static int set_schema(struct lkg_judge *judge, const struct lkg_schema *schema)
 {
         int r;
@@ -228,7 +232,7 @@ static int set_schema(struct lkg_judge *judge, const struct lkg_schema *schema)
         judge->schema = schema;
         r = learn_flag_gates(judge);
         if (r < 0)
-                forget(judge); /* half of it is as good as nothing */
+                forget(judge); /* a part of it is useless */
         return r;
 }
 
@@ -252,14 +256,14 @@ static int directory_of(const char *file, char **ret)
 }
 
 /*
- * The document of --config: the base with kubeadm's patches. If the base itself is broken, the other layers are judged as if
- * there were none.
+ * The document of --config: the base with kubeadm's patches. If the base itself is broken, the other layers
+ * are checked as if there were no base.
  */
 struct base {
         const struct lkg_value *doc; /* without its broken parts; NULL = none */
-        const char *file;            /* relative paths start beside it; NULL = none */
+        const char *file;            /* directory for relative paths; NULL = none */
         bool broken;
-        bool as_read; /* no patch has changed it: it may have a key twice */
+        bool as_read; /* no patch has changed it: it may have a duplicate key */
 };
 
 static struct base base_of(const struct lkg_candidate *candidate)
@@ -281,7 +285,7 @@ static struct base base_of(const struct lkg_candidate *candidate)
         return base;
 }
 
-/* Exactly the inputs of a judgement decide whether the results of the last one are used again. */
+/* The results of the last judgement are used again only if all inputs are the same. */
 static bool is_known_base(const struct lkg_judge *judge, const struct base *base)
 {
         return judge->base_known && base->doc == judge->base && base->broken == judge->base_broken &&
@@ -306,7 +310,7 @@ static int load_base(struct lkg_judge *judge, const struct base *b)
         return lkg_typed_encode(lkg_schema_root(judge->schema), judge->loaded, &judge->encoded);
 }
 
-/* Loads the base again when it is another one than last time. */
+/* Load the base again if it differs from the last one. */
 static int update_base(struct lkg_judge *judge, const struct lkg_candidate *candidate)
 {
         struct base base = base_of(candidate);
@@ -332,9 +336,9 @@ static int update_base(struct lkg_judge *judge, const struct lkg_candidate *cand
         return 0;
 }
 
-/* ---- the layers over it ---- */
+/* ---- the layers above the base ---- */
 
-/* kind and apiVersion say nothing new: the result keeps those of the base. */
+/* kind and apiVersion add nothing: the result keeps those of the base. */
 static int without_header(const struct lkg_value *doc, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
@@ -349,8 +353,8 @@ static int without_header(const struct lkg_value *doc, struct lkg_value **ret)
 }
 
 /*
- * The same for a drop-in, without names that are not a field in any case: the component ignores them, and a thousand drop-ins
- * full of them would be merged a second time for nothing.
+ * The same for a drop-in, also without names that are certainly not a field: the component ignores them, and
+ * a thousand drop-ins full of them would be merged a second time for nothing.
  */
 static int known_members(const struct lkg_judge *judge, const struct lkg_value *doc, struct lkg_value **ret)
 {
@@ -394,7 +398,10 @@ static int merge_layer(const struct lkg_judge *judge, struct lkg_judged_layer *l
         return r == -EBADMSG ? 0 : r;
 }
 
-/* Advice about the layers under the next one. What stands over them counts as well, but keeps fewer (LKG_FINDINGS_MAX). */
+/*
+ * The number of findings about the lower layers. Layers above count as well, but keep fewer findings
+ * (LKG_FINDINGS_MAX).
+ */
 static size_t n_advice(const struct lkg_judge *judge)
 {
         size_t n = 0;
@@ -404,7 +411,10 @@ static size_t n_advice(const struct lkg_judge *judge)
         return n;
 }
 
-/* Advice needs the layers below only for a null, a map or feature gates: most fields of many layers need none. */
+/*
+ * Advice needs the lower layers only for a null, a map or feature gates: most fields of many layers need
+ * none.
+ */
 static bool wants_below(const struct lkg_value *doc)
 {
         for (size_t i = 0; i < lkg_value_size(doc); i++) {
@@ -416,7 +426,7 @@ static bool wants_below(const struct lkg_value *doc)
         return false;
 }
 
-/* Advice about layer @i alone, and over those below it. */
+/* Advice about layer @i alone, and in relation to the layers below it. */
 static int lint_layer(const struct lkg_judge *judge, const struct lkg_candidate *candidate, size_t i,
                       struct lkg_report *report)
 {
@@ -455,7 +465,7 @@ static int judge_layer(struct lkg_judge *judge, const struct lkg_candidate *cand
         return 0;
 }
 
-/* Layers up to the first one that differs are kept as they were. */
+/* Layers up to the first one that differs are kept. */
 static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *candidate)
 {
         struct lkg_judged_layer *layers;
@@ -506,7 +516,7 @@ static int resolve_kubelet(const struct lkg_judge *judge, const struct lkg_candi
         return lkg_kubelet_reload(judge->schema, last->running, &judge->flag_gates, report, ret);
 }
 
-/* kind and apiVersion as the first layer that has them wrote them. */
+/* Copy kind and apiVersion from the first layer that has them. */
 static int set_header(const struct lkg_candidate *candidate, struct lkg_value *object)
 {
         int r = 0;
@@ -523,8 +533,8 @@ static int set_header(const struct lkg_candidate *candidate, struct lkg_value *o
 }
 
 /*
- * The kubelet registers its flags once more over what it has loaded, and registering --log-text-split-stream sets
- * the field to that flag's default (component-base/logs/api/v1, addFlags).
+ * The kubelet registers its flags once more over the loaded configuration, and registering
+ * --log-text-split-stream sets the field to that flag's default (component-base/logs/api/v1, addFlags).
  */
 static int lose_split_stream(const struct lkg_judge *judge, struct lkg_value *object,
                              struct lkg_report *report)
@@ -542,7 +552,7 @@ static int lose_split_stream(const struct lkg_judge *judge, struct lkg_value *ob
         return lkg_object_set(object, path, NULL);
 }
 
-/* Flags, gates and rules on the result of the files. */
+/* Apply flags, gates and rules to the result of the files. */
 static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *candidate,
                        const struct lkg_value *files, struct lkg_report *report)
 {
@@ -560,7 +570,10 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
                 r = lose_split_stream(judge, object, report);
         if (r == 0 && line.n_words > 0)
                 r = lkg_flags_apply(judge->schema, &line, object, zeros, report);
-        /* The kubelet's were looked at when the files were loaded, and those of its flags before. */
+        /*
+         * The kubelet's gates were checked when the files were loaded, and the gates of its flags before
+         * that.
+         */
         if (r == 0 || r == -EBADMSG)
                 r = lkg_gates_apply(&gates, lkg_object_get(object, "featureGates"),
                                     kubelet ? &again : report);
@@ -597,7 +610,7 @@ static int serve(const struct lkg_judge *judge, struct lkg_candidate *candidate,
         return 0;
 }
 
-/* The result of all layers; if some are broken, of the others. NULL = none. */
+/* Return the merge of all layers; if some are broken, of the others. NULL = none. */
 static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
 {
         if (candidate->doc || candidate->n_layers == 0 || candidate->state != LKG_CANDIDATE_INVALID)
@@ -619,7 +632,7 @@ static int judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidat
         r = judge_whole(judge, candidate, files, report);
         if (r < 0 || !candidate->doc || report->n_severity[LKG_ERROR] > 0 ||
             judge->flag_report.n_severity[LKG_ERROR] > 0 || judge->base_report.n_severity[LKG_ERROR] > 0)
-                return r; /* nothing of it will be served */
+                return r; /* none of it will be served */
         return serve(judge, candidate, files, report);
 }
 
@@ -646,7 +659,7 @@ static bool is_same_text(const struct lkg_finding *listed, const struct lkg_find
                (listed->incomplete || strlen(listed->text) == strlen(finding->text));
 }
 
-/* What several stages found is said once. */
+/* A finding of several stages is reported once. */
 static bool is_known(const struct lkg_report *report, const struct lkg_finding *finding)
 {
         for (size_t i = 0; i < report->n_findings; i++) {
@@ -665,7 +678,7 @@ static bool is_misfit(const struct lkg_finding *finding)
         return finding->code == LKG_F_WRONG_TYPE || finding->code == LKG_F_NOT_FITTING;
 }
 
-/* Skips mistakes of a zero value that replaces one of a wrong type: nobody wrote it. */
+/* Skip mistakes of a zero value that replaces one of a wrong type: it is in no document. */
 static bool is_follow_up(const struct lkg_report *report, const struct lkg_finding *finding)
 {
         if (!finding->file || finding->line == 0 || is_misfit(finding))
@@ -693,8 +706,9 @@ static void append_once(struct lkg_candidate *candidate, const struct lkg_report
 }
 
 /*
- * Findings about a merge without some broken layers, which have their own findings. The missing layers may be the cause: only
- * errors count, and each names what is missing. Advice would be about a document that nobody wrote.
+ * Findings about a merge without some broken layers, which have their own findings. The missing layers may
+ * be the cause: only errors count, and each names the missing layers. Advice would be about a document that
+ * does not exist.
  */
 static void append_incomplete(struct lkg_candidate *candidate, const struct lkg_report *from)
 {

@@ -4,7 +4,7 @@
 
 #include "pipeline.h"
 
-/* One layer of the last candidate, and the results for it alone. */
+/* One layer of the last candidate, and its own results. */
 struct lkg_judged_layer {
         const struct lkg_value *doc; /* one reference; tells whether it is still the same */
         enum lkg_layer_role role;
@@ -41,12 +41,15 @@ struct lkg_judge {
 int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
                    const struct lkg_value *below, enum lkg_layer_role role, struct lkg_report *report);
 
-/** lkg_lint_whole() - what needs the whole: @object is complete, @merged the document as merged. */
+/**
+ * lkg_lint_whole() - advice that needs the whole document: @object is complete, @merged the document as
+ * merged.
+ */
 int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
                    const struct lkg_value *object, struct lkg_report *report);
 
 /**
- * lkg_effective_place_zeros() - set the source of zero values in @effective, which have none yet.
+ * lkg_effective_place_zeros() - set the source of zero values in @effective, which have no source yet.
  * @zeros: values that the command line set to zero: path -> value
  * @doc:   the merged document; values that it does not have either are defaults. May be NULL
  * @effective: replaced by a copy if anything changes, because it is shared
@@ -55,11 +58,10 @@ int lkg_effective_place_zeros(const struct lkg_schema_node *root, const struct l
                               const struct lkg_value *doc, struct lkg_value **effective);
 
 /**
- * lkg_serve() - the document to be served for a kubelet: @merged, plus the fields that a component which reads only this one
- * file needs to arrive at
- * @object.
+ * lkg_serve() - make the document to serve for a kubelet: @merged, plus the fields that a component reading
+ * only this file needs to get @object.
  * @object: typed, complete, before flags: the component's result from base and drop-ins
- * @ret:    one reference; @merged itself when nothing is needed
+ * @ret:    one reference; @merged itself if nothing is needed
  *
  * Return: 0; -EBADMSG (@report); -ENOMEM.
  */

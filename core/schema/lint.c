@@ -13,7 +13,7 @@
 
 struct lint {
         const struct lkg_schema *schema;
-        const struct lkg_value *flag_base; /* defaults that are others without a base; NULL = there is one */
+        const struct lkg_value *flag_base; /* defaults that differ without a base; NULL = there is a base */
         enum lkg_layer_role role;
         struct lkg_report *report;
 };
@@ -144,7 +144,7 @@ static void lint_items(const struct lint *lint, const struct lkg_schema_node *no
         }
 }
 
-/* @holder: the struct around @member in the latest release; NULL = it is not there */
+/* @holder: the struct around @member in the latest release; NULL = it does not exist there */
 static void lint_member(const struct lint *lint, const struct lkg_schema_node *member,
                         const struct lkg_schema_node *holder, const struct lkg_value *value,
                         const struct lkg_value *below)
@@ -219,7 +219,10 @@ int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
 
 /* ---- the merged document ---- */
 
-/* Is it a value that the component cannot tell from none: 0, "", false, an empty list? Return: 1, 0, -ENOMEM. */
+/*
+ * Can the component not distinguish the value from an unset one: 0, "", false, an empty list?
+ * Return: 1, 0, -ENOMEM.
+ */
 static int is_nothing(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
@@ -256,7 +259,7 @@ static int check_reset(const struct lint *lint, const struct lkg_schema_node *no
         return 0;
 }
 
-/* The value of an earlier layer; a duplicate in one document has its own finding. */
+/* Return the value of an earlier layer; a duplicate in one document has its own finding. */
 static const struct lkg_value *earlier_layer(const struct lkg_value *value)
 {
         const struct lkg_value *earlier = lkg_value_shadowed(value);
@@ -266,7 +269,7 @@ static const struct lkg_value *earlier_layer(const struct lkg_value *value)
         return earlier;
 }
 
-/* A value that equals the default: needless, or what undoes an earlier layer. */
+/* A value that equals the default: redundant, or it undoes an earlier layer. */
 static int check_default(const struct lint *lint, const struct lkg_schema_node *node,
                          const struct lkg_value *value)
 {
@@ -338,7 +341,7 @@ struct port {
         long number;
 };
 
-/* Of a kubelet: the field with the address of a port. Without any the port is not opened. */
+/* Return the kubelet's field with the address of a port. Without an address the port is not opened. */
 static const char *address_field(const struct lkg_value *object, const char *port)
 {
         if (strcmp(port, "healthzPort") == 0)
@@ -348,7 +351,10 @@ static const char *address_field(const struct lkg_value *object, const char *por
         return "address";
 }
 
-/* The port that a port field or a host:port field opens. Return: whether it opens one. */
+/*
+ * Return the port that a port field or a host:port field opens.
+ * Return: whether it opens one.
+ */
 static bool port_of(const struct lkg_schema_node *node, const struct lkg_value *object,
                     const struct lkg_value *value, struct port *ret)
 {
@@ -367,7 +373,7 @@ static bool port_of(const struct lkg_schema_node *node, const struct lkg_value *
         return ret->number > 0;
 }
 
-/* Of both families when it is one of IPv6. */
+/* An IPv6 wildcard covers both families. */
 static bool is_any(const struct lkg_ip *ip)
 {
         static const struct lkg_ip none;
@@ -408,7 +414,7 @@ static void collect_ports(const struct lkg_schema_node *node, const struct lkg_v
         }
 }
 
-/* At the one that a layer set, naming where the other was, or the flags. */
+/* Report at the field that a layer set, naming where the other one or the flag was set. */
 static void report_ports(const struct lint *lint, const struct port *a, const struct port *b)
 {
         struct lkg_where at_a = lkg_where_of(a->value), at_b = lkg_where_of(b->value);

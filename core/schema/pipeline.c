@@ -5,7 +5,10 @@
 
 /* ---- paths ---- */
 
-/* Go's filepath.Clean of an absolute path, in place; a NUL byte is one like any other. Return: its size now. */
+/*
+ * Go's filepath.Clean of an absolute path, in place; a NUL byte is an ordinary byte.
+ * Return: the new size.
+ */
 static size_t clean(char *path, size_t size)
 {
         char *to = path;
@@ -53,7 +56,7 @@ char *lkg_path_resolve(const char *dir, struct lkg_span path, size_t *ret_size)
         return joined;
 }
 
-/* One path field. An absolute path stays as it is written, not even cleaned. */
+/* Resolve one path field. An absolute path stays as written; it is not even cleaned. */
 static int resolve_one(struct lkg_value *object, const char *path, const char *dir)
 {
         const struct lkg_value *value = lkg_object_get(object, path);
@@ -155,7 +158,7 @@ int lkg_kubeproxy_normalise(struct lkg_value *object)
         struct lkg_span mode = lkg_object_text(object, "mode");
         bool nftables = lkg_span_is(mode, "nftables"), ipvs = lkg_span_is(mode, "ipvs");
         const char *active = nftables ? "nftables" : ipvs ? "ipvs" : "iptables";
-        int r = lkg_object_set(object, "portRange", NULL); /* not used any more */
+        int r = lkg_object_set(object, "portRange", NULL); /* no longer used */
 
         if (r == 0 && nftables)
                 r = lkg_object_set(object, "iptables.masqueradeAll", NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A component's start, step by step, up to its validation: docs/specification.md 3.5 has the steps and
+ * A component's startup, step by step, up to its validation: docs/specification.md 3.5 lists the steps and
  * the upstream functions that they follow.
  */
 #pragma once
@@ -14,7 +14,8 @@
  * @dir:   absolute directory of the base file; NULL = leave relative paths alone
  * @flags: LKG_TYPED_TWICE, or 0
  * @gates: gates of the command line
- * @report: values that the component would refuse; the others are still loaded, so that all mistakes are found at once
+ * @report: values that the component would refuse; the others are still loaded, so that all mistakes are
+ * found in one run
  * @ret:   typed, complete
  *
  * Return: 0; -ENOMEM.
@@ -23,7 +24,7 @@ int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *ba
                      unsigned flags, const struct lkg_gates *gates, struct lkg_report *report,
                      struct lkg_value **ret);
 
-/** lkg_kubelet_reload() - what happens after the last drop-in: decode (names in any case), default. */
+/** lkg_kubelet_reload() - the step after the last drop-in: decode (names in any case), default. */
 int lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *merged,
                        const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value **ret);
 
@@ -32,16 +33,16 @@ int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *
                        struct lkg_report *report, struct lkg_value **ret);
 
 /**
- * lkg_kubeproxy_normalise() - the document after a conversion to the internal type and back: sections of inactive modes lose
- * the values that that type has only once (pkg/proxy/apis/config/v1alpha1/conversion.go).
+ * lkg_kubeproxy_normalise() - convert the document to the internal type and back: sections of inactive modes
+ * lose the values that the internal type has only once (pkg/proxy/apis/config/v1alpha1/conversion.go).
  */
 int lkg_kubeproxy_normalise(struct lkg_value *object);
 
 /**
  * lkg_path_resolve() - Go's filepath.Join.
  * @dir:      absolute
- * @path:     relative; may hold NUL bytes, as everything from a document
- * @ret_size: of the result, which is NUL-terminated besides; may be NULL
+ * @path:     relative; may contain NUL bytes, like everything from a document
+ * @ret_size: of the result, which is also NUL-terminated; may be NULL
  *
  * Return: heap; NULL = no memory.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kubelet's validation: pkg/kubelet/apis/config/validation (1.33 to 1.36), with component-base's tracing
- * and metrics rules. Feature gates themselves are judged where they are set (gates.c).
+ * and metrics rules. Feature gates themselves are checked where they are set (gates.c).
  */
 #include <stdlib.h>
 
@@ -113,7 +113,7 @@ static const struct lkg_value_rule table[] = {
 
 /* ---- two fields ---- */
 
-/* @path with its value, as one side of a rule between two fields. */
+/* Make @path with its value one side of a rule between two fields. */
 static struct lkg_operand operand(const struct lkg_rules *rules, const char *path, const char *says)
 {
         return (struct lkg_operand){ path, lkg_object_get(rules->object, path), says };
@@ -478,7 +478,7 @@ static void check_memory(const struct lkg_rules *rules)
                 lkg_breach_gate(rules, LKG_F_NEEDS_GATE, policy, chosen, "MemoryQoS", turn_on);
 }
 
-/* What utilfs.IsPathClean compares with: filepath.Clean leaves the path as it is. */
+/* utilfs.IsPathClean: filepath.Clean leaves the path unchanged. */
 static bool is_clean(struct lkg_span path)
 {
         struct lkg_span rest = path, part;
@@ -501,7 +501,7 @@ static void check_pod_logs(const struct lkg_rules *rules)
 
         if (text.size == 0)
                 return;
-        if (*text.data != '/') /* which may be clean or not */
+        if (*text.data != '/') /* it may be clean or not */
                 lkg_breach(rules, LKG_F_BAD_FORMAT, path, value, "is relative; want an absolute path");
         else if (!is_clean(text))
                 lkg_breach(rules, LKG_F_BAD_FORMAT, path, value,
@@ -515,7 +515,7 @@ static void check_pod_logs(const struct lkg_rules *rules)
         }
 }
 
-/* validation_linux.go; there the first breach hides the others. */
+/* validation_linux.go, where the first violation hides the others. */
 static void check_os(const struct lkg_rules *rules)
 {
         static const char ids[] = "userNamespaces.idsPerPod", oom[] = "singleProcessOOMKill";

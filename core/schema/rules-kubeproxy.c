@@ -2,9 +2,9 @@
 /*
  * kube-proxy's validation: pkg/proxy/apis/config/validation (the same from 1.33 to 1.36), on Linux.
  *
- * The component validates its internal type. What differs there from the document is read here as the
- * conversion does it: one syncPeriod and minSyncPeriod, those of the active mode, and clusterCIDR split at
- * commas.
+ * The component validates its internal type. Where that differs from the document, this file reads the
+ * document like the conversion: one syncPeriod and minSyncPeriod, those of the active mode, and clusterCIDR
+ * split at commas.
  */
 #include "rules-table.h"
 #include "values/address.h"
@@ -59,7 +59,7 @@ static const struct lkg_value_rule table[] = {
           .when = "detectLocalMode", .is = "InterfaceNamePrefix" },
 };
 
-/* The mode's section; every mode that is not known reads that of iptables. */
+/* The section of the mode; an unknown mode uses the section of iptables. */
 static void check_periods(const struct lkg_rules *rules)
 {
         static const char *const paths[][2] = { { "iptables.syncPeriod", "iptables.minSyncPeriod" },
@@ -100,7 +100,7 @@ static int check_node_ports(const struct lkg_rules *rules)
 
                 (void)snprintf(path, sizeof(path), "%s[%zu]", list_path, i);
                 if (size == strlen(primary) && memcmp(text, primary, size) == 0) {
-                        /* items after it are not checked any more, and refused with it */
+                        /* items after it are not checked, and are refused with it */
                         if (n != 1)
                                 lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
                                            "must be the only entry; remove it or the CIDRs");
@@ -111,7 +111,10 @@ static int check_node_ports(const struct lkg_rules *rules)
         return r;
 }
 
-/* One of the CIDRs in clusterCIDR. Return: whether it is one. */
+/*
+ * Check one of the CIDRs in clusterCIDR.
+ * Return: whether it is valid.
+ */
 static bool check_cluster_cidr(const struct lkg_rules *rules, const struct lkg_value *value,
                                struct lkg_span part, struct lkg_cidr *ret)
 {

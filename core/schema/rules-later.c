@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that pass the kubelet's validation and fail at its start: cmd/kubelet/app, pkg/kubelet (eviction, cm,
- * sysctl, kubelet.go) of 1.33 to 1.36. The kubelet ends a moment after it has accepted the configuration, so
- * these are warnings.
+ * Values that pass the kubelet's validation and fail at its start: cmd/kubelet/app, pkg/kubelet (eviction,
+ * cm, sysctl, kubelet.go) of 1.33 to 1.36. The kubelet exits a moment after it has accepted the
+ * configuration, so these are warnings.
  *
- * Values that depend on the hardware (numbers of CPUs and NUMA nodes) are not judged.
+ * Values that depend on the hardware (numbers of CPUs and NUMA nodes) are not checked.
  */
 #include "rules-table.h"
 
@@ -30,7 +30,7 @@ static bool is_segment_byte(char c)
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* A part of a name; the @last one may end in, or be, a star. */
+/* Part of a name; the @last one may end in, or be, a star. */
 static bool is_segment(const char *part, size_t size, bool last)
 {
         if (size == 0 || (last && size == 1 && *part == '*'))
@@ -43,7 +43,7 @@ static bool is_segment(const char *part, size_t size, bool last)
         return is_segment_byte(part[size - 1]) || (last && part[size - 1] == '*');
 }
 
-/* Separators as dots: the first one of a name decides whether `.` or `/` separates. */
+/* Convert separators to dots: the first one of a name decides whether `.` or `/` separates. */
 static void normalise_sysctl(char *name)
 {
         const char *first = strpbrk(name, "./");
@@ -111,7 +111,7 @@ static int check_value(const struct lkg_rules *rules, const char *field, const c
         return 0;
 }
 
-/* A scalar, the items of a list or the members of a map. */
+/* Check a scalar, the items of a list or the members of a map. */
 static int check_field(const struct lkg_rules *rules, const char *field)
 {
         const struct lkg_value *value = lkg_object_get(rules->object, field);
@@ -197,7 +197,10 @@ static void check_soft_eviction(const struct lkg_rules *rules)
         }
 }
 
-/* Whether the map @path reserves some of @resource. Return: 1, 0 or -ENOMEM. */
+/*
+ * Does the map @path reserve some of @resource?
+ * Return: 1, 0 or -ENOMEM.
+ */
 static int reserves(const struct lkg_rules *rules, const char *path, const char *resource)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
@@ -349,7 +352,7 @@ static void check_options(const struct lkg_rules *rules, const struct manager *m
         size_t n = options ? lkg_value_size(options) : 0;
 
         if (lkg_span_is(policy, manager->off)) {
-                /* the topology manager does not look at them then */
+                /* the topology manager ignores them then */
                 if (n > 0 && manager == &managers[0])
                         report_idle_options(rules, manager, options);
                 return;
@@ -399,9 +402,9 @@ static void check_exclusive_options(const struct lkg_rules *rules)
         }
 }
 
-/* ---- what the component goes on without ---- */
+/* ---- mistakes that do not stop the component ---- */
 
-/* A text as a message shows it: for a field that may hold credentials, without them. */
+/* Return a text for a message: for a field that may contain credentials, without them. */
 static const char *quote_field(const char *path, struct lkg_span text, char quoted[static 5 * 64 + 8])
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
@@ -445,7 +448,7 @@ static void check_ignored(const struct lkg_rules *rules)
                 advise(rules, "staticPodURL", url, "the component cannot fetch it", reason);
 }
 
-/* newCgroupCommon (pkg/kubelet/cm) and NodeAllocatableRoot ask only whether it is `systemd`. */
+/* newCgroupCommon (pkg/kubelet/cm) and NodeAllocatableRoot check only whether it is `systemd`. */
 static void check_cgroup_driver(const struct lkg_rules *rules)
 {
         const struct lkg_value *value = lkg_object_get(rules->object, "cgroupDriver");

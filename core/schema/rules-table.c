@@ -12,7 +12,7 @@
 
 static const char flag_layer[] = "flag ";
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 static const char *layer_of(const struct lkg_value *value)
 {
@@ -46,7 +46,7 @@ static bool is_secret(const struct lkg_rules *rules, const char *path)
         return false;
 }
 
-/* A value as a message shows it. */
+/* Return a value for a message. */
 static const char *show(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
                         char buf[static SHOWN_MAX])
 {
@@ -92,7 +92,10 @@ const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLA
         return buf;
 }
 
-/* A value of the command line was not refused by a component that runs with it, or no document is to blame. */
+/*
+ * A running component has accepted the values of its command line, and unknown facts about the host are not
+ * the document's fault.
+ */
 static bool is_warning(const struct lkg_rules *rules, unsigned code, const struct lkg_value *value)
 {
         if (code == LKG_F_REFUSED_LATER)
@@ -146,7 +149,7 @@ void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *p
                    lkg_flag_note(off, flag), lkg_where_aside(&where, place), want);
 }
 
-/* How late a layer comes. Two drop-ins: see later_file(). */
+/* The order of layers. Two drop-ins: see later_file(). */
 static int rank(const struct lkg_value *value)
 {
         static const char *const roles[] = { "default", "base",     "remote", "patch",
@@ -316,7 +319,7 @@ static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule 
         return !row->when || lkg_span_is(lkg_object_text(rules->object, row->when), row->is);
 }
 
-/* Code and message for a broken rule of a row. */
+/* Report the violated rule of a row. */
 static void report_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,
                        const struct lkg_value *value)
 {
@@ -381,7 +384,7 @@ static bool is_word(const struct lkg_value_rule *row, const struct lkg_value *va
         return size == 0 ? !!(row->flags & LKG_RULE_EMPTY_OK) : lkg_rule_word(row->words, text, size);
 }
 
-/* A field that is not there counts as zero, unless the release does not have it or it can be nil. */
+/* An absent field counts as zero, unless the release does not have it or it can be nil. */
 static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
         const struct lkg_schema_node *node = lkg_node_find(lkg_schema_root(rules->schema), row->path);

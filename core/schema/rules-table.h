@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules as rows, and the messages of a breach. Rules about one field are rows of a table; rules between fields are functions; both
- * report in the same form:
+ * Rules as rows, and the messages of violations. Rules about one field are rows of a table; rules between
+ * fields are functions; both report in the same form:
  *
  *     maxPods (--max-pods): -5 is out of range; it must not be negative
  *
- * The flag is named only when the value came from the command line. Nothing here allocates, so only a parser of a value can
- * fail, and only for lack of memory.
+ * The flag is named only if the value came from the command line. Nothing here allocates, so only the parser
+ * of a value can fail, and only for lack of memory.
  */
 #pragma once
 
@@ -32,11 +32,11 @@ enum lkg_rule_flags {
 };
 
 struct lkg_value_rule {
-        const char *path; /* dotted, without lists */
+        const char *path; /* dotted, without list indexes */
         enum lkg_rule_kind kind;
         const char *want; /* a clause: what would be right */
         int64_t min, max;
-        const char *words; /* separated by ", ", as people read them */
+        const char *words; /* separated by ", ", for messages */
         /* lkg/schema values: 0; -EINVAL and a reason (LKG_REFUSAL_MAX bytes); -ENOMEM */
         int (*parse)(const char *text, size_t size, char *reason);
         const char *gate;
@@ -45,14 +45,17 @@ struct lkg_value_rule {
         unsigned since, until; /* releases; 0 = from the first / to the last */
 };
 
-/** lkg_rules_apply() - judge all rows. Return: 0; -ENOMEM. */
+/**
+ * lkg_rules_apply() - check all rows.
+ * Return: 0; -ENOMEM.
+ */
 int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows);
 
 /** lkg_breach_missing() - report a missing or empty text. @at: its parent, or the empty text. */
 void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
                         const char *want);
 /**
- * lkg_breach() - report a rule that one value breaks.
+ * lkg_breach() - report a rule that one value violates.
  * @code:  enum lkg_schema_code; LKG_F_REFUSED_LATER is a warning, and so is LKG_F_HOST while the host's facts are not
  *         given; all others are errors
  * @path:  as shown, with list indexes
@@ -74,21 +77,24 @@ struct lkg_operand {
 const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLAG_NOTE_MAX]);
 
 /**
- * lkg_breach_gate() - report a value that needs a feature gate, and where a layer has turned that off.
+ * lkg_breach_gate() - report a value that needs a feature gate, and where a layer has turned the gate off.
  * @want: what would be right
  */
 void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *path,
                      const struct lkg_value *value, const char *gate, const char *want);
 
 /**
- * lkg_breach_between() - report a rule between two fields: at the one that the later layer set, naming the
- * other, its value and its place.
+ * lkg_breach_between() - report a violated rule between two fields: at the field that the later layer set,
+ * naming the other field, its value and its position.
  * @want: what would be right, or NULL when @says says it
  */
 void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const struct lkg_operand *a,
                         const struct lkg_operand *b, const char *want);
 
-/** lkg_rule_parse() - one value judged by a parser. Return: 0, also when it was reported; -ENOMEM. */
+/**
+ * lkg_rule_parse() - check one value with a parser.
+ * Return: 0, also if it was reported; -ENOMEM.
+ */
 int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
                    const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason));
 
@@ -96,7 +102,7 @@ int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *pat
  * lkg_rule_parse_item() - the same for an item of a list, or a member of one.
  * @member: NULL = the item itself
  *
- * Most values are right: the words `list[i].member` are put together for those that are not.
+ * Most values are valid: the path `list[i].member` is built only for invalid ones.
  */
 int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char *list, size_t i,
                         const char *member, const struct lkg_value *value,
@@ -106,10 +112,13 @@ int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char
 const char *lkg_rule_item_path(const char *list, size_t i, const char *member,
                                char buf[static LKG_RULE_PATH_MAX]);
 
-/** lkg_rule_word() - whether @text is one of @words, which are separated by ", ". */
+/** lkg_rule_word() - is @text one of @words, which are separated by ", "? */
 bool lkg_rule_word(const char *words, const char *text, size_t size);
 
-/** lkg_rule_key_path() - `map.key` for messages, the key quoted when it has odd bytes. Return: @buf. */
+/**
+ * lkg_rule_key_path() - `map.key` for messages, the key quoted if it has unusual bytes.
+ * Return: @buf.
+ */
 const char *lkg_rule_key_path(const char *path, const char *key, size_t size,
                               char buf[static LKG_RULE_PATH_MAX]);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The component's own validation: every rule is judged and every breach reported, not only the first.
+ * The component's own validation: every rule is checked and every violation is reported, not only the first.
  *
- * The document is typed (lkg/schema.h), complete with defaults and flags. A finding stands at the value that
- * breaks the rule; one between two fields names both places; a value that nobody wrote (a default) has no
- * place and the finding names the one that can be changed.
+ * The document is typed (lkg/schema.h), complete with defaults and flags. A finding has the position of the
+ * value that violates the rule; if the rule is between two fields, it names both positions. A default has no
+ * position, so the finding names the value that can be changed.
  */
 #pragma once
 
@@ -21,10 +21,13 @@ struct lkg_rules {
         bool startup_refuses; /* see struct lkg_judge_config */
 };
 
-/* Each adds errors and warnings to rules->report. -ENOMEM is the only failure. */
+/* Each adds errors and warnings to rules->report. Fails only with -ENOMEM. */
 int lkg_rules_kubelet(const struct lkg_rules *rules);
 int lkg_rules_kubeproxy(const struct lkg_rules *rules);
 /** lkg_rules_logging() - component-base/logs/api/v1 Validate; both kinds have the same `logging`. */
 int lkg_rules_logging(const struct lkg_rules *rules);
-/** lkg_rules_later() - what passes validation and ends the component a moment later: warnings, or errors. */
+/**
+ * lkg_rules_later() - report values that pass validation and stop the component at its start: warnings, or
+ * errors.
+ */
 int lkg_rules_later(const struct lkg_rules *rules);

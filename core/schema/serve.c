@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubelet with --config and --config-dir decodes and defaults the base first and merges drop-ins into the result
- * (docs/specification.md 3.5). A kubelet that reads one merged file does it in the other order, and gets another result where
- * a default depends on another field, where the base is written without what is empty, where a drop-in's name has another
- * case. So the difference is computed, not guessed: load the merged document as that kubelet would, compare with what it has
- * to be, and say explicitly what differs.
+ * A kubelet with --config and --config-dir decodes and defaults the base first and merges drop-ins into the
+ * result (docs/specification.md 3.5). A kubelet that reads one merged file does it in the reverse order. Its
+ * result differs if a default depends on another field, if the base is encoded without empty values, or if a
+ * drop-in's name has another case. So the difference is computed, not guessed: load the merged document like
+ * that kubelet, compare it with the required result, and set every different value explicitly.
  */
 #include "judge.h"
 
@@ -26,9 +26,10 @@ struct compare {
 };
 
 /*
- * A component that reads one file rounds reservations up to thousandths, which a value of a drop-in escapes (typed.h,
- * LKG_TYPED_ROUND): no file says `1n`. It has no effect, because their users round them up to whole numbers.
- * Return: 1 when that is the only difference, 0, -ENOMEM.
+ * A component that reads one file rounds reservations up to thousandths, but not those of a drop-in
+ * (typed.h, LKG_TYPED_ROUND): no single file can result in `1n`. This has no effect, because all code that
+ * uses them rounds them up to whole numbers.
+ * Return: 1 if that is the only difference, 0, -ENOMEM.
  */
 static int is_rounded(const struct compare *c, const struct lkg_schema_node *node,
                       const struct lkg_value *wanted, const struct lkg_value *got)
@@ -77,7 +78,7 @@ static void say(const struct compare *c, const struct lkg_schema_node *node, con
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf a = LKG_BUF_INIT, b = LKG_BUF_INIT;
         struct lkg_where where = lkg_where_of(wanted);
 
-        /* A path that was made absolute is what everybody expects. */
+        /* A path that was made absolute is expected. */
         if (!c->report || node->field->flags & (LKG_FIELD_RESOLVED | LKG_FIELD_SECRET))
                 return;
         if (strcmp(node->field->path, LKG_EVICTION_MERGE) == 0 && !(wanted && lkg_value_bool(wanted))) {
@@ -97,7 +98,10 @@ static void say(const struct compare *c, const struct lkg_schema_node *node, con
                 node->field->path, a.data ? a.data : "nothing", b.data ? b.data : "nothing");
 }
 
-/* Nothing, for a component that would default it: an empty list or map is not defaulted. */
+/*
+ * Make an empty value for a component that would default a missing one: an empty list or map is not
+ * defaulted.
+ */
 static int nothing(const struct lkg_schema_node *node, struct lkg_value **ret)
 {
         if (node->class == LKG_CLASS_LIST)
@@ -129,7 +133,7 @@ static int differs(struct compare *c, const struct lkg_schema_node *node, const 
         return r < 0 ? r : lkg_object_set(c->served, node->field->path, value);
 }
 
-/* An empty list or map is printed like none, unless the field is always printed. */
+/* An empty list or map is printed like a missing one, unless the field is always printed. */
 static const struct lkg_value *printed(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         bool collection = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
@@ -139,7 +143,10 @@ static const struct lkg_value *printed(const struct lkg_schema_node *node, const
         return value;
 }
 
-/* Texts of one quantity, of which the component makes one number (not so `1e20` and `100E`). 1, 0, -ENOMEM. */
+/*
+ * Do two texts mean the same quantity to the component? (`1e20` and `100E` do not.)
+ * Return: 1, 0, -ENOMEM.
+ */
 static int same_quantity(const struct lkg_value *a, const struct lkg_value *b)
 {
         LKG_CLEANUP(lkg_quantity_deinit)
@@ -171,7 +178,7 @@ static bool is_header(const struct lkg_schema_node *node)
         return strcmp(node->field->path, "kind") == 0 || strcmp(node->field->path, "apiVersion") == 0;
 }
 
-/* Typed documents have no fields but those of the table, in the order of their names. NULL = an empty struct. */
+/* Typed documents have only fields of the table, in the order of their names. NULL = an empty struct. */
 static int compare_members(struct compare *c, const struct lkg_schema_node *node,
                            const struct lkg_value *wanted, const struct lkg_value *got)
 {
@@ -196,7 +203,10 @@ static int compare_members(struct compare *c, const struct lkg_schema_node *node
         return r;
 }
 
-/* One comparison; changes *served when @change. Return: 0 and the number of differences. */
+/*
+ * Compare once; changes *served if @change.
+ * Return: 0 and the number of differences.
+ */
 static int compare_once(const struct lkg_judge *judge, const struct lkg_value *wanted, bool change,
                         struct lkg_report *report, struct lkg_value **served, size_t *ret_n)
 {
@@ -233,8 +243,9 @@ static bool is_other_spelling(const char *key, size_t size)
 }
 
 /*
- * A drop-in's `apiversion` is an unknown field; in the one file that the kubelet reads it would be the header, because names
- * match in any case there. If there are such names, replaces *doc by a copy without them.
+ * A drop-in's `apiversion` is an unknown field; in the one file that the kubelet reads it would be the
+ * header, because names match in any case there. If there are such names, replace *doc by a copy without
+ * them.
  */
 static int drop_other_spellings(struct lkg_value **doc)
 {
@@ -274,7 +285,7 @@ int lkg_serve(const struct lkg_judge *judge, const struct lkg_value *merged, con
         if (r < 0)
                 return r;
 
-        do { /* a value that was added may change the default of another field */
+        do { /* an added value may change the default of another field */
                 r = compare_once(judge, wanted, round < ROUNDS_MAX, report, &served, &n);
         } while (r == 0 && n > 0 && round++ < ROUNDS_MAX);
         if (r < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows -> trees. The Go type of a row is read here and nowhere else. */
+/* Rows -> trees. Only this file parses the Go type of a row. */
 #include "tree.h"
 
 #include <limits.h>
@@ -16,7 +16,7 @@ struct lkg_schema {
         struct lkg_schema *next;
 };
 
-/* A default that code computes: made once, by the address of its text. */
+/* A default that code computes: made once, identified by the address of its text. */
 struct constant {
         const char *json;
         struct lkg_value *value;
@@ -114,7 +114,7 @@ static struct lkg_schema_node *node_new(const struct lkg_field *field, const cha
 
 /* ---- building ---- */
 
-/* Byte order of a key and a member's name. Documents share the keys of the tables, mostly. */
+/* Compare a key with a member's name in byte order. Documents mostly share the keys of the tables. */
 static int compare(const char *key, size_t size, const struct lkg_schema_node *member)
 {
         size_t n = size < member->name_size ? size : member->name_size;
@@ -161,7 +161,7 @@ static int add_member(struct lkg_schema_node *node, struct lkg_schema_node *memb
         return 0;
 }
 
-/* The struct that a path's last part belongs to: down through members, items and map values. */
+/* Return the struct that contains the last part of a path: down through members, items and map values. */
 static struct lkg_schema_node *holder(struct lkg_schema_node *root, const char *path, const char **ret_name)
 {
         struct lkg_schema_node *node = root;
@@ -237,7 +237,7 @@ static int add_row(struct lkg_schema_node *root, const struct lkg_field *field)
         return r;
 }
 
-/* Where in `initials` names of @size are. */
+/* Return the index in `initials` for names of @size. */
 static size_t size_class(size_t size)
 {
         return size < LKG_NAME_SIZES ? size : LKG_NAME_SIZES - 1;
@@ -248,7 +248,7 @@ static uint32_t initial(const char *name)
         return 1u << ((unsigned char)*name & 0x1f);
 }
 
-/* The keys of all structs below @node; from then on they are the names as well. */
+/* Make the keys of all structs below @node; the names then point to them. */
 static int make_names(struct lkg_schema_node *node)
 {
         int r = node->item ? make_names(node->item) : 0;

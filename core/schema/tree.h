@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a kind as a tree of types, for one release. Built once, on first use, and kept: a tree is as
- * constant as the rows it comes from.
+ * The rows of a kind as a tree of types, for one release. Built on first use and kept, because the rows are
+ * constant.
  */
 #pragma once
 
@@ -52,8 +52,8 @@ struct lkg_schema_node {
 /** lkg_schema_root() - the tree of @schema; never NULL. */
 const struct lkg_schema_node *lkg_schema_root(const struct lkg_schema *schema);
 /**
- * lkg_schema_default() - a value that no document says: the JSON text @json, layer "default".
- * @json: a constant string; the value is made once for each
+ * lkg_schema_default() - return a value that is in no document: the JSON text @json, layer "default".
+ * @json: a constant string; its value is made only once
  * @ret:  one reference, shared
  */
 int lkg_schema_default(const char *json, struct lkg_value **ret);
@@ -61,20 +61,20 @@ int lkg_schema_default(const char *json, struct lkg_value **ret);
 const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node, const char *name,
                                               size_t size);
 /**
- * lkg_node_member_folded() - the same as Go's encoding/json looks a name up: exactly, else without regard to
+ * lkg_node_member_folded() - the same with the lookup of Go's encoding/json: exactly, else without regard to
  * case (its fold: ASCII letters, U+017F as s, U+212A as k).
  */
 const struct lkg_schema_node *lkg_node_member_folded(const struct lkg_schema_node *node, const char *name,
                                                      size_t size);
 /**
- * lkg_node_next() - the field @name, when names come in byte order.
- * @at: where to look from, 0 at first; on a hit the index of the field in node->members
+ * lkg_node_next() - find the field @name, if names come in byte order.
+ * @at: the start of the search, 0 at first; on a hit the index of the field in node->members
  */
 const struct lkg_schema_node *lkg_node_next(const struct lkg_schema_node *node, const char *name,
                                             size_t size, size_t *at);
 /*
- * A typed map that is walked beside the members of its struct: both are in byte order. Begins as { .map =
- * map }.
+ * A typed map that is walked in parallel with the members of its struct: both are in byte order. Initialise
+ * it as { .map = map }.
  */
 struct lkg_beside {
         const struct lkg_value *map;  /* NULL = nothing is left */
@@ -83,7 +83,7 @@ struct lkg_beside {
         const char *key;
         size_t size;
 };
-/** lkg_node_value() - the other way round: the value of field @member, whose index is beside->i, or NULL. */
+/** lkg_node_value() - the reverse: the value of field @member, whose index is beside->i, or NULL. */
 const struct lkg_value *lkg_node_value(const struct lkg_schema_node *member, struct lkg_beside *beside);
 /** lkg_node_find() - the node of a dotted path below @node, or NULL. */
 const struct lkg_schema_node *lkg_node_find(const struct lkg_schema_node *node, const char *path);

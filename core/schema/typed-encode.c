@@ -9,7 +9,7 @@
 #include "typed-internal.h"
 #include "values/quantity.h"
 
-/* A list that is printed as it is. */
+/* A list that is printed unchanged. */
 #define STAMP_PRINTED 0x8000u
 
 static int encode_quantity(const struct lkg_value *value, struct lkg_value **ret)
@@ -32,7 +32,7 @@ static int encode_quantity(const struct lkg_value *value, struct lkg_value **ret
 static int encode_value(const struct lkg_schema_node *node, const struct lkg_value *value,
                         struct lkg_value **ret);
 
-/* What Go prints for a field that holds its zero value. *ret stays NULL when it prints nothing. */
+/* Return what Go prints for a field with its zero value. *ret stays NULL if it prints nothing. */
 static int encode_zero(const struct lkg_schema_node *node, struct lkg_value **ret)
 {
         bool always = node->field->flags & LKG_FIELD_ALWAYS;

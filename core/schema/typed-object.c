@@ -85,8 +85,9 @@ int64_t lkg_object_duration(const struct lkg_value *object, const char *path)
 }
 
 /*
- * The map under @key, for changing: a new one when it is missing, else a copy. A member that is referenced once
- * may still be seen through another map: shallow copies share their leaves until one of them changes.
+ * Return the map under @key for changing: a new one if it is missing, else a copy. A member that is
+ * referenced once may still be seen through another map: shallow copies share their leaves until one of them
+ * changes.
  */
 static struct lkg_value *own_member(struct lkg_value *map, const char *key, size_t size)
 {

@@ -19,7 +19,7 @@
 #include "typed-internal.h"
 #include "values/quantity.h"
 
-/* Where we are, for messages: `registerWithTaints[0].key`. */
+/* The current position, for messages: `registerWithTaints[0].key`. */
 struct step {
         const struct step *up;
         const char *name; /* NULL = an index */
@@ -32,7 +32,7 @@ struct decode {
         size_t n_misfits;
 };
 
-/* Below a field whose members are credentials? */
+/* Is it below a field whose members are credentials? */
 static bool is_below_secret(const struct step *step)
 {
         for (const struct step *up = step->up; up; up = up->up)
@@ -137,7 +137,7 @@ static const char *wanted(const struct lkg_schema_node *node)
         return "something else";
 }
 
-/* Quotes are the mistake only where the same text without them would do; else there may be none. */
+/* Quotes are the mistake only if the same text without them would be valid. */
 static const char *string_hint(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         size_t size, n = 0;
@@ -154,7 +154,7 @@ static const char *string_hint(const struct lkg_schema_node *node, const struct 
         return n == size ? "; write it without quotes" : "; write the number alone";
 }
 
-/* A hint for the mistakes that are made every day. */
+/* A hint for the most common mistakes. */
 static const char *hint(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         enum lkg_type type = lkg_value_type(value);
@@ -197,7 +197,7 @@ static int wrong_value(struct decode *d, const struct lkg_schema_node *node, con
                       lkg_reason(text, why));
 }
 
-/* The same place and history, another text. */
+/* Make a value with the same position and history, and another text. */
 static int rewritten(const struct lkg_value *value, enum lkg_type type, const char *text, size_t size,
                      struct lkg_value **ret)
 {
@@ -216,7 +216,7 @@ static int rewritten(const struct lkg_value *value, enum lkg_type type, const ch
         return *ret ? 0 : -ENOMEM;
 }
 
-/* @value itself when its text is the canonical one already. */
+/* Return @value itself if its text is already canonical. */
 int lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const char *text,
                         struct lkg_value **ret)
 {
@@ -263,7 +263,7 @@ static int decode_string(struct decode *d, const struct lkg_schema_node *node, c
         return 0;
 }
 
-/* An integer as it is printed: no sign but '-', no zero in front. */
+/* Is the text an integer in canonical form: no sign but '-', no leading zero? */
 static bool is_plain_int(const char *text)
 {
         if (*text == '0')
@@ -383,8 +383,8 @@ static int decode_flush(struct decode *d, const struct lkg_schema_node *node, co
 }
 
 /*
- * A quantity in a map is kept in printed form. One in a field keeps its text until it is printed, because printing changes
- * some values (`1000E` prints as `1`), and rules are about the value that was read.
+ * A quantity in a map is kept in printed form. A quantity in a field keeps its text until it is printed,
+ * because printing changes some values (`1000E` prints as `1`), and rules apply to the value that was read.
  */
 static int decode_quantity(struct decode *d, const struct lkg_schema_node *node,
                            const struct lkg_value *value, const struct step *step, bool item,
@@ -416,7 +416,7 @@ static int decode_quantity(struct decode *d, const struct lkg_schema_node *node,
         return lkg_typed_canonical(value, LKG_STRING, text.data, ret);
 }
 
-/* metav1.Time: RFC 3339; the kubelet refuses any taint that has one, so its form is all that matters. */
+/* metav1.Time: RFC 3339; the kubelet refuses any taint that has one, so only its form matters. */
 static int decode_time(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                        const struct step *step, struct lkg_value **ret)
 {
@@ -440,7 +440,9 @@ static int decode_value(struct decode *d, const struct lkg_schema_node *node, co
                         const struct lkg_value *before, bool item, const struct step *step,
                         struct lkg_value **ret);
 
-/* The zero value as an item of a list or map: it is there, so it must be printed. @at: NULL = from nowhere. */
+/*
+ * The zero value as an item of a list or map: it is present, so it must be printed. @at: NULL = no source.
+ */
 int lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at, struct lkg_value **ret)
 {
         struct lkg_source *source = at ? lkg_value_source_mut(at) : NULL;
@@ -476,7 +478,7 @@ int lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *a
         return *ret ? 0 : -ENOMEM;
 }
 
-/* The item @i of a list that an earlier spelling of the field set: Go decodes into it. */
+/* Return item @i of a list that an earlier spelling of the field set: Go decodes into it. */
 static struct lkg_value *earlier_item(const struct lkg_value *before, size_t i)
 {
         if (!before || lkg_value_type(before) != LKG_LIST || i >= lkg_value_size(before))
@@ -492,7 +494,7 @@ static int decode_item(struct decode *d, const struct lkg_schema_node *node, con
 
         if (r < 0 || *ret)
                 return r;
-        if (before && !nilable) { /* null leaves it as it is */
+        if (before && !nilable) { /* null leaves it unchanged */
                 *ret = lkg_value_ref(before);
                 return 0;
         }
@@ -521,9 +523,9 @@ int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value
 }
 
 /*
- * Long lists of structs (taints) pass here several times for each judgement. A list that came out of it as
- * it went in, without a word, is stamped with the number of its type; with a bit more when it is printed as
- * it is, too.
+ * Long lists of structs (taints) are decoded several times for each judgement. A list that decoding left
+ * unchanged, without a finding, is stamped with the number of its type, and with one more bit if it is also
+ * printed unchanged.
  */
 
 bool lkg_typed_is_stamped(const struct lkg_schema_node *node, const struct lkg_value *list, uint16_t also)
@@ -572,7 +574,7 @@ static int decode_list(struct decode *d, const struct lkg_schema_node *node, con
         return 0;
 }
 
-/* A map for what becomes of @value, with its first @n members, which are as they have to be. */
+/* Start the result of @value, a map, with its first @n members, which are already final. */
 struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const struct lkg_value *value,
                                       size_t n)
 {
@@ -618,7 +620,7 @@ static int decode_map(struct decode *d, const struct lkg_schema_node *node, cons
                 if (r < 0)
                         return r;
         }
-        if (!map && !lkg_typed_may_share(before, value)) { /* an empty one */
+        if (!map && !lkg_typed_may_share(before, value)) { /* an empty map */
                 map = lkg_typed_start_map(before, value, 0);
                 if (!map)
                         return -ENOMEM;
@@ -638,7 +640,7 @@ static int decode_member(struct decode *d, const struct lkg_schema_node *node, c
         /* null sets nil where that is possible; Duration's own decoder refuses it; elsewhere it has no effect */
         if (node->class == LKG_CLASS_DURATION && !nilable)
                 return decode_value(d, node, value, before, false, step, ret);
-        /* these two have a decoder of their own, which takes it for nothing at all */
+        /* these two have their own decoder, which treats it as no value */
         if (node->class == LKG_CLASS_QUANTITY || node->class == LKG_CLASS_TIME)
                 return 0;
         if (before && !nilable)
@@ -646,7 +648,7 @@ static int decode_member(struct decode *d, const struct lkg_schema_node *node, c
         return 0;
 }
 
-/* The field's value, after those that the same text had for it before. */
+/* Decode the field's value, after the earlier values with the same key. */
 static int decode_twice(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                         const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
 {
@@ -660,7 +662,9 @@ static int decode_twice(struct decode *d, const struct lkg_schema_node *node, co
         return r < 0 ? r : decode_member(d, node, value, first, step, ret);
 }
 
-/* One field under a name of another case, or after one: the existing value may be extended or replaced. */
+/*
+ * Decode a field under a name of another case, or after one: the existing value may be extended or replaced.
+ */
 static int decode_again(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                         const struct step *step, struct lkg_value *map)
 {
@@ -678,8 +682,8 @@ static int decode_again(struct decode *d, const struct lkg_schema_node *node, co
 }
 
 /*
- * Keys and fields are both in byte order, so they are walked side by side; that ends with the first name that
- * is right only but for its case.
+ * Keys and fields are both in byte order, so they are walked in parallel; that ends at the first name that
+ * matches only without regard to case.
  */
 static int decode_struct(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                          const struct lkg_value *before, bool item, const struct step *step,
@@ -719,7 +723,7 @@ static int decode_struct(struct decode *d, const struct lkg_schema_node *node, c
                 if (r < 0)
                         return r;
         }
-        if (!map && !lkg_typed_may_share(before, value)) { /* an empty one */
+        if (!map && !lkg_typed_may_share(before, value)) { /* an empty struct */
                 map = lkg_typed_start_map(before, value, 0);
                 if (!map)
                         return -ENOMEM;

@@ -9,21 +9,23 @@
 enum lkg_typed_flags {
         LKG_TYPED_FOLD = 1 << 0, /* names without regard to case: encoding/json; else sigs.k8s.io/json */
         /*
-         * Quantities in a map (v1.ResourceList) become whole thousandths. Upstream does that where it completes a
-         * document that it has read (SetObjectDefaults_KubeletConfiguration) and not where it completes the merge
-         * of drop-ins (SetDefaults_KubeletConfiguration).
+         * Quantities in a map (v1.ResourceList) become whole thousandths. Upstream does that when it
+         * completes a document that it has read (SetObjectDefaults_KubeletConfiguration), but not when it
+         * completes the merge of drop-ins (SetDefaults_KubeletConfiguration).
          */
         LKG_TYPED_ROUND = 1 << 1,
         /*
-         * The shadowed value comes first in the same document, a JSON text with a duplicate key: it is decoded first, and the
-         * other one over it. So a mistake in it is an error although its value does not count.
+         * The shadowed value comes first in the same document, a JSON text with a duplicate key: it is
+         * decoded first, and the other value over it. So a mistake in it is an error although its value does
+         * not count.
          */
         LKG_TYPED_TWICE = 1 << 2,
 };
 
 /**
- * lkg_typed_decode() - @value as Go would decode it into a fresh object of @root's type.
- * @report: every value that does not fit, at its place. Unknown fields are dropped silently (lint.c reports them).
+ * lkg_typed_decode() - decode @value as Go would into a new object of @root's type.
+ * @report: every value that does not fit, at its position. Unknown fields are dropped silently (lint.c
+ * reports them).
  * @ret:    one reference, an unshared map
  *
  * Return: 0; -EBADMSG (@report says why; *ret is set, without the values that do not fit); -ENOMEM.
@@ -32,16 +34,16 @@ int lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value 
                      struct lkg_report *report, struct lkg_value **ret);
 
 /**
- * lkg_typed_encode() - @object as Go's encoder prints it: omitempty, zero values of fields that are always printed; those have
- * no source.
+ * lkg_typed_encode() - encode @object as Go's encoder prints it: omitempty, zero values of fields that are
+ * always printed; those have no source.
  * @ret: one reference, an unshared map
  */
 int lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value *object,
                      struct lkg_value **ret);
 
 /**
- * lkg_typed_check() - is @value, alone, of @node's type? For values that do not come from a document.
- * @ret: as a typed document holds it, one reference; NULL = the zero value
+ * lkg_typed_scalar() - is @value, alone, of @node's type? For values that do not come from a document.
+ * @ret: as in a typed document, one reference; NULL = the zero value
  */
 int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret);
@@ -58,7 +60,7 @@ struct lkg_span lkg_object_text(const struct lkg_value *object, const char *path
 int64_t lkg_object_duration(const struct lkg_value *object, const char *path); /* ns; of a flush value too */
 int64_t lkg_value_int(const struct lkg_value *value);                          /* NULL = 0 */
 int64_t lkg_value_duration(const struct lkg_value *value);
-/** lkg_text_of() - of a string, with the NUL bytes that it may hold; else empty. Borrowed. */
+/** lkg_text_of() - return the text of a string, including NUL bytes; else empty. Borrowed. */
 struct lkg_span lkg_text_of(const struct lkg_value *value);
 
 /**

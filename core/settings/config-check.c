@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules that concern more than one setting: names that must differ, names the view keeps for itself, settings that
- * make no sense together. Runs after decoding, on typed values; the document is only asked for places.
+ * Rules that involve more than one setting: names that must differ, names that the view reserves, settings
+ * that make no sense together. Runs after decoding, on typed values; the document is only used for
+ * positions.
  */
 #include <limits.h>
 
@@ -30,7 +31,7 @@ bool lkg_config_is_virtual(const struct lkg_config *config, const char *name)
         return false;
 }
 
-/* The place of component @i's @field, or of the component, or of nothing. */
+/* The position of component @i's @field, else of the component, else none. */
 static struct lkg_where component_where(const struct checker *c, size_t i, const char *field)
 {
         const struct lkg_value *list =
@@ -56,7 +57,7 @@ static bool reserved(const struct checker *c, const char *name)
                strcmp(name, LKG_WAKE_NAME) == 0;
 }
 
-/* Every name a component claims in the root of the view: number 0 is `file`, the rest are aliases. */
+/* The names that a component claims in the root of the view: number 0 is `file`, the others are aliases. */
 static const char *claimed(const struct lkg_config_component *component, size_t k)
 {
         if (k == 0)
@@ -69,7 +70,7 @@ static const char *claim_field(size_t k)
         return k == 0 ? "file" : "aliases";
 }
 
-/* Earlier claims of the same name, in the order a reader of the document meets them. */
+/* Is there an earlier claim of the same name, in document order? */
 static bool claimed_before(const struct lkg_config *config, size_t i, size_t k, const char **ret_by)
 {
         const char *name = claimed(&config->components[i], k);
@@ -131,7 +132,7 @@ static void check_layers(const struct checker *c, size_t i)
                 const struct lkg_where where = component_where(c, i, layers[k].field);
 
                 if (n == 0 || n > NAME_MAX ||
-                    strcmp(path, component->file) == 0) /* the file's name is judged already */
+                    strcmp(path, component->file) == 0) /* the name in `file` has already been checked */
                         continue;
                 memcpy(first, path, n);
                 first[n] = '\0';
@@ -172,7 +173,7 @@ static void check_restart(const struct checker *c, size_t i)
                                component->name);
 }
 
-/* `a.b.c`, each part a field name; a final `*` stands for any rest of one name. */
+/* `a.b.c`, each part a field name; a final `*` matches any rest of a name. */
 static bool field_pattern_ok(const char *text)
 {
         size_t n = strlen(text);
@@ -319,13 +320,13 @@ static void check_names(const struct checker *c)
         }
 }
 
-/* Two components of the same name in one file: a later merge by name would take the first for both. */
+/* Two components with the same name in one file: a later merge by name would use the first one for both. */
 static void check_document(const struct checker *c)
 {
         const struct lkg_value *list = lkg_map_get(c->doc, "components");
         size_t n = list && lkg_value_type(list) == LKG_LIST ? lkg_value_size(list) : 0;
 
-        if (n > LKG_COMPONENTS_MAX) /* refused by the decoder; do not compare millions */
+        if (n > LKG_COMPONENTS_MAX) /* the decoder refuses it; do not compare millions */
                 return;
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *a = lkg_list_get(list, i);
@@ -358,7 +359,7 @@ void lkg_config_check(const struct lkg_config *config, const struct lkg_value *d
         for (size_t i = 0; i < config->n_components; i++)
                 if (!config->components[i].name || !config->components[i].file ||
                     !config->components[i].base || !config->components[i].dropin_dir)
-                        return; /* decoding has complained already */
+                        return; /* already reported by the decoder */
         check_top(&c);
         check_remote(&c);
         check_names(&c);

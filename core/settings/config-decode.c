@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decoder of the LkgfsConfiguration document: walks the tables of config-fields.c along a map. Unknown members,
- * wrong types and bad values each become a finding at their line and column, and decoding goes on, so that one run
- * names every mistake.
+ * The decoder of the LkgfsConfiguration document: walks the tables of config-fields.c along a map. Unknown
+ * members, wrong types and bad values each become a finding at their line and column, and decoding
+ * continues, so that one run reports every mistake.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -25,7 +25,7 @@ struct decoder {
         bool no_memory;
 };
 
-/* ---- one value -> one member ---- */
+/* ---- one value ---- */
 
 static void *member(const struct decoder *d, const struct lkg_config_field *f)
 {
@@ -112,7 +112,7 @@ static int word_index(const struct lkg_config_field *f, const char *text)
         return -1;
 }
 
-/* A text of a scalar field, from the document (@value) or from the table (@value is NULL). */
+/* The text of a scalar field, from the document (@value) or from the table (@value is NULL). */
 static void set_scalar(struct decoder *d, const struct lkg_config_field *f, const char *text,
                        const struct lkg_value *value)
 {
@@ -285,7 +285,7 @@ static void decode_list(struct decoder *d, const struct lkg_config_field *f, con
                         wrong_type(d, f, item, "a string");
                 } else if (text_ok(d, f, item)) {
                         text = lkg_value_text(
-                                item, &size); /* before @size is passed on: arguments have no order */
+                                item, &size); /* first, because the order of arguments is unspecified */
                         add_item(d, f, text, size, item);
                 }
         }
@@ -458,7 +458,7 @@ static void decode_components(struct decoder *d, struct lkg_config *config, cons
                 else
                         wrong_type(d, &row, map, "a map");
         }
-        if (n == 0) /* nothing said: the component everybody means */
+        if (n == 0) /* nothing configured: use the component that is usually meant */
                 decode_component(d, &config->components[config->n_components++], NULL);
 }
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The form of the tables in config-fields.c, shared with the decoder that walks them; private to the configuration.
+ * The types of the tables in config-fields.c, shared with the decoder that walks them; private to the
+ * configuration.
  */
 #pragma once
 
 #include <lkg/config.h>
 
-#define LKG_ENGINE_USER "lkgfs" /* made by the package */
+#define LKG_ENGINE_USER "lkgfs" /* created by the package */
 
 enum lkg_field_type {
         F_TEXT,     /* char * */
         F_NAME,     /* char *, a bare file name or "" */
-        F_LAYER,    /* char *, relative inside the source directory or absolute, "" = not used */
+        F_LAYER,    /* char *, relative inside the source directory or absolute, "" = unused */
         F_PATH,     /* char *, made absolute with the configuration's own directory */
         F_BOOL,     /* bool */
         F_DURATION, /* uint64_t ns */
@@ -22,7 +23,7 @@ enum lkg_field_type {
         F_RELEASE,  /* uint64_t: 136 for 1.36 (text or number), 0 for auto; within min..max */
         F_USER,     /* uint32_t */
         F_GROUP,    /* uint32_t */
-        F_ACCOUNT,  /* char *, a user's name or number, known or not */
+        F_ACCOUNT,  /* char *, the name or number of a user, known or not */
         F_TEXTS,    /* struct lkg_strings */
         F_NAMES,    /* struct lkg_strings of bare names */
         F_PATHS,    /* struct lkg_strings of absolute paths */
@@ -39,16 +40,16 @@ struct lkg_config_field {
         const char *const *words;           /* F_WORD, F_WORDS: NULL at the end */
         const struct lkg_config_field *sub; /* F_OBJECT: table ended by a NULL name */
         uint64_t min, max;                  /* F_NUMBER, F_RELEASE */
-        size_t set_offset;                  /* bool that says "named by the user"; 0 = not wanted */
+        size_t set_offset;                  /* bool that records "set by the user"; 0 = none */
 };
 
 extern const struct lkg_config_field lkg_config_fields[];
 extern const struct lkg_config_field lkg_component_fields[];
 
-/* Text -> number, strictly: no blanks, no signs, no rest. Return: 0 or -EINVAL. */
+/* Text -> number, strictly: no blanks, signs or trailing text. Return: 0 or -EINVAL. */
 int lkg_config_parse_number(const char *text, uint64_t *ret);
 int lkg_config_parse_bytes(const char *text, uint64_t *ret);   /* 1048576, 512Ki, 3M */
 int lkg_config_parse_release(const char *text, uint64_t *ret); /* auto is 0, 1.36 is 136 */
 int lkg_config_parse_mode(const char *text, uint32_t *ret);    /* octal, at most 0777 */
-/** lkg_config_parse_owner() - a number or a name of the user (group) database. -ENOENT: unknown name. */
+/** lkg_config_parse_owner() - a number or a name from the user (group) database. -ENOENT: unknown name. */
 int lkg_config_parse_owner(const char *text, bool group, uint32_t *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of the configuration -> numbers: sizes, modes, owners. No state. */
+/* Converts values of the configuration to numbers: sizes, modes, owners. No state. */
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>

@@ -2,8 +2,8 @@
 /*
  * Loading the configuration: the file, its drop-ins, checks of their owners, and the merge.
  *
- * These files name programs that run as root (restart hooks) and paths, so they and every directory of their paths must belong
- * to root and not be writable by others; otherwise none of them is used.
+ * These files name programs that run as root (restart hooks) and paths, so they and every directory of their
+ * paths must be owned by root and not writable by others; otherwise none of them is used.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static bool owner_ok(const struct stat *st)
         return !(st->st_mode & (S_IWGRP | S_IWOTH)) || (S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX));
 }
 
-/* Every directory from the root down to @path, symlinks resolved. */
+/* Checks every directory from the root down to @path, with symlinks resolved. */
 static void check_way(struct loader *l, const char *path)
 {
         LKG_CLEANUP(lkg_freep) char *real = realpath(path, NULL);
@@ -61,10 +61,10 @@ static void check_way(struct loader *l, const char *path)
         }
 }
 
-/* Return: 1 read into @ret; 0 not there or refused (the report says so); -ENOMEM. */
+/* Return: 1: read into @ret; 0: missing or refused (see the report); -ENOMEM. */
 /*
- * Every finding of the decoder is a mistake here: our configuration is read strictly. It was decoded leniently, so that
- * one key written twice does not hide the other mistakes.
+ * Every finding of the decoder is an error here: our configuration is read strictly. It was decoded
+ * leniently, so that a duplicate key does not hide other mistakes.
  */
 static void append_strictly(struct lkg_report *to, const struct lkg_report *from)
 {
@@ -143,7 +143,7 @@ static int append_ref(struct lkg_value *list, const struct lkg_value *item)
         return lkg_list_append(list, lkg_value_ref((struct lkg_value *)item));
 }
 
-/* The components of @base, those that @patch names merged, then the new ones of @patch in its order. */
+/* The components of @base, merged with those that @patch names, then the new ones of @patch in its order. */
 static int merge_components(const struct lkg_value *base, const struct lkg_value *patch,
                             struct lkg_value **ret)
 {
@@ -214,7 +214,7 @@ int lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch,
 /* ---- drop-ins ---- */
 
 struct dropins {
-        char *names[DROPINS_MAX]; /* sorted, each once */
+        char *names[DROPINS_MAX]; /* sorted, without duplicates */
         size_t n_names;
 };
 
@@ -327,9 +327,9 @@ static int add_dropins(struct loader *l, const char *vendor, const char *local)
                 if (!lkg_path_exists(AT_FDCWD, path) &&
                     snprintf(path, sizeof(path), "%s/%s", vendor, d.names[i]) >= (int)sizeof(path))
                         continue;
-                r = add_document(
-                        l, path,
-                        /* may_be_empty= */ true); /* empty: hides the one of that name below /usr */
+                r = add_document(l, path,
+                                 /* may_be_empty= */
+                                 true); /* an empty file hides the one with the same name below /usr */
         }
         return r;
 }
@@ -402,7 +402,7 @@ int lkg_config_load(const struct lkg_config_options *options, struct lkg_config 
         else if (r >= 0)
                 r = lkg_config_decode(l.doc, directory, ret, report);
         lkg_value_unref(l.doc);
-        if (r >= 0 && report->n_severity[LKG_ERROR] > errors) { /* a broken drop-in next to a good file */
+        if (r >= 0 && report->n_severity[LKG_ERROR] > errors) { /* a broken drop-in next to a valid file */
                 *ret = lkg_config_free(*ret);
                 return -EBADMSG;
         }
@@ -464,7 +464,7 @@ static int fill_restart(const struct lkg_config_component *from, struct lkg_sett
         return r < 0 || !to->restart_unit ? -ENOMEM : 0;
 }
 
-/* Whom the supervisor asks about the components, and how it restarts them. */
+/* The components that the supervisor collects facts about, and how it restarts them. */
 static int fill_components(const struct lkg_config *config, struct lkg_settings *s)
 {
         s->components = calloc(config->n_components ? config->n_components : 1, sizeof(*s->components));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs-notify: does harmless operations on files of the view, so that the kernel wakes their watchers.
+ * lkgfs-notify: performs harmless operations on files of the view, so that the kernel wakes their watchers.
  *
- * A separate process without the device: it may wait for the file server (every call here does), and it can be killed at any
- * time; its successor goes on from the shared memory. It has one thread, which the file server knows by its process id: what
- * it asks for changes nothing in the source directory.
+ * A separate process without the device: it may wait for the file server (every call here does), and it can
+ * be killed at any time; its successor continues from the shared memory. It has one thread, which the file
+ * server recognises by its pid: its requests change nothing in the source directory.
  *
  * Announcing a publication (docs/specification.md 2.6): for every inode of an older generation that is still in use, and then
  * for each view file, set the modification time (IN_MODIFY) and open it for writing and close it (IN_CLOSE_WRITE). Afterwards
@@ -37,8 +37,9 @@ static struct lkg_notify *notify;
 static int root = -EBADF, shared = -EBADF, supervisor = -EBADF;
 
 /*
- * The supervisor ended: its successor starts its own notifier. The kernel then sends SIGIO, which ends a process, also in a call that
- * waits for the file server. No thread waits for it: the file server would not know the thread, which could do all that root may.
+ * The supervisor ended: its successor starts its own notifier. The kernel then sends SIGIO, which kills the
+ * process even in a call that waits for the file server. There is no second thread for this: the file server
+ * would not recognise it, and it could do everything that root may.
  */
 static int end_with_supervisor(void)
 {
@@ -47,11 +48,12 @@ static int end_with_supervisor(void)
         if (fcntl(supervisor, F_SETOWN, getpid()) < 0 ||
             fcntl(supervisor, F_SETFL, O_NONBLOCK | O_ASYNC) < 0)
                 return -errno;
-        return poll(&now, 1, 0) > 0 ? -ECONNRESET : 0; /* it had ended before; it never says anything */
+        return poll(&now, 1, 0) > 0 ? -ECONNRESET : 0; /* it has already ended; it never sends anything */
 }
 
 /*
- * Of the shared memory it keeps the pages that are meant for it: the others hold what callers wrote, and who may do what.
+ * It maps only its own pages of the shared memory: the others hold data that callers wrote, and their
+ * rights.
  * Return: 0 or -errno.
  */
 static int map_ours(void)
@@ -71,7 +73,10 @@ static int map_ours(void)
         return 0;
 }
 
-/* MODIFY, then CLOSE_WRITE, for the inode and for its directory. O_NONBLOCK: whatever it is by now, do not wait. */
+/*
+ * MODIFY, then CLOSE_WRITE, for the inode and for its directory. O_NONBLOCK: do not wait, whatever the file
+ * has become.
+ */
 static void touch(int dir, const char *name)
 {
         const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
@@ -108,7 +113,7 @@ static void look(int dir, const char *name)
         (void)fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
 }
 
-/* A file server that was taken over can change this memory at any time. */
+/* A compromised file server can change this memory at any time. */
 static bool take_name(const char *from, char *name, size_t size)
 {
         memcpy(name, from, size);
@@ -148,7 +153,7 @@ static int make(int dir, const char *name, uint32_t type)
         return mknodat(dir, name, (type & S_IFMT) | 0600, 0);
 }
 
-/* Below the view's root and nowhere else: a name on the way may have become a link by now. */
+/* Only below the view's root: a name on the path may have become a symlink. */
 static int open_inside(const char *path)
 {
         struct open_how how = {
@@ -169,7 +174,7 @@ static void carry_out(const struct lkg_relay_job *job)
         path[sizeof(path) - 1] = '\0';
         dir = take_name(job->name, name, sizeof(name)) ? open_inside(path) : -EINVAL;
         if (dir < 0)
-                return; /* the directory is gone: it has no watchers any more */
+                return; /* the directory is gone, and its watchers with it */
         switch ((enum lkg_relay_op)job->op) {
         case LKG_RELAY_NONE:
                 break;
@@ -219,15 +224,15 @@ static bool work(void)
 }
 
 /*
- * As root it touches files of others through the view, and nothing else. Landlock limits it to the view (except for times); without
- * Landlock in the kernel it runs all the same.
+ * As root it touches files of other users through the view, and nothing else. Landlock limits it to the view
+ * (except for timestamps); it also runs on a kernel without Landlock.
  */
 static int confine(struct lkg_error *err)
 {
         static const int capabilities[] = { CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, -1 };
         static const int allowed[] = { SYS_utimensat, SYS_mkdirat, SYS_mknodat, SYS_symlinkat,
                                        SYS_unlinkat };
-        /* One thread: what another one did through the view would be what any process of root does. */
+        /* One thread: requests of a second one would look like those of any root process. */
         static const struct lkg_syscall_argument arguments[] = {
                 { SYS_clone, 0, true, false, 0, { 0 }, EPERM }
         };

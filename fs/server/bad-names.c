@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bad/<component>: one published file for each configuration that is known to be bad; root condemns by writing to a name and
- * forgives by removing one. This file keeps nothing: each write and each removal is a command for the engine, whose verdict is
- * the result of the call, and the directory shows what the engine has published since.
+ * bad/<component>: one published file for each configuration that is known to be bad; root marks one as bad
+ * by writing to its name and forgives it by removing the name. This file keeps no state: each write and each
+ * removal is a command for the engine, whose verdict is the result of the call, and the directory shows what
+ * the engine has published since.
  *
- * So a new name exists only for the process that made it: it is a node of its own until its last close, and no lookup finds it.
- * `touch` leaves nothing, and one write is one command, as with control files.
+ * So a new name exists only for the process that created it: it is a separate node until its last close, and
+ * no lookup finds it. `touch` leaves nothing behind, and one write is one command, as with control files.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -21,7 +22,7 @@ static int free_name(const struct lkg_node *dir, const char *name, char path[sta
         return r < 0 ? r : lkg_publication_find(ref->publication, path) ? -EEXIST : 0;
 }
 
-/* A file that is nothing yet. Return: 0 or -errno. */
+/* Make a file that does not exist in the publication. Return: 0 or -errno. */
 static int make(fuse_req_t req, const struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
 {
         struct lkg_entry entry = { .mode = 0600,
@@ -46,7 +47,7 @@ void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct f
         int r = make(req, dir, name, &entry);
 
         if (r == -EEXIST && !(fi->flags & O_EXCL))
-                r = -ESTALE; /* published since the kernel looked: it looks again and opens that */
+                r = -ESTALE; /* published since the kernel's lookup: it looks again and opens that one */
         if (r < 0) {
                 fuse_reply_err(req, -r);
                 return;
@@ -57,7 +58,7 @@ void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct f
         fuse_reply_create(req, &entry, fi);
 }
 
-/* mknod() of a regular file: the node is gone with the reply. */
+/* mknod() of a regular file: the node disappears with the reply. */
 void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
         struct fuse_entry_param entry;

@@ -12,8 +12,8 @@
 #include "file-server.h"
 
 /*
- * The kernel has checked the caller's permissions (default_permissions) with the caller's groups, which we do not
- * have: so the permission to search and write is kept, everything else that root may do is not.
+ * The kernel has checked the caller's permissions (default_permissions) with the caller's groups, which we
+ * do not have: so we keep the permission to search and write, and drop everything else that root may do.
  */
 static void set_caps(bool full)
 {
@@ -54,9 +54,9 @@ void caller_leave(const struct caller *caller)
 }
 
 /*
- * Half of all requests after a change are the notifier's, and each is asked about several times; a look at /proc costs ten times what a
- * descriptor of the process costs. The ones before are known, too, until they have ended: a request may be handled after its
- * notifier was replaced, and is nobody else's.
+ * Half of all requests after a change come from the notifier, and each is checked several times; reading
+ * /proc costs ten times as much as checking a pidfd. Earlier notifiers are also remembered until they have
+ * ended: a request may be handled after its notifier was replaced.
  */
 #define NOTIFIERS 8
 static struct {
@@ -74,7 +74,10 @@ static bool has_ended(int pidfd)
         return poll(&end, 1, 0) != 0;
 }
 
-/* Lock held. A process whose descriptor was opened while its start time was right is that process, until it has ended. */
+/*
+ * Lock held. If the start time was right when the pidfd was opened, the pidfd is of that process until it
+ * ends.
+ */
 static bool know_notifier(int pid, uint64_t start_time)
 {
         int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -103,7 +106,7 @@ static bool is_known_notifier(int pid)
         return false;
 }
 
-/* Nearly nobody is, and that is known without a lock. */
+/* Almost no caller is the notifier, and that can be decided without a lock. */
 static bool may_be_notifier(int tid)
 {
         if (tid == 0 || tid == atomic_load_explicit(&server.shm->notifier.pid, memory_order_relaxed))
@@ -123,7 +126,7 @@ bool is_notifier(int tid)
         if (!may_be_notifier(tid))
                 return false;
         (void)pthread_mutex_lock(&notifiers_lock);
-        /* One that has ended may have left its number to another process, until lkgfsd (if it runs) starts a new one. */
+        /* The pid of a notifier that has ended may be reused before lkgfsd (if it runs) starts a new one. */
         yes = is_known_notifier(tid) ||
               (tid == atomic_load(&current->pid) && know_notifier(tid, start_time));
         (void)pthread_mutex_unlock(&notifiers_lock);
@@ -138,9 +141,9 @@ bool caller_is_notifier(const struct fuse_ctx *ctx)
 /* ---- namespaces ---- */
 
 /*
- * Is the caller outside the mount namespace of lkgfs, or not visible (a pid namespace that is not ours or below)? Read again each
- * time: the number of a thread that waits for its answer cannot be reused, and reading costs less than proving that an earlier
- * result is about the same thread.
+ * Is the caller outside the mount namespace of lkgfs, or not visible (a pid namespace that is not ours or
+ * below)? Read again each time: the id of a thread that waits for its answer cannot be reused, and reading
+ * costs less than proving that an earlier result is about the same thread.
  */
 static bool is_foreign(const struct fuse_ctx *ctx)
 {
@@ -149,7 +152,7 @@ static bool is_foreign(const struct fuse_ctx *ctx)
         return ctx->pid == 0 || ours == 0 || lkg_process_namespace(ctx->pid, "mnt") != ours;
 }
 
-/* Any unknown answer is a denial. */
+/* An unknown answer is a denial. */
 static bool is_allowed(enum lkg_foreign_writes least)
 {
         uint32_t allowed = atomic_load_explicit(&server.shm->foreign_writes, memory_order_relaxed);

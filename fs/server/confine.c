@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Privileges that the file server gives up: all that it does not need to act for its callers in one directory. It answers every
- * user of the mount, so it is the first process that an attacker reaches.
+ * Drops all privileges that the file server does not need to act for its callers in one directory. It
+ * answers every user of the mount, so it is the first process that an attacker reaches.
  */
 #include <linux/capability.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #include "file-server.h"
 
 static const int capabilities[] = {
-        /* the kernel has judged the caller's permission (default_permissions) */
+        /* the kernel has checked the caller's permission (default_permissions) */
         CAP_DAC_OVERRIDE,
         CAP_DAC_READ_SEARCH,
         /* chmod, chown, utimensat, ACLs for callers that may do it */
@@ -34,7 +34,7 @@ static const int capabilities[] = {
 };
 
 static const struct lkg_syscall_argument arguments[] = {
-        { SYS_socket, 0, true, false, 0, { 0 }, EAFNOSUPPORT }, /* of no family; a library may try */
+        { SYS_socket, 0, true, false, 0, { 0 }, EAFNOSUPPORT }, /* of any family; a library may try */
         { SYS_unshare, 0, true, false, 1, { CLONE_FS }, 0 },    /* a umask for each thread */
 };
 
@@ -76,11 +76,11 @@ static const int allowed[] = {
         SYS_removexattr,
         SYS_lremovexattr,
         SYS_fremovexattr,
-        SYS_name_to_handle_at, /* a file that a predecessor knew is found again by its handle */
+        SYS_name_to_handle_at, /* files that a predecessor knew are found again by their handle */
         SYS_open_by_handle_at,
         SYS_splice,
         SYS_vmsplice,
-        /* the next supervisor comes through a socket that is there; no other is ever made */
+        /* the next supervisor connects to an existing socket; no other socket is ever created */
         SYS_accept,
         SYS_sendmmsg,
         SYS_recvmmsg,

@@ -2,15 +2,16 @@
 /*
  * Old content that is not open.
  *
- * A process that only refers to it (O_PATH, a watch, a bind mount of the file) has not read anything yet. The kernel does not say
- * when that reference ends, and also keeps unused nodes. So of these the oldest are forgotten when there are too many: opening
- * one fails with ESTALE. Such a node belongs to the user that looked it up; to nobody if several users did; to root if root did.
+ * A process that only refers to it (O_PATH, a watch, a bind mount of the file) has not read anything yet.
+ * The kernel does not report the end of such a reference, and also keeps unused nodes. So when there are too
+ * many of these nodes, the oldest are forgotten: opening one then fails with ESTALE. Such a node belongs to
+ * the user that looked it up; to no user if several did; to root if root did.
  */
 #include "content-use.h"
 #include "quota.h"
 
-#define OF_ROOT_MAX 16384u /* that root has looked up and has not open */
-#define CROWDED     1024u  /* as many of those: from then on it matters whose root looks */
+#define OF_ROOT_MAX 16384u /* looked up but not opened by root */
+#define CROWDED     1024u  /* from then on, host root and container root are counted separately */
 
 static _Atomic uint32_t n_of_root; /* at the last look */
 
@@ -58,7 +59,7 @@ static size_t collect(const uint32_t *contents, size_t n, struct old *ret)
         return found;
 }
 
-/* Nodes of an earlier build: it is not recorded who looked them up. */
+/* Nodes of an earlier build: it did not record who looked them up. */
 static uint32_t looker_of(const struct lkg_node *node)
 {
         uint32_t looker = atomic_load(&use_of(node)->looker);
@@ -76,7 +77,7 @@ size_t content_surplus(const uint32_t *contents, size_t n, uint32_t **ret)
         size_t found, count = 0;
 
         if (!old || !surplus)
-                return 0; /* the next time */
+                return 0; /* try again the next time */
         quota_reset(&quota);
         found = collect(contents, n, old);
         for (size_t i = 0; i < found; i++) {

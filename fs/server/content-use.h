@@ -4,7 +4,7 @@
 
 #include "file-server.h"
 
-#define OLD_MAX   1024u /* old contents that users may have open, and as many that they may refer to without */
+#define OLD_MAX   1024u /* old contents that users may have open, and as many again that they may refer to */
 #define OLD_BYTES (256u << 20)
 
 #define SEVERAL   UINT32_MAX /* instead of quota_owner(): users, not one */
@@ -20,4 +20,4 @@ static inline bool is_content(const struct lkg_node *node)
         return atomic_load(&node->kind) == LKG_NODE_CONTENT;
 }
 
-bool content_is_crowded(void); /* root knows so much of it that it matters whose root */
+bool content_is_crowded(void); /* root knows so many that the kinds of root are told apart */

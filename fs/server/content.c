@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Old content: a newer one has replaced it, and somebody still uses it. It costs a node and memory, and each publication makes
- * more of it, so each user has a share (quota.h).
+ * Old content: newer content has replaced it, but it is still in use. It costs a node and memory, and each
+ * publication makes more of it, so each user has a share (quota.h).
  *
- * A file that is open keeps its content, so the limit applies to open(): it fails with ENFILE when the user's share of old
- * content is used up. The share is a number and bytes; users that have the same content open share its cost. Opens by root are
- * only counted; opens by users have a record (files.c) with their owner, which survives a restart of the server. Who only
- * knows it: content-use.c.
+ * A file that is open keeps its content, so the limit applies to open(): it fails with ENFILE when the
+ * user's share of old content is used up. The share is a number and bytes; users that have the same content
+ * open share its cost. Opens by root are only counted; opens by users have a record (files.c) with their
+ * owner, which survives a restart of the server. Content that is looked up but not open: content-use.c.
  */
 #include <fcntl.h>
 
@@ -14,11 +14,11 @@
 #include "quota.h"
 #include "file-server.h"
 
-#define PRICE 65536u /* of one old content; a part of it for each of those who have it open */
+#define PRICE 65536u /* cost of one old content, divided among the users that have it open */
 
-/* ---- who knows it ---- */
+/* ---- who refers to it ---- */
 
-/* Root of a container is told apart from the host's only when root has much of it. */
+/* Root in a container is distinguished from the host's root only if root refers to many. */
 static uint32_t owner_of(const struct fuse_ctx *ctx)
 {
         return ctx->uid == 0 && content_is_crowded() ? caller_owner(ctx) : quota_owner(ctx->uid);
@@ -41,7 +41,7 @@ void content_looked(const struct fuse_ctx *ctx, const struct lkg_node *node)
 /* ---- who has it open ---- */
 
 struct bill {
-        uint64_t number, bytes; /* the number in parts of PRICE */
+        uint64_t number, bytes; /* the number in units of 1/PRICE */
 };
 
 static void charge(struct bill *bill, const struct lkg_node *node)
@@ -57,7 +57,7 @@ static bool is_within(const struct bill *bill, unsigned part)
         return bill->number < (uint64_t)OLD_MAX * PRICE / part && bill->bytes < OLD_BYTES / part;
 }
 
-/* May the user open one more? Open content that is not old yet costs nothing. */
+/* May the user open one more? Open content that is still current costs nothing. */
 static bool may_open(uint32_t owner)
 {
         struct bill own = { 0 }, all = { 0 };
@@ -77,7 +77,10 @@ static bool may_open(uint32_t owner)
         return is_within(&own, 8) && is_within(&all, 2);
 }
 
-/* Count first, then look it up again: the code that forgets a node makes it unfindable first and then checks the count. */
+/*
+ * Count first, then look it up again: the code that forgets a node first makes it impossible to find and
+ * then checks the count.
+ */
 static int count_open(const struct lkg_node *node, uint64_t id)
 {
         atomic_fetch_add(&use_of(node)->n_open, 1);

@@ -7,9 +7,9 @@
  * the second case the record stays as "owed" until the engine has answered, so that the event is not lost, not even
  * when the engine or this server is restarted in between. The engine answers a repeated ticket without doing it twice.
  *
- * That is for facts: a changed file counts when the engine is back. A command is different. If its caller was told that it failed,
- * it must never be carried out: it is withdrawn first (lkg/claims.h), and a command that the engine has begun gets the engine's
- * answer, however late.
+ * This applies to facts: a changed file is handled when the engine is back. A command is different. If its
+ * caller was told that it failed, it must never be carried out: it is withdrawn first (lkg/claims.h), and a
+ * command that the engine has begun gets the engine's answer, however late.
  *
  * While the engine is known to be down (health.c), no request waits for it.
  */
@@ -28,7 +28,7 @@
 static void ask_for_engine(void);
 static void open_claims(void);
 
-/* Lock held. The earliest deadline of a waiting record arms the timer; UINT64_MAX = none. */
+/* Lock held. Sets the timer to the earliest deadline of a waiting record; UINT64_MAX = none. */
 static void arm(void)
 {
         uint64_t first = UINT64_MAX;
@@ -76,7 +76,7 @@ static void forget_record(struct lkg_parked *parked)
         parked->message.type = 0;
 }
 
-/* Lock held. A ticket, and for a command a claim under that ticket. Return: 0 = none is free. */
+/* Lock held. Returns a ticket, and for a command a claim under that ticket. Return: 0 = none is free. */
 static uint64_t take_ticket(enum lkg_message_type type)
 {
         for (int i = 0; i < CLAIM_TRIES; i++) {
@@ -89,8 +89,9 @@ static uint64_t take_ticket(enum lkg_message_type type)
 }
 
 /*
- * When all records are full of events that an absent engine is owed: changes first, because it reads everything anyway
- * when it comes; then starts, of which it counts one less; the oldest of a kind. A command is never owed.
+ * Which event is dropped first when all records are full of events for an absent engine: changes first,
+ * because a new engine reads everything anyway; then starts, of which it counts one less; the oldest of a
+ * kind. A command is never dropped.
  */
 static bool sooner_lost(const struct lkg_parked *parked, const struct lkg_parked *than)
 {
@@ -104,8 +105,8 @@ static bool sooner_lost(const struct lkg_parked *parked, const struct lkg_parked
 }
 
 /*
- * For a change by @uid. Users who may write layers share a half of the records, an eighth for one: root's commands and the
- * starts of components always find one.
+ * Take a record for a change by @uid. Users who may write layers share half of the records, and one user
+ * gets an eighth: so there is always one for root's commands and the starts of components.
  */
 static struct lkg_parked *take_record(uid_t uid)
 {
@@ -175,7 +176,7 @@ struct lkg_parked *engine_park(enum lkg_message_type type)
         return park(type, type == LKG_MSG_CHANGED && header ? header->uid : 0);
 }
 
-/* Lock held. The error that takes the place of the reply, 0 = none. */
+/* Lock held. The error that replaces the reply, 0 = none. */
 static int error_of(const struct lkg_parked *parked, int result)
 {
         if (parked->answer == LKG_ANSWER_RESULT && result < 0)
@@ -216,9 +217,10 @@ static void warn_late(const struct lkg_message *m)
 }
 
 /*
- * Lock held. The time limit of a waiting open, and of every other parked reply, has passed: the caller is answered without the
- * engine. A command that the engine has begun with gets a while longer, because nobody can say now what becomes of it.
- * @waited_ns: how long the engine has been waited for; 0 = not at all, it is down
+ * Lock held. The time limit of a waiting open, and of every other parked reply, has passed: the caller is
+ * answered without the engine. A command that the engine has begun gets more time, because its result is not
+ * known yet.
+ * @waited_ns: how long the caller has waited for the engine; 0 = not at all, it is down
  */
 static void expire(struct lkg_parked *parked, uint64_t waited_ns)
 {
@@ -246,8 +248,8 @@ static void expire(struct lkg_parked *parked, uint64_t waited_ns)
 }
 
 /*
- * The record becomes valid and the slot is over in one critical section: the reply cannot be sent in between, and a
- * successor that finds both knows that the record counts (engine_is_parked).
+ * The record becomes valid and the slot is finished in one critical section: the reply cannot be sent in
+ * between, and a successor that finds both knows that the record takes precedence (engine_is_parked).
  */
 void engine_submit(struct lkg_parked *parked)
 {
@@ -286,14 +288,14 @@ static void append_text(struct lkg_message *message, const char *text, size_t si
         message->text[message->text_size] = '\0';
 }
 
-/* One byte more than is allowed is passed on, so that the engine can say that it is too long. */
+/* One byte more than allowed is passed on, so that the engine can report that the text is too long. */
 void engine_text(struct lkg_message *message, const char *text, size_t size)
 {
         message->text_size = 0;
         append_text(message, text, size);
 }
 
-/* The same about the file @name, of at most NAME_MAX bytes: it, NUL, @text. */
+/* The same for the file @name, of at most NAME_MAX bytes: the name, NUL, @text. */
 void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size)
 {
         engine_text(message, name, strnlen(name, NAME_MAX));
@@ -301,7 +303,7 @@ void engine_named_text(struct lkg_message *message, const char *name, const char
         append_text(message, text, size);
 }
 
-/* An event that no caller waits for, but that must not be lost; caused by @uid. */
+/* An event that no caller waits for but that must not be lost; caused by @uid. */
 void engine_changed(const char *path, uid_t uid)
 {
         struct lkg_parked *parked = park(LKG_MSG_CHANGED, uid);
@@ -320,7 +322,7 @@ void engine_ask(void)
         (void)engine_tell(&message);
 }
 
-/* An event that no caller waits for and that is repeated when it is lost. */
+/* An event that no caller waits for and that is sent again if it is lost. */
 bool engine_tell(const struct lkg_message *message)
 {
         struct lkg_message copy = *message;
@@ -348,7 +350,7 @@ static void on_done(const struct lkg_message *message)
                 break;
         }
         for (size_t i = 0; i < LKG_PARKED;
-             i++) /* one answer, room for another question: those that did not fit */
+             i++) /* an answer makes room for another question: send those that did not fit */
                 if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
                         send_record(&server.shm->parked[i]);
         arm();
@@ -387,7 +389,7 @@ static int on_timer(sd_event_source *source, int fd, uint32_t revents, void *use
 
 static struct {
         bool in_turn;    /* messages of the engine are being handled */
-        uint64_t number; /* to be told afterwards; 0 = nothing */
+        uint64_t number; /* the publication to report afterwards; 0 = none */
 } loaded;
 
 static void tell_loaded(void)
@@ -401,7 +403,10 @@ static void tell_loaded(void)
                 (void)lkg_message_send(server.engine, &message);
 }
 
-/* After the answers that came with it: the engine clears up then, and who waits for an answer would wait for a processor. */
+/*
+ * After the answers that arrived with it: the engine cleans up then, and callers waiting for an answer would
+ * compete with it for the CPU.
+ */
 void engine_loaded(uint64_t number)
 {
         loaded.number = number;
@@ -464,7 +469,10 @@ static int on_engine(sd_event_source *source, int fd, uint32_t revents, void *us
         return 0;
 }
 
-/* Lock held. Whatever it is owed, and what says to it and to us that the other one is there. */
+/*
+ * Lock held. Send everything that the engine has missed, and the messages by which both sides know that the
+ * other is there.
+ */
 static void greet(void)
 {
         struct lkg_message message;
@@ -482,11 +490,11 @@ void engine_linked(int fd)
         sd_event_source *source;
 
         if (server.engine >= 0 || sd_event_add_io(server.event, &source, fd, EPOLLIN, on_engine, NULL) < 0) {
-                (void)close(fd); /* the timer asks again */
+                (void)close(fd); /* the timer will try again */
                 return;
         }
         (void)pthread_mutex_lock(&server.parked_lock);
-        if (lkg_map_was_cut(server.claims)) { /* by the engine before: this one has another file */
+        if (lkg_map_was_cut(server.claims)) { /* by the previous engine: this one has another file */
                 server.claims = lkg_claims_close(server.claims);
                 open_claims();
         }
@@ -524,7 +532,10 @@ static bool command_waits(uint64_t ticket)
         return false;
 }
 
-/* Without them no command can be taken: EBUSY. What an earlier build left has been refused, or is offered now. */
+/*
+ * Without claims no command can be accepted: EBUSY. Commands left by an earlier build have been refused, or
+ * are offered now.
+ */
 static void open_claims(void)
 {
         struct lkg_error err = { 0 };
@@ -560,7 +571,7 @@ int engine_init(struct lkg_error *err)
                 struct lkg_parked *parked = &server.shm->parked[i];
 
                 if (atomic_load(&parked->state) == LKG_PARKED_FREE)
-                        parked->message.type = 0; /* reserved by a dead server, never submitted */
+                        parked->message.type = 0; /* reserved but never submitted by a dead server */
         }
         open_claims();
         ask_for_engine();

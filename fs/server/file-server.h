@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file server, lkgfs-fs: answers the kernel from three things, the current publication, the source directory and
- * the engine's answers. Shared by the files of this folder only.
+ * The file server, lkgfs-fs: answers the kernel from three sources: the current publication, the source
+ * directory and the engine's answers. Shared by the files of this folder only.
  *
  * Threads. LKG_WORKERS workers each run "read a request into a slot, handle it, reply"; helpers wait for the source directory
  * (held-requests.h); one replayer serves requests that a dead predecessor left; others watch for changes behind the mount (source-watch.c);
@@ -12,8 +12,8 @@
  * nodes_lock, watch_lock (source-watch.c), kept_lock, health_lock (health.c).
  * In practice none is taken while another is held; the order is for new code that nests them.
  *
- * All state that the kernel relies on is in the shared memory (lkg/shared.h); open descriptors and caches in this process can
- * be made again from it.
+ * All state that the kernel relies on is in the shared memory (lkg/shared.h); open descriptors and caches in
+ * this process can be rebuilt from it.
  */
 #pragma once
 
@@ -35,33 +35,32 @@
 #include <lkg/shared.h>
 
 #define LKG_WORKERS  4
-#define LKG_DOOR_DIR ".lv" /* the notifier's way to inodes of older generations */
+#define LKG_DOOR_DIR ".lv" /* where the notifier reaches inodes of older generations */
 #define FOREVER_S    1e9   /* attributes of immutable content; names that carry a native mount */
 #define DIRECTORY_S  1.0   /* names and attributes of directories */
 #define SOURCE_ATTR_S \
         0.1 /* attributes of pass-through files: the longest delay of a change behind the mount */
 
 struct lkg_node;
-/* Hooks: calls from the lower files to those above, which they do not know (wiring.c). */
+/* Hooks: calls from lower to higher files, which the lower ones do not know (wiring.c). */
 struct server_hooks {
-        void (*nodes_crowded)(uint32_t owner);  /* most of what @owner may have is used. nodes_lock held. */
+        void (*nodes_crowded)(uint32_t owner);  /* @owner has used most of its share. nodes_lock held. */
         void (*directory_gone)(uint32_t index); /* node_get() no longer finds it. nodes_lock held. */
         bool (*kept_owner)(uint64_t node, uint32_t *ret_uid); /* its owner; false: no such node */
-        void (*engine_linked)(int fd);      /* a connection to the engine has come; taken over */
-        void (*published)(uint64_t number); /* the engine says that there is a publication */
+        void (*engine_linked)(int fd);      /* a connection to the engine has arrived; takes over @fd */
+        void (*published)(uint64_t number); /* the engine reports a new publication */
         void (*held_work)(void);            /* something can be run. held_lock held. */
-        void (*held_waits)(void);           /* something is held that must not wait for long */
-        void (*held_replays)(void);         /* something is replayed that others wait for. held_lock held. */
+        void (*held_waits)(void);           /* something held must not wait for long */
+        void (*held_replays)(void);         /* a replay delays other requests. held_lock held. */
 };
 
 struct lkg_server {
         struct lkg_shared *shm;
         const struct server_hooks *hooks;
-        uint64_t source_dev; /* of the source directory itself */
-        _Atomic bool
-                source_is_local; /* its file system asks no other machine or process; set by source-watch.c */
+        uint64_t source_dev;          /* of the source directory itself */
+        _Atomic bool source_is_local; /* it needs no other machine or process; set by source-watch.c */
         int device, shared_fd, source, runtime, blobs, pinned, listen, supervisor;
-        uint32_t epoch; /* which server since the mount began: owner of our slots */
+        uint32_t epoch; /* counts the servers since the mount: owner of our slots */
         struct fuse_session *session;
         sd_event *event;
         int gone; /* eventfd: a worker found the device gone (unmounted) */
@@ -74,7 +73,7 @@ struct lkg_server {
         uint64_t engine_link;
         uint64_t armed_ns;
         uint64_t taken_until_ns
-                [LKG_PARKED]; /* a command that the engine has begun with: how long we wait for its end */
+                [LKG_PARKED]; /* a command that the engine has begun: the deadline for its result */
         int timer;
         struct lkg_claims *claims; /* commands that may still be carried out */
 
@@ -84,8 +83,8 @@ struct lkg_server {
 };
 
 /*
- * Flags of open(2) that are for the first open of a name only, or that the way by /proc/self/fd cannot take: a link was
- * judged by the kernel before, and a request is not aligned memory.
+ * Flags of open(2) that apply only to the first open of a name, or that an open through /proc/self/fd cannot
+ * use: the kernel has already resolved links, and a request is not aligned memory.
  */
 #define LKG_OPEN_ONCE \
         (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME | (O_TMPFILE & ~O_DIRECTORY))
@@ -99,13 +98,13 @@ struct lkg_task {
         struct lkg_parked *park; /* the next reply goes there instead of to the kernel */
         bool replay;             /* the slot was left by a dead server */
         bool may_block;          /* a helper: no other request waits for it */
-        bool again; /* the source directory would have us wait: no reply, a helper does it again */
+        bool again; /* the source directory would block: no reply, a helper repeats the request */
         bool lost;  /* the caller was released before the reply: its effect must be undone */
-        uint32_t reserved_node; /* quota_owner() of a node that is reserved for a new file; 0 = none */
+        uint32_t reserved_node; /* quota_owner() for which a node of a new file is reserved; 0 = none */
         bool swallow;           /* handshake: keep the reply in `swallowed`, send nothing */
         size_t swallowed_size;
         unsigned char swallowed[LKG_INIT_MAX];
-        char *buf; /* LKG_MAX_WRITE bytes, written to before first use: replies come from here */
+        char *buf; /* LKG_MAX_WRITE bytes, touched before first use: replies are sent from here */
 };
 extern __thread struct lkg_task task;
 
@@ -116,11 +115,11 @@ int session_handshake(void); /* --handshake: INIT request on stdin, reply on std
 void kernel_send_raw(const void *data, size_t size); /* a whole reply or notification */
 void kernel_invalidate_attributes(uint64_t node); /* forget cached attributes, never pages: cannot block */
 /**
- * kernel_forget_name() - make the kernel look it up again. Waits for the lock of the directory: never to be called before a
- * reply.
+ * kernel_forget_name() - make the kernel look the name up again. Waits for the lock of the directory: never
+ * call it before a reply.
  */
 void kernel_forget_name(uint64_t parent, const char *name);
-bool kernel_knows(uint64_t node); /* false: the kernel has no such inode any more */
+bool kernel_knows(uint64_t node); /* false: the kernel no longer has such an inode */
 static inline const void *task_argument(void)
 {
         return task.slot->buf + sizeof(struct fuse_in_header);
@@ -140,12 +139,15 @@ void content_looked(const struct fuse_ctx *ctx, const struct lkg_node *node);
  * content_open() - a caller opens @node for reading. Nodes without content are ignored.
  * @trusted: counted only
  * @ret_fh: written when the open has a record
- * Return: 0; -ENFILE: the user's share of old content is used up; -ESTALE: it was forgotten this moment.
+ * Return: 0; -ENFILE: the user's share of old content is used up; -ESTALE: it has just been forgotten.
  */
 int content_open(const struct fuse_ctx *ctx, struct lkg_node *node, bool trusted, uint64_t *ret_fh);
 void content_closed(uint64_t id); /* an open without a record was closed */
 bool content_is_open(const struct lkg_node *node);
-/** content_surplus() - which of @contents are to be forgotten. nodes_lock held. Return: how many; @ret is the caller's. */
+/**
+ * content_surplus() - select which of @contents to forget. nodes_lock held.
+ * Return: how many; the caller frees @ret.
+ */
 size_t content_surplus(const uint32_t *contents, size_t n, uint32_t **ret);
 
 /* published.c: the current publication */
@@ -153,7 +155,7 @@ struct publication_ref {
         struct lkg_publication *publication;
         unsigned refs;
 };
-struct publication_ref *publication_get(void); /* never NULL; give back with publication_put() */
+struct publication_ref *publication_get(void); /* never NULL; release with publication_put() */
 void publication_put(struct publication_ref *ref);
 static inline void publication_putp(struct publication_ref **ref)
 {
@@ -164,14 +166,23 @@ const struct lkg_rule *publication_rule(const struct lkg_publication *publicatio
                                         const char *text);
 bool publication_commits(const struct lkg_publication *publication, const char *path);
 bool publication_hides(const struct lkg_publication *publication, const char *path);
-/** publication_bad_directory() - of bad/ that holds @node; NULL when there is no such directory (any more). */
+/**
+ * publication_bad_directory() - the directory of bad/ that holds @node; NULL if there is none (any more).
+ */
 const struct lkg_entry *publication_bad_directory(const struct lkg_publication *publication,
                                                   const struct lkg_node *node);
-bool publication_holds_bad(const struct lkg_node *node); /* in a directory of bad/, as it is published now */
-/** publication_owns() - a name that cannot be made, removed or replaced: the publication has it, or it is reserved. */
+/* in a directory of bad/ of the current publication */
+bool publication_holds_bad(const struct lkg_node *node);
+/**
+ * publication_owns() - can the name not be created, removed or replaced, because it is published or
+ * reserved?
+ */
 bool publication_owns(const struct lkg_node *dir, const char *name);
 
-/* The path in /proc/self/fd with which the file of a descriptor (O_PATH too) can be opened again or changed. */
+/*
+ * The path in /proc/self/fd through which the file of a descriptor (even O_PATH) can be opened again or
+ * changed.
+ */
 #define FD_PATH_MAX 64
 static inline const char *fd_path(int fd, char buf[static FD_PATH_MAX])
 {
@@ -180,7 +191,7 @@ static inline const char *fd_path(int fd, char buf[static FD_PATH_MAX])
 }
 
 /* loading.c */
-int publication_load(struct lkg_error *err); /* make runtime/current current; 0 also when it already was */
+int publication_load(struct lkg_error *err); /* make runtime/current current; 0 also if it already is */
 
 /* reclaim.c */
 struct lkg_name {
@@ -213,7 +224,7 @@ int nodes_init(void);
 int node_source(uint64_t parent, const char *name, int *fd, const struct stat *st, struct lkg_node **ret);
 int node_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
                  struct lkg_node **ret);
-/** node_own() - the same for a file whose bytes are ours: @entry with their size and hash. */
+/** node_own() - the same for a file whose content we generate: @entry has its size and hash. */
 int node_own(const char *path, const struct lkg_entry *entry, const char *bytes, struct lkg_node **ret);
 uint32_t node_next(uint32_t i);
 size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max);
@@ -221,7 +232,7 @@ bool nodes_are_many(uint32_t owner);
 bool nodes_are_nearly_used(uint32_t owner);
 int node_reserve(uid_t uid);
 void node_unreserve(void);
-/** node_keep() - a successor needs a descriptor of it, for it is open and may lose its last name. */
+/** node_keep() - a successor needs a descriptor: the node is open and may lose its last name. */
 void node_keep(struct lkg_node *node);
 void node_unkeep(struct lkg_node *node);
 bool node_owner(uint64_t id, uint32_t *ret_uid); /* for hooks; false: no such node */
@@ -239,52 +250,61 @@ void nodes_retire(const struct lkg_publication *publication);
 void nodes_prune(void);
 void node_attributes(const struct lkg_node *node, struct stat *ret);
 
-/* files.c: open files of the source directory, and what users have open of the view */
+/* files.c: open files of the source directory, and files of the view that users have open */
 int file_reserve(const struct fuse_ctx *ctx, uint32_t *ret_index);
 int file_reserve_for(uint32_t owner, uint32_t *ret_index); /* of quota.h */
 void file_give_back(uint32_t index);
 uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd);
 uint64_t handle_new(void);
-#define LKG_HANDLE_LOOSE (UINT64_C(1) << 31) /* no index goes that far */
-/** handle_is_file() - does @fh name a record of an open file? Directories and files that are polled have none. */
+#define LKG_HANDLE_LOOSE (UINT64_C(1) << 31) /* beyond any index */
+/** handle_is_file() - does @fh refer to a record of an open file? Directories and polled files have none. */
 static inline bool handle_is_file(uint64_t fh)
 {
         return fh != 0 && !(fh & LKG_HANDLE_LOOSE);
 }
 struct lkg_file *file_get(uint64_t fh);
-int file_fd(uint64_t fh);         /* borrowed; opened again after a restart; -errno */
-uid_t file_opener(uint64_t fh);   /* 0 also when it is not known */
-uint32_t file_owner(uint64_t fh); /* quota.h; 0 = not known */
+int file_fd(uint64_t fh);         /* borrowed; reopened after a restart; -errno */
+uid_t file_opener(uint64_t fh);   /* 0 also if unknown */
+uint32_t file_owner(uint64_t fh); /* see quota.h; 0 = unknown */
 bool file_mark_closing(
-        uint64_t fh); /* the kernel has its answer, the file is still open here; false: no such file */
+        uint64_t fh); /* the kernel has its answer, but the file is still open here; false: no such file */
 void file_close(uint64_t fh);
 void files_init(void);
 void files_recount(void);
 void file_announce_writer(struct lkg_node *node,
-                          int by); /* somebody is about to open it for writing (or not) */
+                          int by); /* one more writer is about to open it (or one less) */
 
 /* inherit.c */
 /** inherit() - free impossible records of a predecessor, before any other use of them; nodes_init() does it for nodes. */
 void inherit(struct lkg_shared *shm);
-/** inherit_node() - the same of one node that is not free. Return: whether it stays. */
+/** inherit_node() - the same for one node that is not free. Return: whether it stays. */
 bool inherit_node(struct lkg_node *node);
 
 /* confine.c */
-/** server_confine() - capabilities and system calls given up, for this thread and those that it makes. Return: 0 or -errno. */
+/**
+ * server_confine() - drop capabilities and system calls, for this thread and those that it starts.
+ * Return: 0 or -errno.
+ */
 int server_confine(struct lkg_error *err);
 
 /* kept.c: descriptors that the supervisor keeps for our successor; fs.sock */
-/** kept_listen() - fs.sock, before server_confine(): this process makes no socket later. */
+/** kept_listen() - listen on fs.sock; before server_confine(), after which no socket can be created. */
 int kept_listen(struct lkg_error *err);
 int kept_init(struct lkg_error *err);
-/** kept_link() - a connection to the engine. Return: the socket; -EAGAIN: asked for, hooks->engine_linked() is called with it. */
+/**
+ * kept_link() - a connection to the engine.
+ * Return: the socket; -EAGAIN: requested, it arrives at hooks->engine_linked().
+ */
 int kept_link(void);
-/** kept_keep() - have @fd kept (it stays the caller's), for @node, a file of @uid. Return: false: no room. */
+/**
+ * kept_keep() - have the supervisor keep @fd (which stays the caller's) for @node, a file of @uid.
+ * Return: false: no room.
+ */
 bool kept_keep(uint64_t node, uint32_t uid, int fd);
 void kept_drop(uint64_t node);
 int kept_fd(uint64_t node);
 void kept_ready(void);
-/** kept_forget_names() - ask the supervisor to drop unused names of the kernel. */
+/** kept_forget_names() - ask the supervisor to make the kernel drop unused names. */
 void kept_forget_names(void);
 
 /* caller.c: acting as the caller */
@@ -295,14 +315,14 @@ void caller_enter(const struct fuse_ctx *ctx, struct caller *ret);
 void caller_leave(const struct caller *caller);
 bool is_notifier(int tid);
 bool caller_is_notifier(const struct fuse_ctx *ctx);
-/** caller_may_change() - may a caller of this mount namespace change files of the source? Else EROFS. */
+/** caller_may_change() - may a caller in this mount namespace change files of the source? If not: EROFS. */
 bool caller_may_change(const struct fuse_ctx *ctx);
 /** caller_may_command() - control/ and bad/. Return: 0; -EACCES not root; -EPERM root of another mount namespace. */
 int caller_may_command(const struct fuse_ctx *ctx);
-/** caller_owner() - the word of quota.h. Looks into /proc for root. */
+/** caller_owner() - the owner for quota.h. Reads /proc for root. */
 uint32_t caller_owner(const struct fuse_ctx *ctx);
 struct quota;
-/** caller_share() - the same, but for root only looked at when @quota is crowded. */
+/** caller_share() - the same, but reads /proc only if @quota is crowded. */
 uint32_t caller_share(const struct fuse_ctx *ctx, const struct quota *quota);
 /** caller_is_root() - in the initial user namespace, whatever its mount namespace. */
 bool caller_is_root(const struct fuse_ctx *ctx);
@@ -312,27 +332,31 @@ void caller_describe(int tid, struct lkg_message *message); /* pid, exe, login u
 ssize_t caller_read_proc(int tid, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
 
 /* unit.c */
-/** unit_holds() - does @cgroups, the text of /proc/<tid>/cgroup, say that the thread is in @unit? */
+/** unit_holds() - according to @cgroups, the text of /proc/<tid>/cgroup, is the thread in @unit? */
 bool unit_holds(const char *cgroups, const char *unit);
 
-/** cgroup_matches() - is the thread in a control group whose path fits @pattern (fnmatch(3), `*` within one name)? */
+/**
+ * cgroup_matches() - is the thread in a control group whose path matches @pattern (fnmatch(3), `*` within
+ * one name)?
+ */
 bool cgroup_matches(const char *cgroups, const char *pattern);
 
-/* opener.c: processes that open a component's file; @started: component, pid, start_time of one */
+/* opener.c: processes that open a component's file; @started: component, pid and start time of one */
 void opener_looked(int tid, const struct lkg_node *node); /* this thread has looked up this view file */
-/** opener_came_by_name() - is @node the result of this thread's last lookup? Then it can look it up again. */
+/**
+ * opener_came_by_name() - was @node the result of this thread's last lookup? Then it can look it up again.
+ */
 bool opener_came_by_name(int tid, const struct lkg_node *node);
-bool opener_known(const struct lkg_message *started,
-                  uint64_t *ret_generation);         /* the newest it was seen with */
-void opener_told(const struct lkg_message *started); /* the engine knows, or will, of @started->number */
-/** opener_refuse() - may question @started->ticket be answered ESTALE? Once for each process. */
+bool opener_known(const struct lkg_message *started, uint64_t *ret_generation); /* the newest one recorded */
+void opener_told(const struct lkg_message *started); /* the engine knows of @started->number, or will */
+/** opener_refuse() - may question @started->ticket be answered with ESTALE? Once per process. */
 bool opener_refuse(const struct lkg_message *started);
 
 /* source-path.c */
-/** source_stat() - as the kernel knows it, without asking the file system. Return: 0 or -errno. */
+/** source_stat() - as the kernel has it cached, without asking the file system. Return: 0 or -errno. */
 int source_stat(int dirfd, const char *name, int flags, struct stat *ret);
 /**
- * source_open_path() - open() without waiting for a lease, unless this is a helper.
+ * source_open_path() - open() that does not wait for a lease, except in a helper.
  * Return: a descriptor; -errno; -EAGAIN with task.again: a helper has to do it.
  */
 int source_open_path(const char *path, int flags);
@@ -340,27 +364,31 @@ int source_open_path(const char *path, int flags);
 /* program-file.c */
 struct lkg_program_file {
         dev_t dev;
-        ino_t ino; /* 0 = there is none, or it is not known */
+        ino_t ino; /* 0 = it does not exist, or is not known */
 };
-/** program_file() - the file at @path, which a rule names. Waits for its file system for a moment at most. */
+/** program_file() - the file at @path, which a rule names. Waits only briefly for its file system. */
 struct lkg_program_file program_file(const char *path);
 
 /* start.c */
 /**
  * start_park() - recognise a component that opens a view file.
- * Return: NULL: reply at once; else make the reply, then start_submit(): it is sent when the engine has answered.
+ * Return: NULL: reply at once; otherwise make the reply and call start_submit(): it is sent when the engine
+ * has answered.
  */
 struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node);
 void start_submit(struct lkg_parked *parked);
 
 /* health.c: does the engine answer? */
-bool health_is_down(uint64_t now_ns); /* known to be silent for longer than a second; does not ask */
-void health_heard(void);              /* the engine has said something */
-/** health_find_out() - is it down? Waits a second at most. @send: asks it; the answer comes to health_heard(). */
+bool health_is_down(uint64_t now_ns); /* known to be silent for more than a second; does not ask */
+void health_heard(void);              /* a message of the engine has arrived */
+/**
+ * health_find_out() - is the engine down? Waits at most a second. @send: asks it; the answer arrives at
+ * health_heard().
+ */
 bool health_find_out(void (*send)(void));
-void health_waited(uint64_t timeout_ns); /* a caller has waited this long for it in vain */
+void health_waited(uint64_t timeout_ns); /* a caller has waited this long in vain */
 
-/* outage.c: status when it does not */
+/* outage.c: status while it does not */
 /**
  * outage_node() - the node of a status file that health.c completes or replaces.
  * Return: 0; -ENOENT: show @entry; -EAGAIN: the publication was replaced, look again; another -errno.
@@ -370,17 +398,17 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
 
 /* announce.c */
 void announce(void);
-void announce_newer(uint64_t number); /* hooks; load it first, if it has not been announced */
+void announce_newer(uint64_t number); /* hooks; loads it first, if it has not been announced */
 
 /* engine-link.c */
-void engine_ask(void);      /* are you there? The answer comes to health_heard(). */
+void engine_ask(void);      /* ping; the answer arrives at health_heard() */
 void engine_linked(int fd); /* hooks */
-/** engine_loaded() - tell it which publication is shown. */
+/** engine_loaded() - tell the engine which publication is served. */
 void engine_loaded(uint64_t number);
 int engine_init(struct lkg_error *err);
 struct lkg_parked *engine_park(enum lkg_message_type type);
 void engine_submit(struct lkg_parked *parked);
-bool engine_tell(const struct lkg_message *message); /* false: no engine to hear it */
+bool engine_tell(const struct lkg_message *message); /* false: there is no engine */
 void engine_changed(const char *path, uid_t uid);
 void engine_text(struct lkg_message *message, const char *text, size_t size);
 void engine_named_text(struct lkg_message *message, const char *name, const char *text, size_t size);
@@ -391,22 +419,27 @@ void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char 
                   struct fuse_entry_param *ret);
 int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
 int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret);
-/** source_unless_lost() - the caller was let go and does not know of @entry: neither do we. After the reply. */
+/**
+ * source_unless_lost() - the caller was released and does not know @entry: forget it, too. After the reply.
+ */
 void source_unless_lost(const struct fuse_entry_param *entry);
 const char *source_real_name(const struct lkg_node *dir, const char *name, char *buf, size_t size);
 double source_attr_timeout(const struct stat *st);
-/** source_attributes() - of the inode as it is now, also without a name. Return: 0 or -errno; -ESTALE: it is gone. */
+/**
+ * source_attributes() - of the inode now, even if it has no name.
+ * Return: 0 or -errno; -ESTALE: it is gone.
+ */
 int source_attributes(struct lkg_node *node, struct stat *ret);
 void source_getattr(fuse_req_t req, struct lkg_node *node);
 void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, int valid,
                     struct fuse_file_info *fi);
 void source_readlink(fuse_req_t req, struct lkg_node *node);
-/** source_park() - a parked record when a change of @path is a change of a layer, else NULL. */
+/** source_park() - a parked record if @path belongs to a layer, else NULL. */
 struct lkg_parked *source_park(const char *path);
 void source_reply(fuse_req_t req,
                   const char *path); /* success, after the engine has judged the change of @path */
 
-/* source-change.c: names come and go */
+/* source-change.c: creating, removing and renaming names */
 void source_create(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode,
                    struct fuse_file_info *fi);
 void source_make(fuse_req_t req, struct lkg_node *dir, const char *name, mode_t mode, dev_t rdev,
@@ -417,8 +450,8 @@ void source_rename(fuse_req_t req, struct lkg_node *dir, const char *name, struc
                    const char *newname, unsigned flags);
 
 /* source-io.c: open files */
-int source_open_node(struct lkg_node *node, int flags); /* a descriptor of its own, or -errno */
-/** source_closed() - the last close of @fh: its file is closed, and reported if nothing else reports it. */
+int source_open_node(struct lkg_node *node, int flags); /* a separate descriptor, or -errno */
+/** source_closed() - the last close of @fh: closes its file, and reports it if nothing else does. */
 void source_closed(uint64_t fh);
 void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi);
@@ -436,7 +469,10 @@ void listing_close(uint64_t fh);
 /* view-files.c: the files of the publication */
 int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
 void view_entry(struct lkg_node *node, struct fuse_entry_param *ret);
-/** view_takes_commands() - is a write to it a command? (A name in bad/ is, although it is read like any content.) */
+/**
+ * view_takes_commands() - is a write to it a command? (In bad/ it is, although names there are read like any
+ * content.)
+ */
 bool view_takes_commands(const struct lkg_node *node, bool writes);
 void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi);
 void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off);
@@ -449,7 +485,7 @@ void view_closed(uint64_t fh);
 struct lkg_node *view_through(const struct lkg_node *node);
 struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command);
 
-/* bad-names.c: names that root makes and removes */
+/* bad-names.c: names that root creates and removes */
 void bad_create(fuse_req_t req, struct lkg_node *dir, const char *name, struct fuse_file_info *fi);
 void bad_make(fuse_req_t req, struct lkg_node *dir, const char *name);
 void bad_write(fuse_req_t req, struct lkg_node *node, const char *data, size_t size);
@@ -467,18 +503,18 @@ int watch_init(struct lkg_error *err);
 void watch_add(struct lkg_node *dir);
 void watch_drop(uint32_t index);
 
-/* own-changes.c: changes behind the mount, and our own changes */
+/* own-changes.c: changes behind the mount, and our own */
 void relay_event(uint64_t dir, uint32_t mask, const char *name); /* of inotify */
 void relay_ring(void);                                           /* after events */
-void notifier_ring(void);                                        /* there is something for it to do */
+void notifier_ring(void);                                        /* there is work for it */
 void relay_begin(uint64_t dir, const char *name);                /* we are about to change this name */
-void relay_end(uint64_t dir, const char *name); /* we have changed it: the file that is there now is ours */
-/* relay.c: work for the notifier. relay_lookup() and similar functions return true when they have answered. */
-void relay_announce(void); /* wake watchers of view files; have the root's attributes fetched */
+void relay_end(uint64_t dir, const char *name); /* we have changed it: the current file is ours */
+/* relay.c: work for the notifier. relay_lookup() and similar functions return true if they have answered. */
+void relay_announce(void); /* wake watchers of view files; have the root directory's attributes fetched */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name);
-bool relay_refuse(fuse_req_t req); /* replied: the notifier has no such request */
+bool relay_refuse(fuse_req_t req); /* replies: the notifier makes no such request */
 bool relay_matches(fuse_req_t req, const struct lkg_node *dir,
-                   const char *name); /* the notifier's present job */
+                   const char *name); /* the notifier's current job */
 bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name);
 bool relay_remove(fuse_req_t req, struct lkg_node *dir, const char *name);
 bool relay_touch(fuse_req_t req, struct lkg_node *node);

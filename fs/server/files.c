@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files of the source, and those of the view that users have open (content.c). A file handle is an index of the shared
- * table plus an incarnation, so a successor understands it and opens its descriptor again. quota.h limits each user's part of
- * the table. A record is reserved before anything that cannot be undone, so a refused call has changed nothing.
+ * Open files of the source, and those of the view that users have open (content.c). A file handle is an
+ * index of the shared table plus an incarnation, so a successor understands it and reopens its descriptor.
+ * quota.h limits each user's part of the table. A record is reserved before anything that cannot be undone,
+ * so a refused call has changed nothing.
  */
 #include <fcntl.h>
 
 #include "quota.h"
 #include "file-server.h"
 
-/* What this process has for each record; the record itself is in the shared memory. */
+/* The state of each record in this process; the record itself is in the shared memory. */
 static struct {
         _Atomic int fd; /* stored as fd + 1 */
         bool reserved;
@@ -20,10 +21,11 @@ static struct quota_cell cells[LKG_FILES];
 static struct quota quota = { .size = LKG_FILES, .n_cells = LKG_FILES, .cells = cells };
 
 /*
- * A watcher of the source directory, our engine first of all, takes "closed after writing" for "finished". So while
- * another writer has the file open through the mount, the descriptor of one that closed stays open: the event comes
- * with the last of them. A stripe orders that last close and the next writer's open; it protects n_writers, late and closing.
- * LATE_MAX of one file at most: somebody who holds it open and opens it again and again gets no more of our descriptors.
+ * Watchers of the source directory, including our engine, take "closed after writing" to mean "finished". So
+ * while another writer has the file open through the mount, the descriptor of a writer that closed it stays
+ * open: the event comes with the last close. A stripe orders that last close and the next writer's open; it
+ * protects n_writers, late and closing. At most LATE_MAX per file: a writer that holds it open and reopens
+ * it again and again gets no more of our descriptors.
  */
 #define STRIPES  64u
 #define LATE_MAX 64u
@@ -86,7 +88,7 @@ void file_announce_writer(struct lkg_node *node, int by)
         unlock_writers(node);
 }
 
-/* Stripe locked. What waited for the last writer of @node, taken out. */
+/* Stripe locked. Take out what waits for the last writer of @node. */
 static struct late *take_late(struct stripe *stripe, uint64_t node)
 {
         struct late *taken = NULL;
@@ -116,7 +118,8 @@ static bool may_be_late(const struct stripe *stripe, uint64_t node)
 }
 
 /*
- * Closing may hang on a dead network file system, so no lock is held meanwhile: only writers of this very file wait.
+ * Closing may hang on a dead network file system, so no lock is held meanwhile: only writers of this file
+ * wait.
  */
 static void close_all(struct lkg_node *node, int fd, struct late *taken)
 {
@@ -141,7 +144,7 @@ static void close_all(struct lkg_node *node, int fd, struct late *taken)
         (void)pthread_cond_broadcast(&stripe->closed);
 }
 
-/* One writer less; @fd is closed now or with the last writer. */
+/* One writer less; @fd is closed now, or with the last writer. */
 static void close_writer(struct lkg_node *node, int fd)
 {
         struct stripe *stripe = &stripes[stripe_of(node)];
@@ -187,7 +190,9 @@ static void count_open(struct lkg_node *node, const struct lkg_file *file)
                 file_announce_writer(node, 1);
 }
 
-/** handle_new() - one that names no record: it only tells open files and directories apart, in any server. */
+/**
+ * handle_new() - a handle without a record: it only distinguishes open files and directories, in any server.
+ */
 uint64_t handle_new(void)
 {
         static _Atomic uint64_t last;
@@ -197,8 +202,8 @@ uint64_t handle_new(void)
 }
 
 /*
- * Lock held. LKG_FILES: none. In turn, but no more of them than twice what is open: pages of the table that were ever touched
- * stay in memory.
+ * Lock held. LKG_FILES: none. Records are used in turn, but only twice as many as are open: touched pages of
+ * the table stay in memory.
  */
 static uint32_t find_free(void)
 {
@@ -216,10 +221,11 @@ static uint32_t find_free(void)
 }
 
 /**
- * file_reserve_for() - a record for @owner, before anything is done; then file_fill() or file_give_back().
+ * file_reserve_for() - reserve a record for @owner, before anything is done; then call file_fill() or
+ * file_give_back().
  *
- * What is replayed may have been done already: it gets its record whoever asks.
- * Return: 0; -ENFILE: the caller has his share, or all are in use.
+ * A replayed request may have been carried out already: it gets its record regardless of the quota.
+ * Return: 0; -ENFILE: the caller's share or the table is used up.
  */
 int file_reserve_for(uint32_t owner, uint32_t *ret_index)
 {
@@ -251,15 +257,14 @@ void file_give_back(uint32_t index)
         (void)pthread_mutex_unlock(&server.files_lock);
 }
 
-/** file_fill() - the handle of a reserved record for @fd, which is taken over; -EBADF: opened when it is needed. */
+/** file_fill() - the handle of a reserved record for @fd, which is taken over; -EBADF: opened on demand. */
 uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd)
 {
         struct lkg_file *file = &server.shm->files[index];
         uint64_t fh;
 
         file->flags = (uint32_t)flags & ~(uint32_t)LKG_OPEN_ONCE;
-        count_open(node,
-                   file); /* may wait for a writer that is being closed; the record is ours alone still */
+        count_open(node, file); /* may wait for a writer that is closing; the record is still ours alone */
         (void)pthread_mutex_lock(&server.files_lock);
         local[index].reserved = false;
         file->incarnation = file->incarnation + 1 ? file->incarnation + 1 : 1;
@@ -371,7 +376,10 @@ void file_close(uint64_t fh)
         node_forget(node, 1);
 }
 
-/* Its close was answered, and what the dead server had open the kernel has closed. Nobody has counted it here yet. */
+/*
+ * Its close was answered, and the kernel has closed what the dead server had open. It has not been counted
+ * here yet.
+ */
 static void drop_answered(uint32_t index)
 {
         struct lkg_file *file = &server.shm->files[index];
@@ -382,7 +390,9 @@ static void drop_answered(uint32_t index)
                 node_forget(node, 1);
 }
 
-/* A server that died between the table and the counters left them apart: the table is right. */
+/*
+ * A server that died between updating the table and the counters left them inconsistent: the table is right.
+ */
 void files_recount(void)
 {
         uint32_t n_nodes = atomic_load(&server.shm->n_nodes), n_files = atomic_load(&server.shm->n_files);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one server of a process. */
+/* The server of this process. */
 #include "file-server.h"
 
 struct lkg_server server = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles one request, in any thread: through libfuse, except for requests that are quicker without it. */
+/* Handles one request, in any thread: through libfuse, except for requests that are faster without it. */
 #include "held-requests.h"
 
 /* A reply without a body. */
@@ -22,7 +22,7 @@ void request_handle(struct lkg_slot *slot, size_t size)
                 interrupt_request(header);
         } else if (header->opcode == FUSE_RELEASE &&
                    ((const struct fuse_release_in *)task_argument())->fh == 0) {
-                content_closed(header->nodeid); /* root's; a third of all requests for it */
+                content_closed(header->nodeid); /* opened by root; a third of all its requests */
                 request_reply_code(header->unique, 0);
         } else {
                 fuse_session_process_buf(server.session, &buf);

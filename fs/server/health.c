@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the engine answer? It is asked only when a caller opens one of the status files that depend on it (outage.c) and it has
- * been silent for a second: that caller waits for its answer, a second at most; one caller at a time, and none while the
- * engine is known to be silent.
+ * Does the engine answer? It is asked only when a caller opens a status file that depends on it (outage.c)
+ * and it has been silent for a second: that caller waits at most a second for its answer; one caller at a
+ * time, and none while the engine is known to be silent.
  */
 #include <time.h>
 
 #include "file-server.h"
 
-#define FRESH_NS   (1 * LKG_NSEC_PER_SEC) /* after a message this recent it need not be asked */
+#define FRESH_NS   (1 * LKG_NSEC_PER_SEC) /* no need to ask after a message this recent */
 #define SILENT_NS  (1 * LKG_NSEC_PER_SEC)
-#define BELIEVE_NS (2 * LKG_NSEC_PER_SEC) /* how long the supervisor's report of work in progress counts */
+#define BELIEVE_NS (2 * LKG_NSEC_PER_SEC) /* how long the supervisor's report of work is trusted */
 
 static pthread_mutex_t health_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: waits, n_heard. A leaf. */
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
-static bool waits; /* somebody waits for the answer */
+static bool waits; /* a thread waits for the answer */
 static uint64_t n_heard;
-static _Atomic uint64_t asked_ns; /* the oldest question without an answer, CLOCK_BOOTTIME; 0 = none */
+static _Atomic uint64_t asked_ns; /* time of the oldest unanswered question, CLOCK_BOOTTIME; 0 = none */
 static _Atomic uint64_t asked_wall_ns;
 
 static struct lkg_health *health(void)
@@ -81,7 +81,9 @@ static void ask(uint64_t now_ns, void (*send)(void))
         send();
 }
 
-/* Return: whether the engine has said anything until @deadline_ns; false at once when somebody else waits already. */
+/*
+ * Return: has the engine sent anything by @deadline_ns? false at once if another thread is already waiting.
+ */
 static bool wait_answer(uint64_t deadline_ns, uint64_t heard_before)
 {
         struct timespec until;

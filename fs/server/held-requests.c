@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Held requests (held-requests.h): a place for each slot, and shares. One user gets an eighth of the slots and of the threads, all
- * users together a half, and one file system that is mounted below the source directory a quarter; the rest is for the host's
- * root. A user with no thread left waits for his own requests; one with no slot left gets EBUSY before anything is done.
+ * Held requests (held-requests.h): one entry per slot, and shares. One user gets an eighth of the slots and
+ * of the threads, all users together half, and one file system that is mounted below the source directory a
+ * quarter; the rest is for the host's root. A user with no thread left waits for their own requests; one
+ * with no slot left gets EBUSY before anything is done.
  */
 #include "held-requests.h"
 #include "quota.h"
@@ -14,9 +15,10 @@ static uint64_t orders;
 static struct quota_cell slot_cells[ALL_SLOTS], run_cells[ALL_SLOTS];
 static struct quota slot_quota = { .size = HELD_MAX, .n_cells = ALL_SLOTS, .cells = slot_cells };
 static struct quota run_quota = { .size = HELPERS_MAX, .n_cells = ALL_SLOTS, .cells = run_cells };
-static struct closing *closings, **last_closing = &closings; /* that wait, the oldest first; held_lock */
-static struct closing *closing_now;                          /* as many as helpers at most; held_lock */
-static struct held *replaying; /* the request that is replayed alone; NULL: none */
+static struct closing *closings, **last_closing = &closings; /* waiting, the oldest first; held_lock */
+/* at most as many as there are helpers; held_lock */
+static struct closing *closing_now;
+static struct held *replaying; /* the request that is being replayed; NULL: none */
 static uint64_t replaying_ns;
 
 bool held_any(void)
@@ -60,8 +62,8 @@ void held_count_run(uint32_t owner, int by)
 }
 
 /*
- * Nobody waits for his share with something locked that others need. On a file system that is mounted below, it is that one which
- * hangs, for all.
+ * No request waits for its user's share while it holds a lock that others need. On a file system that is
+ * mounted below, that file system hangs for all anyway.
  */
 static bool would_lock_others_out(const struct fuse_in_header *header, uint64_t dev)
 {
@@ -159,7 +161,7 @@ void held_end(struct lkg_slot *slot)
         h->slot = NULL;
         atomic_fetch_sub(&n_held, 1);
         if (any_waits())
-                server.hooks->held_work(); /* for a share that is free now */
+                server.hooks->held_work(); /* a share is free now */
         (void)pthread_mutex_unlock(&held_lock);
 }
 
@@ -186,7 +188,7 @@ struct held *held_next(void)
         return first;
 }
 
-/* A replayed request that waits this long has not killed the server: the next one may go. */
+/* A replayed request that waits this long has not killed the server: the next one may start. */
 void held_replay_waits(uint64_t now_ns)
 {
         (void)pthread_mutex_lock(&held_lock);
@@ -200,7 +202,10 @@ void held_replay_waits(uint64_t now_ns)
 
 /* ---- closings ---- */
 
-/* Taken out. Many in a row are one user's of one file system: one that must wait is not checked again. */
+/*
+ * Takes one out. Many in a row are often of one user and one file system: one that must wait is not checked
+ * again.
+ */
 static struct closing *take_closing(void)
 {
         const struct closing *refused = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that wait for the source directory, so that no worker has to. They come when something is held and go after a
- * second without work.
+ * Threads that wait for the source directory, so that no worker has to. They are started when a request is
+ * held and end after a second without work.
  *
- * They also close files that the kernel has closed: no caller waits for that, and on a dead network file system it may never
- * end, so it takes no slot. The record of the file stays until then (LKG_FILE_CLOSING), which bounds their number and tells a
- * successor that the kernel has had its answer.
+ * They also close files that the kernel has closed: no caller waits for that, and on a dead network file
+ * system it may never finish, so it takes no slot. The record of the file stays until then
+ * (LKG_FILE_CLOSING), which bounds their number and tells a successor that the kernel has had its answer.
  */
 #include <errno.h>
 #include <time.h>
@@ -17,7 +17,7 @@
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static struct crew crew; /* held_lock */
 
-/* Lock held, and let go meanwhile. Return: whether there was one. */
+/* Lock held, but released meanwhile. Return: whether there was one. */
 static bool run_closing(void)
 {
         struct closing *one = closing_next();
@@ -47,7 +47,7 @@ static void run(struct lkg_slot *slot, bool replay)
         slot_free(slot);
 }
 
-/* Lock held, and let go meanwhile. Return: whether there was one. */
+/* Lock held, but released meanwhile. Return: whether there was one. */
 static bool run_held(void)
 {
         struct held *h = held_next();
@@ -68,7 +68,7 @@ static void *helper_main(void *arg)
 
         (void)arg;
         if (thread_init("helper") < 0)
-                rested = true; /* out of memory: not now */
+                rested = true; /* out of memory: try again later */
         (void)pthread_mutex_lock(&held_lock);
         while (!rested) {
                 if (run_held() || run_closing())
@@ -102,7 +102,7 @@ enum crew_wake crew_wake(struct crew *c, unsigned most)
 void crew_woken(struct crew *c)
 {
         if (c->n_signalled > 0)
-                c->n_signalled--; /* any helper will do: it looks for work now */
+                c->n_signalled--; /* it does not matter which helper wakes up: it looks for work now */
         else
                 c->n_idle--;
 }
@@ -122,7 +122,8 @@ bool helper_close_later(const struct fuse_in_header *header)
         const struct fuse_release_in *in = (const void *)(header + 1);
         struct closing *one = malloc(sizeof(*one));
         const struct lkg_file *file = file_get(in->fh);
-        uint64_t node = file ? file->node : header->nodeid; /* the record is a helper's from the mark on */
+        /* from the mark on, the record belongs to a helper */
+        uint64_t node = file ? file->node : header->nodeid;
 
         if (!one)
                 return false;
@@ -135,7 +136,7 @@ bool helper_close_later(const struct fuse_in_header *header)
         }
         request_reply_code(header->unique, 0);
         if (node != header->nodeid)
-                kernel_invalidate_attributes(header->nodeid); /* the kernel counted our bytes as its size */
+                kernel_invalidate_attributes(header->nodeid); /* it counted our bytes as the size */
         (void)pthread_mutex_lock(&held_lock);
         closing_add(one);
         helpers_wake();

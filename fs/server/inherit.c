@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the shared memory that a predecessor left. A predecessor that was taken over may have written anything; its successor
- * must not crash, loop for ever, or accept a path as a name. Impossible records are freed: the kernel asks again for a node or
- * a file that is not known.
+ * Checks the shared memory that a predecessor left. A compromised predecessor may have written anything; its
+ * successor must not crash, loop for ever, or accept a path as a name. Invalid records are freed: the kernel
+ * asks again for an unknown node or file.
  */
 #include <fcntl.h>
 
@@ -10,7 +10,7 @@
 
 #include "file-server.h"
 
-/* Of open(2); O_CREAT or O_TMPFILE must not be repeated, and there is no mode. */
+/* Flags of open(2) to repeat; O_CREAT or O_TMPFILE must not be repeated, and there is no mode. */
 #define OPEN_AGAIN (O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC)
 
 static void bound(_Atomic uint32_t *n, uint32_t max)
@@ -35,7 +35,7 @@ bool inherit_node(struct lkg_node *node)
 
         if (sound && kind == LKG_NODE_SOURCE)
                 sound = lkg_bare_name_ok(node->name) && node->handle_size <= sizeof(node->handle);
-        if (!sound || atomic_load(&node->nlookup) == 0) /* a server died while it forgot it */
+        if (!sound || atomic_load(&node->nlookup) == 0) /* a server died while it was forgetting the node */
                 atomic_store(&node->kind, LKG_NODE_FREE);
         return atomic_load(&node->kind) != LKG_NODE_FREE;
 }
@@ -46,7 +46,7 @@ static void mend_root(struct lkg_shared *shm)
 
         bound(&shm->n_nodes, LKG_NODES);
         if (atomic_load(&root->kind) != LKG_NODE_ROOT || root->incarnation != 0)
-                atomic_store(&root->kind, LKG_NODE_FREE); /* nodes_init() makes it */
+                atomic_store(&root->kind, LKG_NODE_FREE); /* nodes_init() creates it again */
 }
 
 /* ---- files ---- */

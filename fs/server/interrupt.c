@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A caller gets a signal while its request is held. The behaviour is the same as without lkgfs: a fatal signal ends the
- * caller, because network file systems and locks let a killed process go; another signal ends the wait only where the kernel's
- * own wait can be interrupted (a lease), and never an answer that is about to come.
+ * A caller gets a signal while its request is held. The behaviour is the same as without lkgfs: a fatal
+ * signal ends the caller, because network file systems and locks release a killed process; any other signal
+ * ends the wait only where the kernel's own wait can be interrupted (a lease), and never an answer that is
+ * about to be sent.
  *
  * A request that only waits for its user's share has done nothing yet: where POSIX allows EINTR, any signal ends that wait after a
  * second. A lookup or stat() cannot return EINTR, and programs do not expect it.
  *
- * So the waiting thread gets a signal as well. If that does not end its wait and the caller is being killed, the answer is
- * EINTR: the kernel releases no caller whose request has been read. A later effect of the request is undone (task.lost).
+ * So the waiting thread gets a signal, too. If that does not end its wait and the caller is being killed,
+ * the answer is EINTR: the kernel does not release a caller whose request has been read. A later effect of
+ * the request is undone (task.lost).
  *
  * All callers share the root of the view: a request that hangs there while the kernel holds the directory's lock would block every
  * lookup of a new name, and of kubelet.conf with a new content. So it is answered ETIMEDOUT after ten seconds, with or without a
@@ -22,11 +24,10 @@
 
 #include "held-requests.h"
 
-#define LOOK_NS (100 * LKG_NSEC_PER_MSEC)
-#define PATIENT_NS \
-        LKG_NSEC_PER_SEC /* before a signal that is not fatal counts: an answer takes a while, too */
-#define WAKE    SIGUSR2
-#define ROOT_NS (10 * LKG_NSEC_PER_SEC)
+#define LOOK_NS    (100 * LKG_NSEC_PER_MSEC)
+#define PATIENT_NS LKG_NSEC_PER_SEC /* how long a non-fatal signal is ignored: answers take a while, too */
+#define WAKE       SIGUSR2
+#define ROOT_NS    (10 * LKG_NSEC_PER_SEC)
 
 static int timer = -EBADF;
 
@@ -49,7 +50,7 @@ static bool has_kill(const char *status, const char *name)
         return p && (strtoull(p + strlen(name), NULL, 16) & 1u << (SIGKILL - 1));
 }
 
-/* A process that ends as a whole has SIGKILL pending in each of its threads. */
+/* If a whole process is killed, SIGKILL is pending in each of its threads. */
 static bool is_being_killed(int tid)
 {
         char status[4096];
@@ -65,13 +66,13 @@ static void let_go(struct held *h, int error)
         const struct fuse_out_header out = { .len = sizeof(out), .error = error, .unique = header->unique };
 
         if (!task_claim(slot_number(h->slot)))
-                return; /* its answer is on its way */
+                return; /* its answer is about to be sent */
         memcpy(h->slot->reply, &out, sizeof(out));
         atomic_store_explicit(&h->slot->reply_size, (uint32_t)sizeof(out), memory_order_release);
         kernel_send_raw(&out, sizeof(out));
 }
 
-/* May the call that it is of answer EINTR? Not close(), which callers do not repeat: this one is to be judged. */
+/* May the system call behind it return EINTR? Not close(), which callers do not repeat. */
 static bool may_be_interrupted(const struct fuse_in_header *header)
 {
         static const uint32_t calls[] = {
@@ -101,13 +102,16 @@ static bool may_lack_share(const struct held *h)
         return h->locks_others_out && !h->running && !h->replay;
 }
 
-/* It came together with others of the same user, who run now, and waits with something locked that is not his alone. Lock held. */
+/*
+ * Lock held. It arrived together with requests of the same user, which run now, and waits with a lock that
+ * others need.
+ */
 static bool lacks_share(const struct held *h)
 {
         return may_lack_share(h) && !held_may_run(h->owner, h->dev);
 }
 
-/* Return: how many there are to look at. */
+/* Return: the number of entries in @looks. */
 static size_t collect(struct look looks[static ALL_SLOTS])
 {
         size_t n = 0;
@@ -131,7 +135,7 @@ static size_t collect(struct look looks[static ALL_SLOTS])
         return n;
 }
 
-/* Is it over with? Then its slot has to be freed, which needs the lock let go. */
+/* Has it finished? Then its slot has to be freed, after the lock is released. */
 static struct lkg_slot *act(const struct look *look)
 {
         struct held *h = &held[look->number];
@@ -202,7 +206,10 @@ static int on_look(sd_event_source *source, int fd, uint32_t revents, void *user
         return 0;
 }
 
-/* Has no reply. What is not held is answered in a moment; an answer of ENOSYS would switch interrupts off for good. */
+/*
+ * Has no reply. A request that is not held is answered soon; an answer of ENOSYS would disable interrupts
+ * for good.
+ */
 void interrupt_request(const struct fuse_in_header *header)
 {
         const struct fuse_interrupt_in *in = (const void *)(header + 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors that must outlive this process: one for each file that is open through the mount and has lost its last name. It is
- * sent to the supervisor before the name goes, and comes back when a successor starts.
+ * Descriptors that must outlive this process: one for each file that is open through the mount and has lost
+ * its last name. It is sent to the supervisor before the name is removed, and comes back when a successor
+ * starts.
  *
  * fs.sock is the other direction: a new supervisor that finds this process alive takes over everything that the dead one held.
  */
@@ -21,7 +22,7 @@ static struct {
 } kept[LKG_KEPT];
 static size_t n_kept;
 static int listening = -EBADF;
-static int first_link = -EBADF; /* the connection to the engine, which came with the kept descriptors */
+static int first_link = -EBADF; /* the connection to the engine that arrived with the kept descriptors */
 
 /* Lock held. */
 static int find(uint64_t node)
@@ -47,7 +48,7 @@ int kept_fd(uint64_t node)
         return fd;
 }
 
-/* Lock held. Files of users have a half of the table, those of one user an eighth: root's find room. */
+/* Lock held. Files of users get half of the table, those of one user an eighth: there is room for root's. */
 static bool has_room_for(uint32_t uid)
 {
         size_t n_users = 0, n_own = 0;
@@ -59,7 +60,10 @@ static bool has_room_for(uint32_t uid)
         return n_kept < LKG_KEPT && (uid == 0 || (n_users < LKG_KEPT / 2 && n_own < LKG_KEPT / 8));
 }
 
-/* Lock held. Refusing the removal would be worse: a directory that cannot be cleared out because somebody has files of it open. */
+/*
+ * Lock held. Refusing the removal would be worse: a directory could not be emptied because a user has files
+ * of it open.
+ */
 static void say_full(uint32_t uid)
 {
         static uint64_t said_ns;
@@ -137,8 +141,8 @@ void kept_forget_names(void)
 static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
 /*
- * From here on a message that does not fit is dropped: a supervisor that hangs must not make a file operation wait.
- * Then only this unlinked file does not survive a restart of the server.
+ * From here on a message that does not fit is dropped: a supervisor that hangs must not block a file
+ * operation. The only effect is that this unlinked file does not survive a restart of the server.
  */
 static int watch_supervisor(void)
 {
@@ -167,7 +171,7 @@ static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void
                 server.hooks->engine_linked(LKG_STEAL_FD(link));
         if (r > 0)
                 return 0;
-        /* The supervisor is gone. We go on; its successor will find us. */
+        /* The supervisor is gone. Keep running; its successor will find us. */
         (void)pthread_mutex_lock(&server.kept_lock);
         if (server.supervisor == fd)
                 server.supervisor = -EBADF;
@@ -177,7 +181,7 @@ static int on_supervisor(sd_event_source *source, int fd, uint32_t revents, void
         return 0;
 }
 
-/* Everything the dead supervisor held, to the one that connected. */
+/* Send everything that the dead supervisor held to the one that connected. */
 static void hand_over(int fd)
 {
         const int fds[] = { server.device, server.shared_fd, server.source, server.listen };
@@ -192,7 +196,7 @@ static void hand_over(int fd)
         if (r == 0)
                 r = lkg_handover_send(fd, LKG_HANDOVER_END, 0, NULL, 0);
         if (r == 0)
-                server.supervisor = fd; /* an older one sees its end of file when it is really gone */
+                server.supervisor = fd; /* an old supervisor sees end of file once it is really gone */
         (void)pthread_mutex_unlock(&server.kept_lock);
         if (r < 0) {
                 lkg_log_warning("hand over to a new supervisor: %s", strerror(-r));
@@ -211,7 +215,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
         (void)userdata;
         if (peer < 0)
                 return 0;
-        /* This hands over the view itself. Only a supervisor may mount, so only a supervisor gets an answer. */
+        /* This hands over the view itself. Only a supervisor may mount, so only a supervisor is answered. */
         if (lkg_peer_of_host(peer, CAP_SYS_ADMIN, atomic_load(&server.shm->mount_namespace)) < 0) {
                 lkg_log_warning("%s: somebody who is no supervisor was turned away", LKG_HANDOVER_SOCKET);
                 (void)close(peer);
@@ -258,7 +262,7 @@ int kept_listen(struct lkg_error *err)
                 return lkg_error_set(err, -errno, NULL, "socket");
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" LKG_HANDOVER_SOCKET,
                        server.runtime);
-        (void)unlinkat(server.runtime, LKG_HANDOVER_SOCKET, 0); /* a dead predecessor's */
+        (void)unlinkat(server.runtime, LKG_HANDOVER_SOCKET, 0); /* left by a dead predecessor */
         if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
             fchmodat(server.runtime, LKG_HANDOVER_SOCKET, 0600, 0) < 0 || listen(fd, 4) < 0)
                 return lkg_error_set(err, -errno, NULL, "listen on %s", LKG_HANDOVER_SOCKET);

@@ -8,7 +8,7 @@ void kernel_send_raw(const void *data, size_t size)
 {
         const struct fuse_out_header *out = data;
 
-        /* ENOENT: answered before (by a predecessor), or the notification found nothing. Either is fine. */
+        /* ENOENT: already answered (by a predecessor), or the notification found nothing. Both are fine. */
         if (write(server.device, data, size) < 0 && errno != ENOENT && errno != ENODEV && errno != EINTR)
                 lkg_log_debug("reply %llu: %m", (unsigned long long)out->unique);
         if (out->unique != 0)
@@ -43,7 +43,7 @@ void kernel_forget_name(uint64_t parent, const char *name)
                                      { &inval, sizeof(inval) },
                                      { (void *)name, size + 1 } };
 
-        (void)!writev(server.device, iov, LKG_ARRAY_SIZE(iov)); /* ENOENT: it does not know it any more */
+        (void)!writev(server.device, iov, LKG_ARRAY_SIZE(iov)); /* ENOENT: the kernel no longer knows it */
 }
 
 bool kernel_knows(uint64_t node)

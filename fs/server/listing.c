@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directories. A source directory is read natively: its own offsets survive a restart of this server. The root and the
- * virtual directories are a snapshot in the order of a hash of the names, made when reading begins; the hash is the
- * offset, so a successor that makes the snapshot again goes on at the right place.
+ * Directories. A source directory is read natively: its own offsets survive a restart of this server. The
+ * root and the virtual directories are a snapshot, sorted by a hash of the names and made when reading
+ * begins; the hash is the offset, so a successor that makes the snapshot again continues at the right place.
  *
- * So an open directory has no state that must survive. For a few that are being read there is a stream: the descriptor or the
- * snapshot. It is made when reading begins, and made again at its offset after others have evicted it; a user with many open
- * ones evicts his own first.
+ * So an open directory has no state that must survive. A few directories that are being read have a stream:
+ * the descriptor or the snapshot. It is made when reading begins, and made again at its offset after others
+ * have evicted it; a user with many streams evicts their own first.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -45,9 +45,9 @@ struct stream {
         uint64_t fh;
         uid_t uid;
         int fd;                  /* source directory */
-        struct listing *listing; /* any other */
+        struct listing *listing; /* all others */
 };
-static struct stream streams[STREAMS]; /* those not being read right now, the oldest first */
+static struct stream streams[STREAMS]; /* not being read right now, the oldest first */
 static size_t n_streams;
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: streams. A leaf. */
 
@@ -77,7 +77,7 @@ static struct stream take_out(size_t i)
         return one;
 }
 
-/* A new one when there is none (any more). */
+/* Makes a new one if there is none (any more). */
 static struct stream take_stream(uint64_t fh, uid_t uid)
 {
         struct stream stream = { .fh = fh, .uid = uid, .fd = -EBADF };
@@ -201,7 +201,9 @@ static int add_real(struct listing *listing, const struct lkg_publication *publi
                 const struct lkg_rule *rule = &publication->rules[i];
                 struct stat st;
 
-                /* Listed while the view has the base's own name; otherwise that name shows the base already. */
+                /*
+                 * Listed if the view uses the base's own name; otherwise that name already shows the base.
+                 */
                 if (rule->type == LKG_RULE_ALIAS && !strchr(rule->text, '/') &&
                     lkg_publication_find(publication, rule->target) &&
                     fstatat(server.source, rule->target, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -317,7 +319,10 @@ static ssize_t read_native(fuse_req_t req, struct lkg_node *node, size_t size, o
         return (ssize_t)used;
 }
 
-/* The stream goes back before the reply: the next request for it may come to another thread at once. */
+/*
+ * The stream is put back before the reply: the next request for it may immediately be handled by another
+ * thread.
+ */
 void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off, uint64_t fh)
 {
         struct stream stream = take_stream(fh, fuse_req_ctx(req)->uid);
@@ -332,7 +337,7 @@ void listing_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off,
         if (n > 0)
                 put_stream(stream);
         else
-                end_stream(&stream); /* read to its end: most likely nothing more will be */
+                end_stream(&stream); /* read to its end: most likely not read again */
         if (n < 0)
                 fuse_reply_err(req, (int)-n);
         else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A new publication: read, parsed, and in the place of the one before; its nodes retire. */
+/* Loads a new publication: reads it, parses it, replaces the previous one and retires its nodes. */
 #include <fcntl.h>
 
 #include <lkg/file.h>

@@ -63,7 +63,7 @@ static int parse_arguments(int argc, char **argv, bool *ret_handshake, int *ret_
         return 0;
 }
 
-/* Small, never dumped, never short of descriptors: a node is one descriptor. */
+/* Keep the process small, without core dumps, and with enough descriptors: a node is one descriptor. */
 static void limit_process(void)
 {
         const struct rlimit most = { .rlim_cur = 1u << 20,
@@ -72,7 +72,7 @@ static void limit_process(void)
 
         (void)mallopt(M_ARENA_MAX, 1);
         (void)mallopt(M_MMAP_THRESHOLD,
-                      128 * 1024); /* a big manifest goes back to the system when it is replaced */
+                      128 * 1024); /* a big manifest's memory is returned when it is replaced */
         (void)prctl(PR_SET_NAME, "lkgfs-fs");
         (void)prctl(PR_SET_DUMPABLE, 0);
         (void)setrlimit(RLIMIT_CORE, &none);
@@ -112,8 +112,7 @@ static void claim(void)
 {
         server.epoch = atomic_fetch_add(&server.shm->epoch, 1) + 1;
         atomic_fetch_add(&server.shm->server_starts, 1);
-        if (atomic_load(&server.shm->tickets) ==
-            0) /* never one of an earlier mount: engines remember them */
+        if (atomic_load(&server.shm->tickets) == 0) /* not of an earlier mount: engines remember those */
                 atomic_store(&server.shm->tickets, lkg_realtime_ns());
         server.shm->server.start_time = lkg_process_start_time(getpid());
         atomic_store(&server.shm->server.pid, getpid());
@@ -185,7 +184,7 @@ int main(int argc, char **argv)
                 return r == -EPROTO ? EX_NOPERM : EX_SOFTWARE;
         }
         kept_ready();
-        announce(); /* changes while there was no server */
+        announce(); /* announce changes from the time without a server */
         (void)sd_event_loop(server.event);
         return EX_OK;
 }

@@ -2,17 +2,18 @@
 /*
  * Node ids: index in the shared table, and the incarnation of that index in the upper half. The root is 1.
  *
- * A source node is one inode of the source directory, found again by (dev, ino); it is reached through an O_PATH
- * descriptor of this process, made again after a restart from the file handle, or by name from its parent, or from the
- * descriptor the supervisor keeps. A content node is one path with one content: it never changes, so the kernel may
- * cache everything about it for ever, and its bytes are kept by a hard link `pinned/<node id>`.
+ * A source node is one inode of the source directory, found by (dev, ino); it is reached through an O_PATH
+ * descriptor of this process, which is reopened after a restart from the file handle, or by name from its
+ * parent, or from the descriptor that the supervisor keeps. A content node is one path with one content: it
+ * never changes, so the kernel may cache everything about it for ever, and its bytes are kept by a hard link
+ * `pinned/<node id>`.
  *
  * nlookup is at least the kernel's count: it is raised before a reply is sent and never lowered twice. A node whose
  * count leaked (a server died between the two) is found by nodes_prune().
  *
- * Users that may create files in the source could create as many as there are nodes, so nodes of inodes that root does not own are
- * limited for each owner (quota.h); when an owner has used most of his share, the kernel is told to forget some (reclaim.c). A file
- * that is about to be created gets its node first.
+ * Users that may create files in the source could create as many as there are nodes, so nodes of inodes that
+ * root does not own are limited for each owner (quota.h); when an owner has used most of the share, the
+ * kernel is told to forget some (reclaim.c). A file that is about to be created gets its node first.
  *
  * A node made in bad/ has neither inode nor content; simultaneous opens of the same name share it.
  */
@@ -32,21 +33,21 @@
 #define CHUNK       256u
 #define N_CHUNKS    (LKG_NODES / CHUNK)
 #define NODE_OWNERS 16384u
-#define WAY_MAX     2048u /* directories: PATH_MAX has room for no more */
-#define OWN_BATCH   64u   /* so many of our own, and it is time to forget some */
+#define WAY_MAX     2048u /* directories: more do not fit into PATH_MAX */
+#define OWN_BATCH   64u   /* when there are this many of our own, forget some */
 #define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
 #define VIRTUAL_INO \
-        (UINT64_C(1) << 48) /* virtual inode numbers start here: no local file system goes that far */
+        (UINT64_C(1) << 48) /* start of virtual inode numbers: no local file system goes that far */
 
 static uint32_t buckets[BUCKETS];  /* index + 1 of the first node; rebuilt at start */
 static _Atomic int fds[LKG_NODES]; /* O_PATH descriptors of source nodes, stored as fd + 1 */
 static uint32_t free_hint = ROOT_INDEX + 1;
-static uint32_t window = WINDOW_MIN;  /* records are taken from below here, in turn */
-static uint16_t chunk_used[N_CHUNKS]; /* nodes in use in each, the root not counted */
-static bool chunk_touched[N_CHUNKS];  /* it has memory */
+static uint32_t window = WINDOW_MIN;  /* records below this index are used in turn */
+static uint16_t chunk_used[N_CHUNKS]; /* number of used nodes in each chunk, without the root */
+static bool chunk_touched[N_CHUNKS];  /* the chunk has memory */
 static uint32_t *contents;            /* indices of listed nodes, for retire, prune and wake */
 static size_t n_contents, contents_allocated;
-static uint32_t place_of[LKG_NODES]; /* the place of a node in that list */
+static uint32_t place_of[LKG_NODES]; /* position of a node in that list */
 static struct quota_cell cells[NODE_OWNERS];
 static struct quota quota = { .size = LKG_NODES, .n_cells = NODE_OWNERS, .cells = cells };
 
@@ -122,21 +123,24 @@ static uint32_t find_free(uint32_t n_tries)
         return 0;
 }
 
-/* Lock held, as for all that changes chunks. */
+/* Lock held, as for all changes of chunks. */
 static void count_node(uint32_t index, int by)
 {
         chunk_used[index / CHUNK] = (uint16_t)(chunk_used[index / CHUNK] + by);
         chunk_touched[index / CHUNK] = true;
 }
 
-/* ---- whose they are ---- */
+/* ---- owners ---- */
 
 static uint32_t owner_of(const struct lkg_node *node, uint32_t kind)
 {
         return quota_owner(kind == LKG_NODE_SOURCE ? node->uid : 0);
 }
 
-/* A source node needs a descriptor: if the limit of descriptors is lower than the number of nodes, it counts instead. */
+/*
+ * A source node needs a descriptor: if the limit of descriptors is lower than the number of nodes, it
+ * applies instead.
+ */
 static void size_quota(void)
 {
         struct rlimit limit;
@@ -147,7 +151,10 @@ static void size_quota(void)
         quota.size = most < LKG_NODES ? (uint32_t)most : LKG_NODES;
 }
 
-/* Lock held. Index 0 is none, and the root always exists. Nodes of files that root owns are limited by the table only. */
+/*
+ * Lock held. Index 0 is not used, and the root always exists. Nodes of files that root owns are limited by
+ * the table only.
+ */
 static bool admits(uid_t uid)
 {
         return quota.n_users + quota.n_root < LKG_NODES - 2 &&
@@ -155,7 +162,8 @@ static bool admits(uid_t uid)
 }
 
 /**
- * node_reserve() - the node of what this request is about to make for @uid; then node_unreserve(), used or not.
+ * node_reserve() - reserve a node for what this request is about to create for @uid; then call
+ * node_unreserve(), used or not.
  * Return: 0; -ENFILE.
  */
 int node_reserve(uid_t uid)
@@ -172,7 +180,7 @@ int node_reserve(uid_t uid)
         return yes ? 0 : -ENFILE;
 }
 
-/* Lock held. Was there one? */
+/* Lock held. Return: was one reserved? */
 static bool take_reserved(void)
 {
         if (task.reserved_node == 0)
@@ -190,10 +198,10 @@ void node_unreserve(void)
 }
 
 /*
- * Lock held. A zeroed record with a fresh incarnation for an inode of @uid; kind is still FREE.
+ * Lock held. Return a zeroed record with a fresh incarnation for an inode of @uid; its kind is still FREE.
  *
- * Records are used again, but not soon, and no more of them than it takes: each page of the table that was ever touched stays in
- * memory, and every generation needs new nodes. The window grows when it is crowded.
+ * Records are reused, but not soon, and only as many are used as needed: each touched page of the table
+ * stays in memory, and every generation needs new nodes. The window grows when it is crowded.
  */
 static struct lkg_node *allocate(uid_t uid)
 {
@@ -225,7 +233,10 @@ static struct lkg_node *allocate(uid_t uid)
         return node;
 }
 
-/* Files that are not open, from @cursor on, once through the table; not directories, which may carry mounts. */
+/*
+ * Finds files that are not open, from @cursor on, once through the table; not directories, which may carry
+ * mounts.
+ */
 size_t nodes_of_owner(uint32_t owner, uint32_t *cursor, struct lkg_name *names, size_t max)
 {
         uint32_t n_nodes = atomic_load(&server.shm->n_nodes);
@@ -265,13 +276,13 @@ bool nodes_are_nearly_used(uint32_t owner)
         return ask_quota(quota_is_nearly_used, owner);
 }
 
-/* Lock held. Chunks are for memory only: above the window an empty one is given back. */
+/* Lock held. Chunks only manage memory: an empty one above the window is released. */
 static bool is_spare(uint32_t chunk)
 {
         return chunk < N_CHUNKS && chunk * CHUNK >= window && chunk_used[chunk] == 0;
 }
 
-/* Lock held. A page that is shared with a spare neighbour goes, too. */
+/* Lock held. A page that is shared with a spare neighbour is released, too. */
 static void give_back(uint32_t chunk)
 {
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
@@ -286,10 +297,11 @@ static void give_back(uint32_t chunk)
 }
 
 /*
- * Lock held, a record of @chunk was freed. After a storm of look-ups few are in use: new ones are taken from the lower part
- * again, and what is empty above it goes back to the system. The window grows when it is crowded and halves when an eighth
- * of it is used, so that what comes and goes does not make it breathe. A record that was given back has lost its
- * incarnation: the next one begins above all that there were. Nobody may look at it before, or its page is there again.
+ * Lock held, a record of @chunk was freed. After a storm of lookups few records are in use: new ones are
+ * taken from the lower part again, and empty memory above it is returned to the system. The window grows
+ * when it is crowded and halves when only an eighth of it is used; this hysteresis keeps it stable. A record
+ * in released memory has lost its incarnation: the next one starts above all earlier ones. Nothing may read
+ * it before, because that would bring its page back.
  */
 static void shrink(uint32_t chunk)
 {
@@ -307,7 +319,7 @@ static void shrink(uint32_t chunk)
                         give_back(i);
 }
 
-/** node_next() - the first index from @i on, below n_nodes, of which something is in use near by; n_nodes: none. */
+/** node_next() - the first index from @i on, below n_nodes, in a chunk that is in use; n_nodes: none. */
 uint32_t node_next(uint32_t i)
 {
         uint32_t n = atomic_load(&server.shm->n_nodes);
@@ -331,7 +343,7 @@ ssize_t node_read_content(const struct lkg_node *node, char *buf, size_t size, o
         if (off < 0 || (uint64_t)off >= node->size)
                 return 0;
         if (size > node->size - (uint64_t)off)
-                size = node->size - (uint64_t)off; /* other files follow in a pack */
+                size = node->size - (uint64_t)off; /* a pack contains further files after it */
         pin_name(node, name);
         fd = openat(server.pinned, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
@@ -352,8 +364,8 @@ static int write_pin(const char *name, const char *bytes, size_t size)
 }
 
 /*
- * A link takes no space, so it can be made also when the runtime directory is full.
- * @bytes: of a file of our own; NULL = the engine has written them.
+ * A link takes no space, so it also works when the runtime directory is full.
+ * @bytes: of a file that we generate; NULL = the engine has written them.
  * Return: 0; -EAGAIN: the publication was replaced and its blob is gone; another -errno.
  */
 static int pin(const struct lkg_node *node, const struct lkg_entry *entry, const char *bytes)
@@ -370,7 +382,7 @@ static int pin(const struct lkg_node *node, const struct lkg_entry *entry, const
         return 0;
 }
 
-/* Lock held. It is in there. */
+/* Lock held. The node must be in the list. */
 static void content_list_remove(uint32_t index)
 {
         uint32_t last = contents[--n_contents];
@@ -388,17 +400,17 @@ static int content_list_add(const struct lkg_node *node)
         return 0;
 }
 
-/* Nodes that are gone through when a publication comes: to be retired, to be pruned. */
+/* Nodes that are visited when a publication is loaded, to be retired or pruned. */
 static bool is_listed(uint32_t kind)
 {
         return kind == LKG_NODE_CONTENT || kind == LKG_NODE_BAD_MADE;
 }
 
 /*
- * Lock held, it is of @kind. The record is free before its pin goes: killed in between, the pin is swept by the successor; the
- * other way round a node would be left that has lost its bytes.
- * Return: its descriptor, which is to be closed without the lock: the last one of a removed file waits for the disk; < 0:
- * none.
+ * Lock held, the node is of @kind. The record is freed before its pin is removed: if we are killed in
+ * between, the successor sweeps the pin; in the other order a node without its bytes would be left.
+ * Return: its descriptor, which must be closed without the lock, because closing the last one of a removed
+ * file waits for the disk; < 0: none.
  */
 static int release_as(struct lkg_node *node, uint32_t kind)
 {
@@ -458,7 +470,7 @@ void node_forget(struct lkg_node *node, uint64_t n)
                 return;
         (void)pthread_mutex_lock(&server.nodes_lock);
         had = atomic_load(&node->nlookup);
-        do /* others count up without the lock */
+        do /* others increment it without the lock */
                 left = had > n ? had - n : 0;
         while (!atomic_compare_exchange_weak(&node->nlookup, &had, left));
         if (left == 0) {
@@ -501,14 +513,14 @@ int nodes_init(void)
 
                 if (kind == LKG_NODE_FREE || !inherit_node(node))
                         continue;
-                chain_remove(node); /* unit tests have the next server in the same process */
+                chain_remove(node); /* in unit tests the next server runs in the same process */
                 chain_add(node);
                 quota_add(&quota, owner_of(node, kind));
                 count_node(i, 1);
                 if (is_listed(kind) && content_list_add(node) < 0)
                         return -ENOMEM;
         }
-        for (uint32_t i = window / CHUNK; i * CHUNK < n; i++) /* looking at it has brought it back */
+        for (uint32_t i = window / CHUNK; i * CHUNK < n; i++) /* reading it has brought the memory back */
                 if (is_spare(i))
                         give_back(i);
         sweep_pins();
@@ -527,7 +539,7 @@ static void remember_handle(struct lkg_node *node, int fd)
 
         u.handle.handle_bytes = LKG_HANDLE_MAX;
         if (name_to_handle_at(fd, "", &u.handle, &mount_id, AT_EMPTY_PATH) < 0)
-                return; /* this file system has none: found again by name */
+                return; /* this file system has no handles: found again by name */
         memcpy(node->handle, u.handle.f_handle, u.handle.handle_bytes);
         node->handle_type = u.handle.handle_type;
         node->handle_size = u.handle.handle_bytes;
@@ -569,7 +581,7 @@ static bool is_inode(int fd, const struct lkg_node *node)
         return fstat(fd, &st) == 0 && st.st_dev == node->dev && st.st_ino == node->ino;
 }
 
-/* Without its directory: by its handle, or what the supervisor kept. -ESTALE: there is neither. */
+/* Without its directory: by its handle, or from the supervisor. -ESTALE: neither is possible. */
 static int open_alone(const struct lkg_node *node)
 {
         int fd = open_by_handle(node);
@@ -592,7 +604,7 @@ static int open_in(int dir, const struct lkg_node *node)
         return is_inode(fd, node) ? LKG_STEAL_FD(fd) : -ESTALE;
 }
 
-/* The descriptor that there is already; -EBADF: none; -ESTALE: there cannot be one. */
+/* The descriptor, if there is one; -EBADF: none; -ESTALE: it cannot be opened again. */
 static int present_fd(const struct lkg_node *node)
 {
         uint32_t kind = atomic_load(&node->kind);
@@ -616,9 +628,10 @@ static int publish_fd(const struct lkg_node *node, int fd)
 }
 
 /*
- * After a restart a node has a descriptor again when it is asked for. Where the file system knows no handles that takes the
- * names from the nearest directory that has one down to it: of any depth, and a stack is small. Not part of node_fd(), which
- * every request calls: its frame is four pages.
+ * After a restart a node's descriptor is reopened on demand. On a file system without handles this walks the
+ * names from the nearest directory with a descriptor down to the node, without recursion: the depth is
+ * unlimited and the stack is small. Not part of node_fd(), which every request calls, because its stack
+ * frame is four pages.
  */
 static __attribute__((noinline)) int open_again(const struct lkg_node *node)
 {
@@ -686,8 +699,8 @@ static void set_name(struct lkg_node *node, uint64_t parent, const char *name)
 }
 
 /*
- * The number of a removed inode may be used again. While we hold a descriptor it cannot be; after a restart the file
- * handle, which has the inode's own generation, tells.
+ * The number of a removed inode may be reused. That cannot happen while we hold a descriptor; after a
+ * restart the file handle, which contains the inode's generation, shows whether it did.
  */
 static bool still_same(struct lkg_node *node, const struct lkg_node *now)
 {
@@ -715,7 +728,7 @@ int node_source(uint64_t parent, const char *name, int *fd, const struct stat *s
         }
         if (node && !still_same(node, &now)) {
                 chain_remove(node);
-                node->dev = node->ino = 0; /* its inode is gone: no lookup finds it any more */
+                node->dev = node->ino = 0; /* its inode is gone: lookups no longer find it */
                 chain_add(node);
                 node = NULL;
         }
@@ -772,7 +785,7 @@ struct lkg_node *node_find_child(uint64_t parent, const char *name)
         return found;
 }
 
-/* A node without an inode: the notifier removes it, so that watchers learn of a removal behind the mount. */
+/* A node without an inode: the notifier removes it, so that watchers see a removal behind the mount. */
 struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir)
 {
         struct lkg_node *node;
@@ -877,8 +890,8 @@ static void fill_virtual(struct lkg_node *node, const char *path, const struct l
 }
 
 /*
- * Lock held. An opener counts itself and then looks up the node again (content.c), so the count is checked after the node can no
- * longer be found.
+ * Lock held. An opener counts itself and then looks up the node again (content.c), so the count is checked
+ * only after the node can no longer be found.
  */
 static void forget_unless_open(struct lkg_node *node)
 {
@@ -889,7 +902,7 @@ static void forget_unless_open(struct lkg_node *node)
                 (void)release_as(node, LKG_NODE_CONTENT);
 }
 
-/* Lock held. The kernel may still know it: whatever it asks about it from now on is answered ESTALE. */
+/* Lock held. The kernel may still know it: every request about it is answered with ESTALE from now on. */
 static void forget_surplus(void)
 {
         LKG_CLEANUP(lkg_freep) uint32_t *surplus = NULL;
@@ -899,7 +912,7 @@ static void forget_surplus(void)
                 forget_unless_open(node_at(surplus[i]));
 }
 
-/* Lock held. Content that we make between two publications (outage.c) replaces what we made before. */
+/* Lock held. Content that we generate between two publications (outage.c) replaces our earlier content. */
 static void retire_own(const char *path)
 {
         static unsigned made;
@@ -975,7 +988,7 @@ int node_own(const char *path, const struct lkg_entry *entry, const char *bytes,
         return get_virtual(LKG_NODE_CONTENT, path, entry, bytes, ret);
 }
 
-/* Content that the new publication does not show any more is old from now on. */
+/* Content that the new publication no longer shows is old from now on. */
 void nodes_retire(const struct lkg_publication *publication)
 {
         uint64_t now = lkg_boottime_ns();
@@ -1006,14 +1019,14 @@ void nodes_prune(void)
 
                 if (node->retired_ns != 0 && now - node->retired_ns > PRUNE_AFTER &&
                     !kernel_knows(node_id(node)))
-                        (void)release_node(node); /* takes itself from the list; content has no descriptor */
+                        (void)release_node(node); /* also leaves the list; content has no descriptor */
                 else
                         i++;
         }
         (void)pthread_mutex_unlock(&server.nodes_lock);
 }
 
-/* Lock held. The kernel still knows it: somebody watches it, has it open, or binds it. */
+/* Lock held. The kernel still knows it: it is watched, open, or bind-mounted. */
 static bool is_old_view(const struct lkg_node *node)
 {
         return atomic_load(&node->kind) == LKG_NODE_CONTENT && (node->flags & LKG_ENTRY_VIEW) &&
@@ -1065,7 +1078,7 @@ void node_attributes(const struct lkg_node *node, struct stat *ret)
         ret->st_atim = ret->st_mtim = ret->st_ctim = t;
 }
 
-/* Pins of nodes that a dead server was about to make or to drop. */
+/* Pins of nodes that a dead server was about to create or drop. */
 static void sweep_pins(void)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(server.pinned, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

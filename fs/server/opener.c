@@ -3,11 +3,12 @@
  * Records in shared memory about processes that open a component's file: a successor must neither ask the engine about the same
  * process again nor refuse it twice.
  *
- * A name is looked up right before each open by path (its entry is never cached), by the same thread; an open without that
- * came through a descriptor, a bind mount of the file or a file handle, where looking again leads to the same inode. So the
- * last node of each thread's lookups is remembered, and only an open of exactly that node may be refused with ESTALE. (A
- * thread that looked without opening and then opens through a descriptor is treated like an open by path; the kernel repeats
- * any open once, so it gets the file of its descriptor.)
+ * A name is looked up right before each open by path (its entry is never cached), by the same thread; an
+ * open without a lookup came through a descriptor, a bind mount of the file or a file handle, where another
+ * lookup leads to the same inode. So the last node of each thread's lookups is remembered, and only an open
+ * of exactly that node may be refused with ESTALE. (A thread that looks the name up without opening it and
+ * then opens it through a descriptor is treated like an open by path; the kernel repeats any open once, so
+ * it gets the file of its descriptor.)
  *
  * Records are dropped by age. A process whose record is gone counts as new: the engine knows it by its start time.
  */
@@ -22,7 +23,7 @@ static pthread_mutex_t openers_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: sh
 
 /* --- the last lookup of each thread --- */
 
-/* Thread and node in one word, so that a SIGKILL cannot leave the one without the other. */
+/* Thread and node in one word, so that a SIGKILL cannot separate them. */
 static uint64_t looked_word(int tid, const struct lkg_node *node)
 {
         return (uint64_t)(unsigned)tid << (INDEX_BITS + INCARNATION_BITS) |
@@ -57,7 +58,7 @@ static struct lkg_opener *find(const struct lkg_message *started)
         return NULL;
 }
 
-/* Lock held. The record of this process, a new one if need be. */
+/* Lock held. The record of this process; a new one if there is none. */
 static struct lkg_opener *find_or_add(const struct lkg_message *started)
 {
         struct lkg_opener *opener = find(started), *oldest = &server.shm->openers[0];
@@ -118,7 +119,10 @@ bool opener_refuse(const struct lkg_message *started)
 
         (void)pthread_mutex_lock(&openers_lock);
         opener = find_or_add(started);
-        /* The same question again: a server was killed before or after it sent the answer, which one cannot tell. */
+        /*
+         * The same question again: a server was killed before or after it sent the answer, which cannot be
+         * distinguished.
+         */
         yes = opener->stale_ticket == 0 || opener->stale_ticket == started->ticket;
         if (yes)
                 opener->stale_ticket = started->ticket;

@@ -10,7 +10,7 @@
 
 #include "file-server.h"
 
-/* The node, or a reply of ESTALE. */
+/* Return the node, or reply ESTALE. */
 static struct lkg_node *resolve(fuse_req_t req, fuse_ino_t ino)
 {
         struct lkg_node *node = node_get(ino);
@@ -21,8 +21,9 @@ static struct lkg_node *resolve(fuse_req_t req, fuse_ino_t ino)
 }
 
 /*
- * Callers of another mount namespace may read but not change, else EROFS: a read-only mount in a container would not cover a
- * submount of ours or a propagated mount. A file that was opened for writing before stays writable, as on any file system.
+ * Callers in another mount namespace may read but not change (EROFS): a read-only mount in a container would
+ * not cover a submount of ours or a propagated mount. A file that was opened for writing before stays
+ * writable, as on any file system.
  */
 static bool refuse_foreign(fuse_req_t req)
 {
@@ -46,7 +47,10 @@ static struct lkg_node *behind(struct lkg_node *node, const struct fuse_file_inf
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
         (void)userdata;
-        /* Everything explicitly: another libfuse has other defaults, and the answer must be the same for ever. */
+        /*
+         * Set everything explicitly: another libfuse has other defaults, and the answer must always be the
+         * same.
+         */
         conn->want &= FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS;
         conn->want |=
                 conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA |
@@ -58,7 +62,10 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
         conn->time_gran = 1;
 }
 
-/* Whose the content is; and an open of a view file that follows can be sent here again: only root's is of interest (start.c). */
+/*
+ * Records who uses the content; and that the open of a view file that follows can be sent back here: only
+ * root's matters (start.c).
+ */
 static void note_look(const struct fuse_ctx *ctx, fuse_ino_t ino)
 {
         const struct lkg_node *node = node_get(ino);
@@ -197,7 +204,7 @@ static struct lkg_node *changeable(fuse_req_t req, fuse_ino_t parent, const char
         return dir;
 }
 
-/* The directory, when it is one of those below bad/. */
+/* Return the directory if it is one of those below bad/. */
 static struct lkg_node *bad_directory(fuse_ino_t ino)
 {
         struct lkg_node *dir = node_get(ino);
@@ -409,14 +416,14 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
                 view_closed(fi->fh);
                 if (!handle_is_file(fi->fh))
                         content_closed(ino);
-                file_close(
-                        fi->fh); /* content; or a node that was forgotten before its files, which no kernel does */
+                /* content; or a node that was forgotten before its files, which a real kernel does not do */
+                file_close(fi->fh);
                 fuse_reply_err(req, 0);
                 return;
         }
         source_release(req, base ? base : node, fi);
         if (base != node)
-                kernel_invalidate_attributes(ino); /* the kernel counted our bytes as its size */
+                kernel_invalidate_attributes(ino); /* the kernel used the size of our reply as its size */
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -425,7 +432,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
         if (!node)
                 return;
-        fi->fh = handle_new(); /* evaluated at read(); an open alone holds nothing */
+        fi->fh = handle_new(); /* evaluated at read(); an open alone allocates nothing */
         fuse_reply_open(req, fi);
 }
 
@@ -441,7 +448,7 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 {
         (void)ino;
         listing_close(fi->fh);
-        file_close(fi->fh); /* a record that an earlier build made */
+        file_close(fi->fh); /* a record made by an earlier build */
         fuse_reply_err(req, 0);
 }
 
@@ -537,7 +544,7 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph)
 {
         if (ph)
-                fuse_pollhandle_destroy(ph); /* only its memory: the kernel's handle is what we keep */
+                fuse_pollhandle_destroy(ph); /* frees only its memory: we keep the kernel's handle */
         view_poll(req, node_get(ino), fi);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status while the engine is silent. status/<component>/condition, condition.json, error and metrics.prom come from the engine
- * while it answers, and from here once it has not answered for a second, whether it is dead, hung or waiting to be restarted. This
- * needs no YAML parser, and of JSON only one flat map of the engine's: its last text is in the publication, and only the parts that
- * are no longer true are replaced. metrics.prom always gets the state of our processes from here, because none of them can report
- * its own end.
+ * Status while the engine is silent. The engine provides status/<component>/condition, condition.json, error
+ * and metrics.prom while it answers; this file does once it has not answered for a second, whether it is
+ * dead, hung or waiting to be restarted. This needs no YAML parser, and only reads one flat JSON map: the
+ * engine's last text is in the publication, and only the parts that are no longer true are replaced. The
+ * state of our processes in metrics.prom always comes from here, because no process can report its own end.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 #include "file-server.h"
 
-#define SUPERVISED_NS (90 * LKG_NSEC_PER_SEC) /* lkgfsd looks once a minute at least */
+#define SUPERVISED_NS (90 * LKG_NSEC_PER_SEC) /* lkgfsd checks at least once a minute */
 #define TEXT_MAX      (1u << 20)
 
 static struct lkg_health *health(void)
@@ -28,7 +28,7 @@ static struct lkg_health *health(void)
 struct outage_words {
         bool down;
         char since[21], reason[64];
-        char heard[21]; /* "" = not yet */
+        char heard[21]; /* "" = no message yet */
         const char *component;
         const struct lkg_publication *publication;
         const struct lkg_entry *entry;
@@ -42,8 +42,9 @@ static int read_entry(const struct lkg_entry *entry, char **ret)
 }
 
 /*
- * The engine's last message, which begins with the configuration in use, and what its last reason said of a try or a rollout: these go
- * on without it. Return: 0; -ENOMEM.
+ * The engine's last message, which begins with the configuration in use, and the part of its last reason
+ * about a try or a rollout: these continue without the engine.
+ * Return: 0; -ENOMEM.
  */
 static int put_message(const struct lkg_json *json, struct lkg_buf *buf)
 {
@@ -58,7 +59,7 @@ static int put_message(const struct lkg_json *json, struct lkg_buf *buf)
         return lkg_buf_failed(buf) ? -ENOMEM : 0;
 }
 
-/* From condition.json, which has them as fields of their own. */
+/* From condition.json, which has them in separate fields. */
 static int put_using(const struct outage_words *w, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
@@ -98,7 +99,7 @@ static int say_condition(const struct outage_words *w, const char *old, struct l
         return r;
 }
 
-/* Of an engine that was silent, or wrote what we cannot read, only what we know ourselves. */
+/* If the engine never answered, or wrote what we cannot read, report only what we know ourselves. */
 static int say_condition_json(const struct outage_words *w, const char *old, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
@@ -143,7 +144,7 @@ static int say_error(const struct outage_words *w, const char *old, struct lkg_b
         return 0;
 }
 
-/* The same lines, but with value 0 in the sample @name. */
+/* The same lines, but with the value 0 for the sample @name. */
 static void put_with_zero(struct lkg_buf *buf, const char *text, const char *name)
 {
         size_t size = strlen(name);
@@ -174,7 +175,7 @@ static bool is_up(const struct lkg_process *process)
         return lkg_process_running(atomic_load(&process->pid), process->start_time) == 1;
 }
 
-/* Names as `ps` shows them. One that is stopped does nothing for anybody, so it is not up. */
+/* Names as in `ps`. A stopped process does nothing, so it does not count as up. */
 static void put_processes(const struct outage_words *w, struct lkg_buf *buf)
 {
         uint64_t looked_ns = atomic_load(&health()->looked_ns);
@@ -223,7 +224,7 @@ static const struct told {
         { "metrics.prom", say_metrics },
 };
 
-/* `status/<component>/<name>`, also below a virtual directory; that is where its control files are. */
+/* `status/<component>/<name>`, or below a virtual directory, where its control files are, too. */
 static const struct told *find_told(const struct lkg_publication *p, const struct lkg_entry *entry)
 {
         const char *name = strrchr(entry->path, '/');
@@ -271,7 +272,7 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         const struct told *file = find_told(publication, entry);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *old = NULL;
-        struct lkg_entry changed = *entry; /* and not a part of anything */
+        struct lkg_entry changed = *entry; /* not part of a pack */
         struct outage_words words;
         int64_t heard_ns;
         int r;

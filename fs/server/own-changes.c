@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes behind the mount. inotify on a FUSE file system shows only what happens through it, so a process that writes to the
- * source directory directly (an older bind, another mount namespace) would be invisible to watchers of the view. The file
- * server watches the source directories that the kernel knows (source-watch.c), and lets the notifier cause the same events
- * (relay.c).
+ * Changes behind the mount. inotify on a FUSE file system shows only what happens through it, so a process
+ * that writes to the source directory directly (an older bind, another mount namespace) would be invisible
+ * to watchers of the view. The file server watches the source directories that the kernel knows
+ * (source-watch.c), and has the notifier cause the same events (relay.c).
  *
  * Own changes must not be relayed: relay_begin()/relay_end() around each of them record the file that was there afterwards; an
  * event that finds exactly that file is about our own change.
@@ -28,11 +28,10 @@ static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: own,
 static struct {
         uint64_t dir;
         uint64_t name;     /* hash */
-        uint64_t begun_ns; /* not 0: being changed since then */
+        uint64_t begun_ns; /* not 0: in progress since then */
         struct identity identity;
 } own[OWN_SLOTS];
-static uint32_t
-        job_owners[LKG_RELAY_JOBS]; /* whose directory it is about: quota_owner(); 0 = a predecessor's */
+static uint32_t job_owners[LKG_RELAY_JOBS]; /* owner of the directory: quota_owner(); 0 = a predecessor's */
 
 void notifier_ring(void)
 {
@@ -101,7 +100,8 @@ void relay_end(uint64_t dir, const char *name)
         own[slot].begun_ns = 0;
         own[slot].identity = now;
         (void)pthread_mutex_unlock(&relay_lock);
-        if (dir == FUSE_ROOT_ID) { /* the kernel dropped the root's attributes with this change */
+        /* the kernel has dropped the root directory's attributes with this change */
+        if (dir == FUSE_ROOT_ID) {
                 atomic_store(&server.shm->notify.root_changed, 1);
                 notifier_ring();
         }
@@ -126,7 +126,7 @@ static bool is_own(uint64_t dir, const char *name, const struct identity *now)
 
 /* --- changes behind the mount --- */
 
-/* Lock held. Jobs about directories of users have a half of the ring, those of one user an eighth. */
+/* Lock held. Jobs about directories of users get half of the ring, those of one user an eighth. */
 static bool has_room_for(const struct lkg_node *dir, uint32_t head, uint32_t tail)
 {
         uint32_t owner = quota_owner(dir->uid), n_users = 0, n_own = 0;
@@ -141,7 +141,7 @@ static bool has_room_for(const struct lkg_node *dir, uint32_t head, uint32_t tai
                (owner == QUOTA_HOST_ROOT || (n_users < LKG_RELAY_JOBS / 2 && n_own < LKG_RELAY_JOBS / 8));
 }
 
-/* Watchers that are too far behind get an overflow event. */
+/* Watchers that fall too far behind get an overflow event. */
 static void enqueue(enum lkg_relay_op op, mode_t type, uint64_t dir, const char *name)
 {
         struct lkg_shared *shm = server.shm;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which file has the path of a `match exe` rule? The path may be on a file system that does not answer, or lead into the view
- * itself, so no worker looks: a thread does, one for each path at most and only while somebody asks. Who asks waits for a moment;
- * then the file that was found last counts, none at first.
+ * Which file has the path of a `match exe` rule? The path may be on a file system that does not answer, or
+ * lead into the view itself, so workers never look it up: a thread does, at most one per path and only on
+ * demand. The caller waits briefly; after that the last result is used, initially none.
  */
 #include <sys/prctl.h>
 
 #include "held-requests.h"
 
-#define PROGRAMS 64u /* paths of all rules; one more is the file of no process */
+#define PROGRAMS 64u /* paths of all rules; further ones match no process */
 #define LOOK_NS  (50 * LKG_NSEC_PER_MSEC)
 
 static struct program {
-        char *path; /* never freed: a thread may be looking at it */
+        char *path; /* never freed: a thread may be using it */
         struct lkg_program_file file;
         uint64_t asked, answered; /* looks */
-        uint64_t busy_ns;         /* CLOCK_MONOTONIC: a look has begun; 0 = no thread */
+        uint64_t busy_ns;         /* CLOCK_MONOTONIC: start of the current look; 0 = no thread */
 } programs[PROGRAMS];
 static size_t n_programs;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects: all of them. A leaf. */
@@ -29,7 +29,7 @@ static uint64_t monotonic_ns(void)
         return (uint64_t)now.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)now.tv_nsec;
 }
 
-/* As long as there is a question that came after the last look had begun. */
+/* Runs as long as there is a question that is newer than the start of the last look. */
 static void *look(void *userdata)
 {
         struct program *p = userdata;
@@ -56,7 +56,7 @@ static void *look(void *userdata)
         return NULL;
 }
 
-/* Lock held. Return: NULL: no memory, or too many. */
+/* Lock held. Return: NULL: out of memory, or too many. */
 static struct program *find(const char *path)
 {
         for (size_t i = 0; i < n_programs; i++)
@@ -67,7 +67,7 @@ static struct program *find(const char *path)
         return &programs[n_programs++];
 }
 
-/* Lock held. Return: false: nobody looks. */
+/* Lock held. Return: false: no thread looks. */
 static bool somebody_looks(struct program *p, uint64_t now_ns)
 {
         if (p->busy_ns != 0)
@@ -90,7 +90,7 @@ struct lkg_program_file program_file(const char *path)
         if (p) {
                 question = ++p->asked;
                 if (somebody_looks(p, now)) {
-                        uint64_t end = p->busy_ns + LOOK_NS; /* a look that hangs is waited for once */
+                        uint64_t end = p->busy_ns + LOOK_NS; /* wait only once for a look that hangs */
 
                         until.tv_sec = (time_t)(end / LKG_NSEC_PER_SEC);
                         until.tv_nsec = (long)(end % LKG_NSEC_PER_SEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The current publication: parsed from `current`, replaced as a whole, reference counted so that a worker in the middle
- * of a lookup keeps the one it began with.
+ * The current publication: parsed from `current`, replaced as a whole, and reference counted, so that a
+ * worker in the middle of a lookup keeps the one that it started with.
  */
 #include <lkg/fallback.h>
 
@@ -49,7 +49,8 @@ static bool below(const char *path, const char *top)
 }
 
 /*
- * Does a change of @path (of the source directory) change a layer? Also when a directory above the layer moves.
+ * Does a change of @path (in the source directory) change a layer? Also true if a directory above the layer
+ * moves.
  */
 bool publication_commits(const struct lkg_publication *publication, const char *path)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts by owner: open addressing with linear probing, and nothing is allocated while somebody exhausts something. */
+/*
+ * Counts by owner: open addressing with linear probing, without allocations, so that it works when memory is
+ * exhausted.
+ */
 #include <string.h>
 
 #include "quota.h"
@@ -45,8 +48,8 @@ bool quota_is_half_used(const struct quota *quota, uint32_t owner)
 }
 
 /*
- * Records without a check (a replay, an earlier build) may belong to more owners than there are cells; those then count for
- * all users together.
+ * Records that were not checked (a replay, an earlier build) may belong to more owners than there are cells;
+ * the excess counts for all users together.
  */
 void quota_add(struct quota *quota, uint32_t owner)
 {
@@ -69,7 +72,7 @@ void quota_add(struct quota *quota, uint32_t owner)
         cell->n++;
 }
 
-/* Cells that come after this one because it was taken move up. */
+/* Move up cells that are further along only because this one was taken. */
 static void empty(struct quota *quota, uint32_t hole)
 {
         uint32_t mask = quota->n_cells - 1;

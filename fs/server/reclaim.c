@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel caches names until it needs memory, and each costs a node and a descriptor here. So a user who looks at more of
- * his files than his share of nodes (nodes.c) would be refused although most are unused. When he has used three quarters of
- * it, the kernel is told to forget names of his, in the order of the table, which is roughly that of their age, until half is
- * used. It keeps those that are open, watched or a working directory.
+ * The kernel caches names until it needs memory, and each costs a node and a descriptor here. So a user who
+ * looks at more files than their share of nodes (nodes.c) would be refused although most nodes are unused.
+ * When three quarters of the share are used, the kernel is told to forget names of that user, in the order
+ * of the table, which is roughly their age, until half is used. It keeps those that are open, watched or a
+ * working directory.
  *
- * The name of a directory is never dropped like that: mounts on it would go with it. If files are not enough, the supervisor
- * makes the kernel drop all unused names instead (fs/supervisor/dentries.c); not while something hangs, because that writes
- * dirty pages.
+ * The name of a directory is never dropped this way: mounts on it would be detached. If files are not
+ * enough, the supervisor makes the kernel drop all unused names instead (fs/supervisor/dentries.c), but not
+ * while something hangs, because that writes dirty pages.
  *
- * The kernel locks the directory for that, so it may have to wait for a reply to another caller there: a separate thread does
- * it, and no request waits for it.
+ * For that the kernel locks the directory, so it may have to wait for a reply to another caller there: a
+ * separate thread does it, and no request waits for it.
  */
 #include "held-requests.h"
 
 #define BATCH 32
 
 static pthread_mutex_t reclaim_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: wanted, runs. A leaf. */
-static uint32_t wanted; /* owner; the last one that asked: one that is refused asks again */
+static uint32_t wanted; /* the last owner that needed it; one that is refused asks again */
 static bool runs;
 
 static void go_through(uint32_t owner)

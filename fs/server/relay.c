@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work for the notifier, and the answers to its requests: waking watchers of files of the view and, for changes behind the mount
- * (own-changes.c), harmless operations through the mount that make the kernel emit the events. These are recognised by the
- * notifier's pid and change nothing.
+ * Work for the notifier, and the answers to its requests: it wakes watchers of files of the view and, for
+ * changes behind the mount (own-changes.c), performs harmless operations through the mount that make the
+ * kernel emit the events. Its requests are recognised by its pid and change nothing.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -10,7 +10,7 @@
 #include "quota.h"
 #include "file-server.h"
 
-/* A view file as it was announced last. Only the thread of the event loop announces. */
+/* A view file as last announced. Only the event loop's thread announces. */
 struct announced {
         char path[sizeof(((struct lkg_notify *)NULL)->view_names[0])], sha256[LKG_SHA256_HEX];
         uint64_t generation;
@@ -27,7 +27,7 @@ static bool was_announced(const struct lkg_entry *entry)
         return false;
 }
 
-/* @n: names there are already. Return: how many there are now. */
+/* @n: number of names so far. Return: the new number. */
 static uint32_t want_name(uint32_t n, const char *path)
 {
         for (uint32_t i = 0; i < n; i++)
@@ -68,7 +68,7 @@ void relay_announce(void)
         if (n > LKG_VIEW_NAMES)
                 n = LKG_VIEW_NAMES;
         if (atomic_load(&server.shm->notify.wake_done) == atomic_load(&server.shm->notify.wake_wanted))
-                n = 0; /* the notifier has done all of them */
+                n = 0; /* the notifier has finished all of them */
         for (size_t i = 0; i < ref->publication->n_entries; i++) {
                 const struct lkg_entry *entry = &ref->publication->entries[i];
 
@@ -98,7 +98,7 @@ static const struct lkg_relay_job *active(fuse_req_t req, const struct lkg_node 
         return job->dir == node_id(dir) && strcmp(job->name, name) == 0 ? job : NULL;
 }
 
-/* Its path leads somewhere else by now, or somebody has taken it over: it never changes anything real. */
+/* Its path leads elsewhere by now, or it is compromised: it never changes anything real. */
 bool relay_refuse(fuse_req_t req)
 {
         if (!caller_is_notifier(fuse_req_ctx(req)))
@@ -113,8 +113,8 @@ bool relay_matches(fuse_req_t req, const struct lkg_node *dir, const char *name)
 }
 
 /*
- * Somebody may still have it open: the kernel takes the size for that of his file, so it must be the right one. A name it had,
- * so it has a link.
+ * It may still be open: the kernel takes the size as that of the open file, so it must be the right one. It
+ * has a name here, so its link count is 1.
  */
 static void describe_removed(struct lkg_node *node, struct fuse_entry_param *ret)
 {
@@ -126,7 +126,10 @@ static void describe_removed(struct lkg_node *node, struct fuse_entry_param *ret
                 ret->attr.st_nlink = 1;
 }
 
-/* Nothing there before a creation, something there before a removal: else the kernel would not ask for either. */
+/*
+ * The name does not exist before a creation and exists before a removal: otherwise the kernel would not send
+ * the request.
+ */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name)
 {
         const struct lkg_relay_job *job = active(req, dir, name);
@@ -168,7 +171,7 @@ bool relay_make(fuse_req_t req, struct lkg_node *dir, const char *name)
         atomic_store(&server.shm->notify.relay_done, 1);
         r = source_lookup(dir, name, &entry);
         if (r < 0)
-                fuse_reply_err(req, -r); /* gone again: its removal is the next job */
+                fuse_reply_err(req, -r); /* already removed: its removal is the next job */
         else
                 fuse_reply_entry(req, &entry);
         return true;

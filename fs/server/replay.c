@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that a dead server left. They are replayed one at a time, the oldest first, with the id noted as suspect: a request
- * that kills the server three times is answered EIO (docs/specification.md 6.8). One that needs the source directory is held
- * (held-requests.c), so that others need not wait for it. FORGETs are not replayed: counting one twice would free a node that the
- * kernel still uses; dropping one only leaks a node.
+ * Requests that a dead server left. They are replayed one at a time, the oldest first, with the id noted as
+ * suspect: a request that kills the server three times is answered EIO (docs/specification.md 6.8). A
+ * request that needs the source directory is held (held-requests.c), so that others need not wait for it.
+ * FORGETs are not replayed: counting one twice would free a node that the kernel still uses; dropping one
+ * only leaks a node.
  */
 #include "held-requests.h"
 
@@ -18,7 +19,7 @@ static uint32_t *blame_of(uint64_t unique)
         return &none;
 }
 
-/* The predecessor died while it replayed this request: one more death on its account. */
+/* The predecessor died while it replayed this request: count one more death. */
 static void judge_suspect(void)
 {
         uint64_t unique = atomic_exchange(&server.shm->suspect, 0);
@@ -48,7 +49,7 @@ static bool worth_replaying(const struct fuse_in_header *header)
                header->opcode != FUSE_BATCH_FORGET && header->opcode != FUSE_INTERRUPT;
 }
 
-/* It needs no more work, at most an answer. */
+/* It needs at most an answer. */
 static bool is_over(struct lkg_slot *slot)
 {
         const struct fuse_in_header *header = (const void *)slot->buf;
@@ -117,7 +118,7 @@ static struct lkg_slot *oldest(void)
         return found;
 }
 
-static unsigned (*freed)(void); /* a slot is free again */
+static unsigned (*freed)(void); /* called when a slot is free again */
 
 static void *replayer_main(void *arg)
 {
@@ -135,8 +136,8 @@ static void *replayer_main(void *arg)
 }
 
 /*
- * Requests that need no replay. To be called before the engine is asked again, because its answer would free the parked record
- * that shows it.
+ * Finishes requests that need no replay. Call it before the engine is asked again, because the engine's
+ * answer would free the parked record that shows it.
  */
 void workers_clean(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classifies a request by its header and the first words of its arguments, before it is decoded: only requests that the view
- * answers from memory and tmpfs are sure to end; one that reaches the source directory may hang on a dead disk.
+ * Classifies a request by its header and the first words of its arguments, before it is decoded: only
+ * requests that are answered from memory and tmpfs are certain to finish; one that reaches the source
+ * directory may hang on a dead disk.
  */
 #include <fcntl.h>
 
@@ -9,8 +10,9 @@
 #include "file-server.h"
 
 struct opcode {
-        enum request_kind kind; /* when the node is one of the source */
-        bool has_handle; /* its arguments begin with a file handle, which may lead to the source from anywhere */
+        enum request_kind kind; /* if the node is one of the source */
+        /* its arguments begin with a file handle, which may refer to the source from any node */
+        bool has_handle;
 };
 
 /* An unlisted request may do anything to its node. */
@@ -48,7 +50,7 @@ static const void *argument(const struct fuse_in_header *header)
         return header + 1;
 }
 
-/* The handle that it is about; 0 = none, or none of an open file of the source. */
+/* Its file handle; 0 = none, or not of an open file of the source. */
 static uint64_t handle_of(const struct fuse_in_header *header)
 {
         uint64_t fh;
@@ -59,7 +61,7 @@ static uint64_t handle_of(const struct fuse_in_header *header)
         return handle_is_file(fh) ? fh : 0;
 }
 
-/* `baseWrites: through`: a view file whose writes go to the base, opened or cut by its name. */
+/* `baseWrites: through`: a view file whose writes go to the base, opened or truncated by its name. */
 static bool goes_through(const struct fuse_in_header *header, const struct lkg_node *node)
 {
         uint32_t flags;
@@ -72,7 +74,7 @@ static bool goes_through(const struct fuse_in_header *header, const struct lkg_n
         return (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
 }
 
-/* In the root the view answers for its own names and for the attributes (source_attributes). */
+/* In the root directory the view answers for its own names and for the attributes (source_attributes). */
 static enum request_kind kind_in_root(const struct fuse_in_header *header, const struct lkg_node *root)
 {
         enum request_kind kind = opcode_of(header).kind;
@@ -86,7 +88,7 @@ static enum request_kind kind_in_root(const struct fuse_in_header *header, const
         return kind;
 }
 
-/* Has it a handle of an open file that is not content? */
+/* Does it have a handle of an open file that is not content? */
 static bool leads_to_source(const struct fuse_in_header *header)
 {
         uint64_t fh = handle_of(header);
@@ -134,7 +136,10 @@ static bool locks_directory(uint32_t opcode)
         return opcode < LKG_ARRAY_SIZE(locks) && locks[opcode];
 }
 
-/* Two that share the root's lock, a look-up and a listing, are kept out by one that waits for it alone. */
+/*
+ * A waiting request that holds the root's lock exclusively blocks those that share it, a lookup and a
+ * listing.
+ */
 bool request_locks_root(const struct fuse_in_header *header)
 {
         uint64_t newdir;
@@ -149,7 +154,10 @@ bool request_locks_root(const struct fuse_in_header *header)
         return newdir == FUSE_ROOT_ID;
 }
 
-/* A look-up of a name that is new, and open(O_CREAT) of any name, lock its directory; fsync() and lseek() lock what is merely read. */
+/*
+ * A lookup of a new name, and open(O_CREAT) of any name, lock the directory; fsync() and lseek() lock files
+ * that are only being read.
+ */
 bool request_locks(const struct fuse_in_header *header)
 {
         return locks_directory(header->opcode) || header->opcode == FUSE_FSYNC ||
@@ -164,7 +172,7 @@ uint64_t request_device(const struct fuse_in_header *header)
         return node && atomic_load(&node->kind) == LKG_NODE_SOURCE ? node->dev : server.source_dev;
 }
 
-/* A release, and a page that is written back, do not name their caller. */
+/* A release, and the writeback of a page, do not identify their caller. */
 uint32_t request_owner(const struct fuse_in_header *header)
 {
         const struct fuse_ctx ctx = { .uid = header->uid, .gid = header->gid, .pid = (pid_t)header->pid };

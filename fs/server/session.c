@@ -36,7 +36,7 @@ static ssize_t reply_writev(int fd, struct iovec *iov, int count, void *userdata
                 return (ssize_t)total;
         }
         if (out->unique != 0 && task.again)
-                return (ssize_t)total; /* not the answer yet */
+                return (ssize_t)total; /* not an answer yet */
         if (out->unique != 0 && task.slot && !task_claim(slot_number(task.slot))) {
                 task.lost = true;
                 return (ssize_t)total;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the form of a request: are all arguments there, is each name terminated, and is it a single name? The kernel sends no
- * others, but libfuse trusts every length, and a replayed request was written into memory by a predecessor that may have been
- * taken over. A name such as `..` or `a/b` would lead into the host's file system.
+ * Checks the form of a request: are all arguments there, is each name terminated, and is it a single name?
+ * The kernel sends no other requests, but libfuse trusts every length, and a replayed request is in memory
+ * that a compromised predecessor may have written. A name such as `..` or `a/b` would lead into the host's
+ * file system.
  */
 #include "held-requests.h"
 
 struct shape {
-        uint8_t fixed; /* bytes that it begins with, at least */
-        uint8_t names; /* then so many names of files, */
-        uint8_t texts; /* and so many other texts */
-        uint8_t count; /* 1 + where in the fixed part it says how much follows, four bytes; 0: nowhere */
-        uint8_t each;  /* of how many bytes each */
+        uint8_t fixed; /* minimum number of bytes at its start */
+        uint8_t names; /* number of file names that follow, */
+        uint8_t texts; /* and of other texts */
+        uint8_t count; /* 1 + offset in the fixed part of a four-byte count of what follows; 0: none */
+        uint8_t each;  /* bytes per item */
 };
 
 #define COUNT(type, member) (uint8_t)(1 + offsetof(struct type, member))
@@ -62,7 +63,7 @@ static const struct shape shapes[] = {
         [FUSE_COPY_FILE_RANGE] = { FIXED(fuse_copy_file_range_in) },
 };
 
-/* How long it may be is for the file system to say (ENAMETOOLONG). */
+/* The file system limits its length (ENAMETOOLONG). */
 static bool is_name(const char *text)
 {
         return *text && !strchr(text, '/') && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots in the shared memory: a request is read into one and stays there until it is answered. The pages are touched before a
- * request is read into them (a SIGKILL during the kernel's copy would fail that request), and given back when they are
- * unlikely to be used soon: otherwise a storm of waiting requests would leave 33 MiB.
+ * Slots in the shared memory: a request is read into one and stays there until it is answered. The pages are
+ * touched before a request is read into them (a SIGKILL during the kernel's copy would fail that request),
+ * and released when they are unlikely to be used soon: otherwise a storm of waiting requests would leave 33
+ * MiB in use.
  */
 #include "held-requests.h"
 
-#define WARM_MAX 8u /* free ones that keep their memory, until slots_cool() */
+#define WARM_MAX 8u /* free slots that keep their memory, until slots_cool() */
 
-static _Atomic uint8_t taken[ALL_SLOTS];   /* by this server, or not free when it came */
+static _Atomic uint8_t taken[ALL_SLOTS];   /* by this server, or not free when it started */
 static _Atomic uint8_t warm[ALL_SLOTS];    /* free, and with all of its memory */
-static _Atomic uint8_t trimmed[ALL_SLOTS]; /* some of it is gone */
+static _Atomic uint8_t trimmed[ALL_SLOTS]; /* part of its memory has been released */
 static _Atomic uint32_t n_warm;
 
 size_t slot_number(const struct lkg_slot *slot)
@@ -25,7 +26,7 @@ struct lkg_slot *slot_at(size_t number)
         return lkg_shared_slot(server.shm, number);
 }
 
-/* The length goes first: without it the request is over, whatever else the slot still says. */
+/* Clear the length first: without it the request is finished, whatever else the slot contains. */
 void slot_finish(struct lkg_slot *slot)
 {
         ((volatile struct fuse_in_header *)(void *)slot->buf)->len = 0;
@@ -78,7 +79,7 @@ void slots_cool(void)
         }
 }
 
-/* A slot that was never touched has no memory, and looking at it would give it some: so the mark is raised only here. */
+/* An untouched slot has no memory, and reading it would allocate some: so the mark is raised only here. */
 static void raise_mark(size_t n)
 {
         uint32_t more = n < LKG_SLOTS ? 0 : (uint32_t)(n - LKG_SLOTS + 1),
@@ -98,7 +99,7 @@ struct lkg_slot *slot_take(void)
                 if (!atomic_compare_exchange_strong(&taken[i], &none, 1))
                         continue;
                 if (!atomic_compare_exchange_strong(&slot->state, &state, LKG_SLOT_READING))
-                        continue; /* a dead server's: free when it was served */
+                        continue; /* a dead server's: free once it was replayed */
                 atomic_store(&slot->owner, server.epoch);
                 raise_mark(i);
                 if (atomic_exchange(&warm[i], 0))

@@ -2,9 +2,10 @@
 /*
  * The pass-through: creating, removing and renaming.
  *
- * Each operation first records an intent in its slot: the file that had the name. If this server is killed after the system
- * call and before the reply, the successor repeats the call, and the intent tells the effect of the first call (EEXIST for a
- * file that it made, ENOENT for one that it removed) from another process's change.
+ * Each operation first records an intent in its slot: the file that had the name. If this server is killed
+ * after the system call and before the reply, the successor repeats the call, and the intent distinguishes
+ * the effect of the first call (EEXIST for a file that it created, ENOENT for one that it removed) from
+ * another process's change.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +13,7 @@
 
 #include "file-server.h"
 
-/* The file at (dirfd, name) now; in a replay that of the first attempt. */
+/* The file at (dirfd, name) now; in a replay, the one before the first attempt. */
 static void intend(int dirfd, const char *name)
 {
         struct lkg_intent *intent = &task.slot->intent;
@@ -28,7 +29,7 @@ static void intend(int dirfd, const char *name)
         intent->valid = 1;
 }
 
-/* The first attempt made it, and the server died before its reply. */
+/* The first attempt created it, and the server died before its reply. */
 static bool made_before(int error)
 {
         return task.replay && error == EEXIST && task.slot->intent.valid && !task.slot->intent.existed;
@@ -39,7 +40,7 @@ static bool removed_before(int error)
         return task.replay && error == ENOENT && task.slot->intent.valid && task.slot->intent.existed;
 }
 
-/* An open file that loses a name may lose its last one: its descriptor must outlive us. */
+/* An open file that loses a name may lose its last one: then its descriptor must outlive us. */
 static void keep_if_open(int dirfd, const char *name)
 {
         struct stat st;
@@ -66,7 +67,7 @@ static void reply_entry(fuse_req_t req, struct lkg_node *dir, const char *real,
                 engine_submit(parked);
 }
 
-/* The end of everything that made the name @real without opening it; @r: how that went. */
+/* The end of every operation that created the name @real without opening it; @r: its result. */
 static void reply_made(fuse_req_t req, struct lkg_node *dir, const char *name, const char *real, int r)
 {
         struct fuse_entry_param entry;
@@ -81,8 +82,8 @@ static void reply_made(fuse_req_t req, struct lkg_node *dir, const char *name, c
 }
 
 /*
- * Only a file of its own: one that appeared behind the mount since the kernel looked was not checked for the caller's
- * permission. ESTALE makes the kernel look again and open what it then finds.
+ * Only a new file: one that appeared behind the mount since the kernel's lookup was not checked for the
+ * caller's permission. ESTALE makes the kernel look again and open what it then finds.
  */
 static int open_new(fuse_req_t req, int dirfd, const char *real, mode_t mode, int flags)
 {
@@ -96,7 +97,7 @@ static int open_new(fuse_req_t req, int dirfd, const char *real, mode_t mode, in
                 fd = -errno;
         caller_leave(&caller);
         if (fd < 0 && made_before(-fd)) {
-                /* Only what we made: with O_CREAT a name that is gone would come back, with no mode said. */
+                /* Only the file that we created: O_CREAT would recreate a removed name, without a mode. */
                 fd = openat(dirfd, real,
                             (flags & ~(O_CREAT | O_EXCL)) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
                 if (fd < 0)
@@ -118,7 +119,7 @@ static int create(fuse_req_t req, struct lkg_node *dir, const char *real, mode_t
         if (dirfd < 0)
                 return dirfd;
         relay_begin(node_id(dir), real);
-        /* O_DIRECT would ask for aligned memory, which a request is not. */
+        /* O_DIRECT would need aligned memory, which a request is not. */
         fd = open_new(req, dirfd, real, mode, fi->flags & ~(O_DIRECT | O_NOATIME));
         relay_end(node_id(dir), real);
         if (fd < 0)
@@ -263,7 +264,7 @@ static bool moved_before(int error, int newfd, const char *newreal)
                st.st_dev == intent->dev && st.st_ino == intent->ino;
 }
 
-/* EXCHANGE leaves both names, so only the inodes tell whether it was done. */
+/* EXCHANGE keeps both names, so only the inodes show whether it was done. */
 static bool exchanged_before(int newfd, const char *newreal, unsigned flags)
 {
         const struct lkg_intent *intent = &task.slot->intent;

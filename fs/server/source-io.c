@@ -11,10 +11,13 @@
 
 #include "file-server.h"
 
-/* A file younger than this at its last open may have changed without a new time stamp: its pages are not kept. */
+/*
+ * A file younger than this at its last open may have changed without a new timestamp: its pages are not
+ * kept.
+ */
 #define RACY_NS (20 * LKG_NSEC_PER_MSEC)
 
-/* True when nothing changed since the last open: the kernel may keep its pages. */
+/* true if nothing has changed since the last open: the kernel may keep its pages. */
 static bool unchanged(struct lkg_node *node, const struct stat *st)
 {
         bool same = node->seen_size == (uint64_t)st->st_size &&
@@ -49,15 +52,18 @@ static int open_file(uint32_t record, struct lkg_node *node, struct fuse_file_in
         if (fd < 0)
                 return fd;
         if (!writes && fstat(fd, &st) == 0 && unchanged(node, &st)) {
-                /* The kernel has its pages: most likely nothing will be read. file_fd() opens it if something is. */
+                /*
+                 * The kernel has its pages, so most likely nothing will be read. If something is, file_fd()
+                 * opens it.
+                 */
                 fi->keep_cache = 1;
                 fi->fh = file_fill(record, node, fi->flags, -EBADF);
                 return 0;
         }
         fd = source_open_node(node, fi->flags);
         if (fd < 0) {
-                node->seen_ctime_ns =
-                        0; /* nothing was seen: the next one is to wait, too, if there is something to wait for */
+                /* nothing was noticed: the next open must wait, too, if there is something to wait for */
+                node->seen_ctime_ns = 0;
                 return fd;
         }
         if (fi->flags & O_TRUNC) {
@@ -83,7 +89,7 @@ void source_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *f
         if (fi->flags & O_TRUNC) {
                 relay_begin(node->parent, node->name);
                 file_announce_writer(node, 1);            /* before the truncation: see source_release() */
-                caller_enter(fuse_req_ctx(req), &caller); /* one of root's leaves set-id bits */
+                caller_enter(fuse_req_ctx(req), &caller); /* a write by root keeps the set-id bits */
         }
         r = open_file(record, node, fi);
         caller_leave(&caller);
@@ -115,7 +121,7 @@ void source_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *
                 fuse_reply_buf(req, task.buf, (size_t)n);
 }
 
-/* Appending twice is the one write that is not the same as writing once. */
+/* Repeating an append is the one write that does not have the same effect as the first. */
 static ssize_t append(int fd, const char *data, size_t size)
 {
         struct lkg_intent *intent = &task.slot->intent;
@@ -131,7 +137,7 @@ static ssize_t append(int fd, const char *data, size_t size)
         return write(fd, data, size);
 }
 
-/* A page of a mapping goes to its place, also when the kernel chose a handle with O_APPEND. */
+/* A page of a mapping is written at its offset, even if the kernel chose a handle with O_APPEND. */
 static ssize_t write_back(struct lkg_node *node, const char *data, size_t size, off_t off)
 {
         LKG_CLEANUP(lkg_closep) int fd = source_open_node(node, O_WRONLY);
@@ -158,7 +164,7 @@ void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_
                 return;
         }
         caller_enter(fuse_req_ctx(req),
-                     &caller); /* blocks that are reserved for root are not for everybody */
+                     &caller); /* blocks that are reserved for root are not available to others */
         if (file->flags & O_APPEND && fi->writepage)
                 n = write_back(node, data, size, off);
         else if (file->flags & O_APPEND)
@@ -171,7 +177,8 @@ void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_
                 fuse_reply_err(req, error);
                 return;
         }
-        if (fi->writepage) { /* a mapping written back after its descriptor was closed: nothing else will come */
+        /* writeback of a mapping after its descriptor was closed: no further request follows */
+        if (fi->writepage) {
                 if (node_path(node, path, sizeof(path)) == 0)
                         parked = source_park(path);
         } else {
@@ -182,7 +189,10 @@ void source_write(fuse_req_t req, struct lkg_node *node, const char *data, size_
                 engine_submit(parked);
 }
 
-/* Success; a written layer is judged first. A replayed request commits again: whether it had is not known. */
+/*
+ * Reply success; a written layer is judged first. A replayed request commits again, because it is unknown
+ * whether it already had.
+ */
 static void commit(fuse_req_t req, struct lkg_node *node)
 {
         char path[PATH_MAX];
@@ -201,7 +211,7 @@ static void commit(fuse_req_t req, struct lkg_node *node)
                 source_reply(req, path);
 }
 
-/* A reader does not say that a writer's file is complete, whatever he calls. */
+/* A reader cannot declare a writer's file complete, whatever it calls. */
 static void commit_if_writer(fuse_req_t req, struct lkg_node *node, const struct fuse_file_info *fi)
 {
         const struct lkg_file *file = file_get(fi->fh);
@@ -216,7 +226,7 @@ void source_flush(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *
 {
         int fd = file_fd(fi->fh);
 
-        /* close() of a duplicate: reports the errors that a network file system below reports at close. */
+        /* close() of a duplicate reports the errors that a network file system reports at close. */
         if (fd >= 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0 && close(fd) < 0) {
                 fuse_reply_err(req, errno);
                 return;
@@ -240,8 +250,9 @@ void source_fsync(fuse_req_t req, struct lkg_node *node, int datasync, struct fu
 }
 
 /*
- * Is there a truncation that only this close can report? Check the mark first, then the writers: a truncating writer is
- * counted before it leaves a mark. The last thread that puts the mark back checks again.
+ * Is there a truncation that only this close can report? Check the mark first, then the writers: a
+ * truncating writer is counted before it sets the mark. The last thread that sets the mark again repeats the
+ * check.
  */
 static bool take_truncation(struct lkg_node *node)
 {
@@ -256,16 +267,16 @@ static bool take_truncation(struct lkg_node *node)
 }
 
 /*
- * Asynchronous: another open, even another write, may have happened since the close. So "written" stays set for the
- * flush that will come; only what no flush reports, a truncation without a write, is reported here, and only by the
- * last writer: a file that somebody has just truncated in order to write it is not empty, it is not finished.
+ * Asynchronous: another open, even another write, may have happened since the close. So "written" stays set
+ * for the flush that will follow; only what no flush reports, a truncation without a write, is reported
+ * here, and only by the last writer: a file that was truncated to be rewritten is not empty but unfinished.
  */
 static void closed(uint64_t fh, struct lkg_node *node)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
         const struct lkg_file *file = file_get(fh);
         bool writer = file && (file->flags & O_ACCMODE) != O_RDONLY;
-        uid_t uid = file_opener(fh); /* a release does not name the caller */
+        uid_t uid = file_opener(fh); /* a release does not identify the caller */
         char path[PATH_MAX];
 
         if (writer)
@@ -297,7 +308,7 @@ void source_release(fuse_req_t req, struct lkg_node *node, struct fuse_file_info
         fuse_reply_err(req, 0);
 }
 
-/* lsattr and the like; everything that changes something is refused (documented: no chattr). */
+/* lsattr and similar; ioctls that change something are refused (documented: no chattr). */
 void source_ioctl(fuse_req_t req, struct lkg_node *node, unsigned cmd, struct fuse_file_info *fi)
 {
         LKG_CLEANUP(lkg_closep) int own = -EBADF;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pass-through: names and attributes. The kernel has checked permissions (default_permissions) before it asks, so
- * this runs as root on the real directory; only what creates something takes the caller's ids (source-change.c).
+ * this runs as root on the real directory; only creating operations take the caller's ids (source-change.c).
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -24,9 +24,9 @@ double source_attr_timeout(const struct stat *st)
 }
 
 /*
- * Attributes; cached ones when the file is on another file system than the source directory: a file system that is mounted
- * there may be dead, and a lookup must not wait for it while the kernel has the directory locked. A caller that needs exact
- * ones asks again (no attr_timeout). On the same file system they are read as always.
+ * Attributes; cached ones if the file is on another file system than the source directory: that file system
+ * may be dead, and a lookup must not wait for it while the kernel holds the directory's lock. A caller that
+ * needs exact ones asks again (no attr_timeout). On the same file system they are read as usual.
  */
 static int look(int dirfd, const char *name, int flags, const struct lkg_node *dir, struct stat *ret)
 {
@@ -40,8 +40,9 @@ static int look(int dirfd, const char *name, int flags, const struct lkg_node *d
 }
 
 /*
- * A file name is looked up at every use, so that a change behind the mount is seen at once; a name that carries a
- * native mount never expires, or the mount would vanish with it (docs/specification.md 2.8).
+ * A file name is looked up at every use, so that a change behind the mount is seen at once; a name that
+ * carries a native mount never expires, because the mount would disappear with it (docs/specification.md
+ * 2.8).
  */
 void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char *name, const struct stat *st,
                   struct fuse_entry_param *ret)
@@ -75,7 +76,7 @@ const char *source_real_name(const struct lkg_node *dir, const char *name, char 
         return buf;
 }
 
-/** source_adopt() - entry of the inode behind @fd (O_PATH, taken over), which is @name in @dir. */
+/** source_adopt() - the entry of the inode behind @fd (O_PATH, taken over), which is @name in @dir. */
 int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret)
 {
         LKG_CLEANUP(lkg_closep) int owned = fd;
@@ -134,7 +135,7 @@ int source_attributes(struct lkg_node *node, struct stat *ret)
         if (fd < 0)
                 return fd;
         if (atomic_load(&node->kind) ==
-            LKG_NODE_ROOT) /* on the way to every file of the view: never waits */
+            LKG_NODE_ROOT) /* on the path to every file of the view: never waits */
                 return source_stat(fd, "", AT_EMPTY_PATH, ret);
         return fstatat(fd, "", ret, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
@@ -200,7 +201,7 @@ static int set_attributes(struct lkg_node *node, const struct stat *attr, int va
                      valid & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1,
                      AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
                 r = -errno;
-        /* After the owner: chown clears set-id bits, and the kernel sends the mode that shall remain. */
+        /* After the owner: chown clears set-id bits, and the kernel sends the final mode. */
         if (r == 0 && (valid & FUSE_SET_ATTR_MODE) && chmod(path, attr->st_mode & 07777) < 0)
                 r = -errno;
         if (r == 0 && (valid & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
@@ -249,7 +250,7 @@ void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, in
         if (valid & FUSE_SET_ATTR_SIZE) {
                 if (fi && handle_is_file(fi->fh))
                         atomic_fetch_or(&node->dirty,
-                                        LKG_DIRTY_WROTE); /* somebody has it open: counts at close */
+                                        LKG_DIRTY_WROTE); /* the file is open: reported at close */
                 else if (node_path(node, path, sizeof(path)) == 0)
                         parked = source_park(path);
         }

@@ -29,7 +29,7 @@ int source_stat(int dirfd, const char *name, int flags, struct stat *ret)
         return 0;
 }
 
-/* O_NONBLOCK is for open() only: reads must wait, whatever file system the file is on. */
+/* O_NONBLOCK is only for open(): reads must wait, on any file system. */
 static int become_blocking(int fd, int flags)
 {
         if (!(flags & O_NONBLOCK))

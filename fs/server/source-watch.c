@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inotify on the source directories that the kernel knows. More than one thread, because a directory of a file system that is
- * mounted below the source directory may never answer: one for the source directory's own file system (home), and one for each
- * of the others, up to seven; any more share the last thread, where they delay each other. A thread whose file system has no
- * watches any more is used for the next one.
+ * inotify on the source directories that the kernel knows. More than one thread, because a directory of a
+ * file system that is mounted below the source directory may never answer: one for the source directory's
+ * own file system (home), and one for each of the others, up to seven; any further ones share the last
+ * thread, where they delay each other. A thread whose file system has no watches left is reused.
  *
- * All of root's programs share one limit of watches (fs.inotify.max_user_watches): lkgfs takes 4,096 at most, of which
- * directories of one user get an eighth and those of all users a half. When a share or the machine's limit is used up, the
- * watch that was asked for longest ago is removed: changes behind the mount are then not reported there until the directory is
- * looked up again.
+ * All of root's programs share one limit of watches (fs.inotify.max_user_watches): lkgfs uses at most 4,096,
+ * of which directories of one user get an eighth and those of all users half. When a share or the machine's
+ * limit is used up, the watch that was requested longest ago is removed: changes behind the mount are then
+ * not reported there until the directory is looked up again.
  */
 #include <limits.h>
 #include <linux/magic.h>
@@ -22,18 +22,18 @@
 #include "held-requests.h"
 
 #define WATCHES_MAX 4096u
-#define WISHES_MAX  64u /* of each side; more are dropped */
-#define START_MS    100 /* for watching what a predecessor watched, before anything is served */
+#define WISHES_MAX  64u /* for each thread; further ones are dropped */
+#define START_MS    100 /* time to restore a predecessor's watches before anything is served */
 #define WATCH_MASK \
         (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR | IN_EXCL_UNLINK)
 
 enum { HOME, FIRST_AWAY, SHARED = 8, N_SIDES };
 
 static struct side {
-        int inotify, wished;         /* valid when it runs */
+        int inotify, wished;         /* valid while it runs */
         bool running, busy;          /* busy: it may be waiting for its file system */
-        uint64_t dev;                /* 0 = nobody's; of SHARED nothing */
-        uint64_t wishes[WISHES_MAX]; /* directories that it is to watch */
+        uint64_t dev;                /* 0 = unused; not set for SHARED */
+        uint64_t wishes[WISHES_MAX]; /* directories that it has to watch */
         size_t n_wishes, n_watches;
 } sides[N_SIDES];
 
@@ -47,7 +47,7 @@ static uint64_t wants;
 static uint16_t watch_of[LKG_NODES]; /* index + 1 */
 static struct quota_cell cells[WATCHES_MAX];
 static struct quota quota = { .size = WATCHES_MAX, .n_cells = WATCHES_MAX, .cells = cells };
-static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: all of it. A leaf. */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* protects: everything here. A leaf. */
 static pthread_cond_t began = PTHREAD_COND_INITIALIZER;
 static bool has_begun;
 
@@ -66,7 +66,7 @@ static void drop(size_t i)
                 watch_of[(uint32_t)watch->node] = (uint16_t)(i + 1);
 }
 
-/* Wanted longest ago, of @owner; root takes one of a user first. n_watches: there is none. */
+/* Requested longest ago by @owner; root takes one of a user first. n_watches: there is none. */
 static size_t victim(uint32_t owner)
 {
         size_t found = n_watches;
@@ -104,16 +104,17 @@ static bool is_watched(uint64_t node)
 }
 
 /*
- * A directory has one watch for each inotify, whatever node it is asked for: another node of the directory takes over its watch, and a
- * node that was forgotten meanwhile gets none. (Mount something on a known directory: the kernel asks what is there, forgets that
- * node at once because it expected another one, and asks again.)
+ * A directory has one watch per inotify instance, whichever node requests it: another node of the same
+ * directory takes over its watch, and a node that was forgotten meanwhile gets none. (When something is
+ * mounted on a known directory, the kernel looks it up, forgets that node at once because it expected
+ * another one, and looks it up again.)
  */
 static void add(const struct lkg_node *dir, uint64_t node, uint32_t owner, int wd, int side)
 {
         size_t before = watch_of[(uint32_t)node], i = 0;
 
         if (before > 0 && (watches[before - 1].wd != wd || watches[before - 1].side != side))
-                drop(before - 1); /* it was wished for twice, and a side became free in between */
+                drop(before - 1); /* it was requested twice, and a thread became free in between */
         while (i < n_watches && (watches[i].wd != wd || watches[i].side != side))
                 i++;
         if (node_get(node) != dir || (i == n_watches && !make_room(owner))) {
@@ -185,7 +186,7 @@ static void watch(struct lkg_node *dir, int side)
 
 static int start_side(int side);
 
-/* Lock held. The side of that file system, a free one, or the one that is shared. */
+/* Lock held. The thread of that file system, a free one, or the shared one. */
 static int side_of(uint64_t dev)
 {
         int unused = SHARED;
@@ -283,7 +284,10 @@ static void be_busy(int side, bool busy)
         (void)pthread_mutex_unlock(&watch_lock);
 }
 
-/* Does the file system of the source directory know everything itself? Not a list of all there are: what is not named is asked. */
+/*
+ * Does the source directory's file system depend on nothing remote? The list is incomplete: other file
+ * systems are asked.
+ */
 static bool is_local(void)
 {
         static const uint32_t local[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,  BTRFS_SUPER_MAGIC,
@@ -298,7 +302,7 @@ static bool is_local(void)
         return false;
 }
 
-/* The directories that a predecessor watched, or ought to have. */
+/* Watch the directories that a predecessor watched, or should have watched. */
 static void begin(void)
 {
         uint32_t n = atomic_load(&server.shm->n_nodes);
@@ -372,7 +376,7 @@ static int start_side(int side)
         return r;
 }
 
-/* A source directory that does not answer stops its own watches and nothing else: it is waited for a moment only. */
+/* A source directory that does not answer delays only its own watches: the wait for it is short. */
 int watch_init(struct lkg_error *err)
 {
         struct timespec until;

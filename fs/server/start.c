@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A component starts: a process that opens the component's file is recognised by executable, unit or control group (never by
- * name or command line, which any process can set). The engine hears of it before the reply, so that it can switch to another
- * generation first and make the opener look up the file again; and once more whenever that process opens a newer generation.
- * Rules: docs/specification.md 4.9.
+ * A component starts: a process that opens the component's file is recognised by executable, unit or control
+ * group (never by name or command line, which any process can set). The engine is told before the reply, so
+ * that it can first switch to another generation and make the opener look up the file again; it is told
+ * again whenever that process opens a newer generation. Rules: docs/specification.md 4.9.
  *
  * Examining a process costs as much as the whole open, so results are cached here for each thread; the state that must survive
  * (which processes the engine was asked about) is in the shared memory: opener.c.
@@ -15,9 +15,12 @@
 #include "file-server.h"
 
 #define SEEN_SLOTS 512u
-/* Within this time a thread number is not reused: all other numbers would have to be used up first. */
+/* A thread id is not reused within this time: all other ids would have to be used up first. */
 #define TRUST_NS (100 * LKG_NSEC_PER_MSEC)
-/* A stranger may become the component by execve(), which takes longer than this, or by moving to the unit. */
+/*
+ * Another process may become the component by execve(), which takes longer than this, or by moving to the
+ * unit.
+ */
 #define STRANGER_TRUST_NS (LKG_NSEC_PER_MSEC / 5)
 #define STRANGER_AGAIN_NS LKG_NSEC_PER_SEC
 
@@ -28,8 +31,8 @@ static bool is_match_rule(const struct lkg_rule *rule, unsigned component)
 }
 
 /*
- * Does it run the very file that has this path here? A path of its own root says nothing. What the kernel remembers of its file is
- * enough: the file system may not answer.
+ * Does it run the file that has this path in our namespace? A path in its own root directory proves nothing.
+ * The kernel's cached attributes suffice: the file system may not answer.
  */
 static bool runs_program(int tid, const char *path)
 {
@@ -54,8 +57,8 @@ static bool matches(const struct lkg_rule *rule, int tid, const char *cgroups)
 }
 
 /*
- * Root of the host by executable or unit; in a container only by a control group that is configured, because all else that can
- * be seen of it its image decides.
+ * The host's root is recognised by executable or unit; a process in a container only by a configured control
+ * group, because its image controls everything else.
  */
 static bool is_component(const struct lkg_publication *publication, unsigned component,
                          const struct fuse_ctx *ctx)
@@ -84,15 +87,16 @@ static bool watched(const struct lkg_publication *publication, unsigned componen
 }
 
 /*
- * Threads that were looked at: a direct-mapped cache, where a collision only costs another look. An open /proc/<tid> is
- * bound to that very thread, not to the number: its link `exe` is gone with the thread, and another one after execve().
+ * Threads that were examined: a direct-mapped cache, where a collision only costs another look. An open
+ * /proc/<tid> is bound to the thread, not to its number: the link `exe` disappears with the thread and
+ * changes with execve().
  */
 static struct seen {
         int tid;
         unsigned component;
         int proc; /* O_PATH of /proc/<tid>, stored as fd + 1 */
         bool recognised;
-        uint64_t generation; /* that the engine knows it has opened */
+        uint64_t generation; /* the last one that the engine knows it has opened */
         uint64_t exe;        /* hash of the link */
         uint64_t looked_ns, checked_ns;
 } seen[SEEN_SLOTS];
@@ -103,7 +107,7 @@ static struct seen *seen_slot(int tid, unsigned component)
         return &seen[((unsigned)tid * 31u + component) % SEEN_SLOTS];
 }
 
-/* 0: gone. */
+/* 0: the process has ended. */
 static uint64_t hash_exe(int proc)
 {
         char exe[PATH_MAX];
@@ -125,7 +129,7 @@ static bool still_same(struct seen *s, uint64_t now_ns)
         return true;
 }
 
-/* Nothing to be done about this open: a stranger, or the engine knows. */
+/* Is there nothing to do for this open, because it is another process, or the engine knows it? */
 static bool settled(int tid, const struct lkg_node *node)
 {
         struct seen *s = seen_slot(tid, node->component);
@@ -165,8 +169,8 @@ static void remember(int tid, unsigned component, bool recognised, uint64_t gene
 }
 
 /*
- * @started is filled in. The reply will wait for the answer; NULL: too many replies wait already, so the engine is only
- * notified.
+ * @started is complete. The reply will wait for the answer; NULL: too many replies are waiting, so the
+ * engine is only notified.
  */
 static struct lkg_parked *ask(const struct lkg_message *started, bool by_name)
 {
@@ -184,7 +188,10 @@ static struct lkg_parked *ask(const struct lkg_message *started, bool by_name)
         return parked;
 }
 
-/** start_park() - see file-server.h. Until the reply the opener cannot go away, so that all of this is about it. */
+/**
+ * start_park() - see file-server.h. The opener cannot disappear before the reply, so everything here is
+ * about it.
+ */
 struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node *node)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
@@ -217,11 +224,11 @@ struct lkg_parked *start_park(const struct fuse_ctx *ctx, const struct lkg_node 
         return ask(&started, opener_came_by_name(ctx->pid, node));
 }
 
-/* Remembered only now: a server killed before has not asked, its successor will. Asking twice does no harm. */
+/* Recorded only now: if the server is killed earlier, its successor asks. Asking twice does no harm. */
 void start_submit(struct lkg_parked *parked)
 {
         const struct lkg_message started =
-                parked->message; /* the record may be over as soon as it is submitted */
+                parked->message; /* the record may be freed as soon as it is submitted */
 
         engine_submit(parked);
         opener_told(&started);

@@ -28,7 +28,7 @@ int thread_init(const char *name)
         return own_reply_buffer();
 }
 
-/* libc keeps the stacks of threads that have ended, with what they touched. */
+/* libc keeps the stacks of finished threads, including their touched pages. */
 static void trim_stack(void)
 {
         const uintptr_t page = 4096, here = (uintptr_t)__builtin_frame_address(0);

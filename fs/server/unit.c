@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is a process in the control group of a systemd unit, or in one of a path? Decided from the text of /proc/<tid>/cgroup alone,
- * so that it can be tested without one. Sources: cgroups(7), systemd's cg_path_get_unit() and cg_escape().
+ * Is a process in the control group of a systemd unit, or in one with a given path? Decided from the text of
+ * /proc/<tid>/cgroup alone, so that it can be tested without one. Sources: cgroups(7), systemd's
+ * cg_path_get_unit() and cg_escape().
  *
- * Lines are `hierarchy:controllers:path`. systemd keeps its units in the unified hierarchy (`0::`) and, on cgroup v1, in the
- * one named `name=systemd`; others may belong to any program. In a path, slices come first and the first name with the suffix
- * of another unit type is *the* unit: the unit of a user's own manager, or of a manager in a container, is below
- * `user@1000.service` or a scope and does not count, whatever its name. Other names before the unit, and `..` when the process
- * is outside our cgroup namespace, lead to where systemd's own tree begins.
+ * Lines are `hierarchy:controllers:path`. systemd keeps its units in the unified hierarchy (`0::`) and, on
+ * cgroup v1, in the one named `name=systemd`; others may belong to any program. In a path, slices come first
+ * and the first name with the suffix of another unit type is *the* unit: the unit of a user's own manager,
+ * or of a manager in a container, is below `user@1000.service` or a scope and does not count, whatever its
+ * name. Other names before the unit, and `..` if the process is outside our cgroup namespace, lead to the
+ * start of systemd's own tree.
  *
- * Below the unit one name without a unit's suffix belongs to it (DelegateSubgroup=, or `init` as k3s makes it, because
- * a delegated cgroup v2 may hold no processes itself); `.control` has the processes that systemd runs beside the main process.
- * Everything deeper, and every slice, scope or service, is run by the unit for others: containers, not the component.
+ * Below the unit one name without a unit's suffix belongs to it (DelegateSubgroup=, or `init` as k3s makes
+ * it, because a delegated cgroup v2 may hold no processes itself); `.control` has the processes that systemd
+ * runs beside the main process. Everything deeper, and every slice, scope or service, is something that the
+ * unit runs: containers, not the component.
  */
 #include <fnmatch.h>
 #include <limits.h>
@@ -49,7 +52,7 @@ static bool ends(struct name name, const char *suffix)
         return name.size > size && memcmp(name.text + name.size - size, suffix, size) == 0;
 }
 
-/* A name that would be a file of the cgroup file system has a `_` in front. */
+/* A name that would clash with a file of the cgroup file system has a `_` in front. */
 static struct name unescape(struct name name)
 {
         return name.size > 1 && name.text[0] == '_' ? (struct name){ name.text + 1, name.size - 1 } : name;
@@ -90,7 +93,7 @@ static bool path_in_unit(const char *path, const char *end, const char *unit)
         }
 }
 
-/* The next line of the unified hierarchy or of systemd's own: its path. False = there is no more. */
+/* The path of the next line of the unified hierarchy or of systemd's own. false = no more lines. */
 static bool next_path(const char **line, const char **ret_path, const char **ret_end)
 {
         static const char *const kinds[] = { "", "name=systemd" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of the publication: immutable files, directories, control files; and the way in which the notifier reaches inodes of older
- * generations.
+ * Files of the publication: immutable files, directories, control files; and the names through which the
+ * notifier reaches inodes of older generations.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include "quota.h"
 #include "file-server.h"
 
-/* In the root a name is its own path; the case of every open of a view file. NULL: too long. */
+/* In the root directory a name is its own path, as in every open of a view file. NULL: too long. */
 static const char *child_path(const struct lkg_node *dir, const char *name, char *buf, size_t size)
 {
         int n;
@@ -28,7 +28,7 @@ void view_entry(struct lkg_node *node, struct fuse_entry_param *ret)
         memset(ret, 0, sizeof(*ret));
         ret->ino = node_id(node);
         node_attributes(node, &ret->attr);
-        /* Content never changes, its name may mean other content at any time. */
+        /* Content never changes, but its name may refer to other content at any time. */
         ret->attr_timeout = kind == LKG_NODE_CONTENT ? FOREVER_S : DIRECTORY_S;
         ret->entry_timeout = kind == LKG_NODE_VDIR || kind == LKG_NODE_BAD ? DIRECTORY_S : 0;
 }
@@ -65,7 +65,10 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
                 }
                 if (r != -EAGAIN)
                         return r;
-                /* Its blob is gone: there is a newer publication whose news has not reached us (a new engine). */
+                /*
+                 * Its blob is gone: there is a newer publication, and a new engine's message about it has
+                 * not arrived.
+                 */
                 if (attempt == 16 || publication_load(NULL) < 0)
                         return -EIO;
         }
@@ -86,7 +89,10 @@ static int lookup_door(const char *name, struct fuse_entry_param *ret)
         return 0;
 }
 
-/** view_lookup() - Return: 0; -ENOENT: not a name of the view (of the root: look in the source); another -errno. */
+/**
+ * view_lookup() - Return: 0; -ENOENT: not a name of the view (in the root directory: look in the source);
+ * another -errno.
+ */
 int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret)
 {
         char buf[PATH_MAX];
@@ -108,7 +114,7 @@ int view_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param 
         return path ? lookup_entry(path, ret) : -ENAMETOOLONG;
 }
 
-/* `baseWrites: through`: the base that takes the writes to this view file; NULL: writes are refused. */
+/* `baseWrites: through`: the base that receives the writes to this view file; NULL: writes are refused. */
 struct lkg_node *view_through(const struct lkg_node *node)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;
@@ -130,7 +136,7 @@ struct lkg_node *view_through(const struct lkg_node *node)
                 if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
                         (void)node_source(FUSE_ROOT_ID, rule->text, &fd, &st, &found);
                 lkg_close(fd);
-                break; /* the first one is the base */
+                break; /* the first rule is the base */
         }
         return found;
 }
@@ -193,10 +199,10 @@ void view_open(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
         if (!writes && (node->flags & LKG_ENTRY_VIEW))
                 parked = start_park(ctx, node);
         if (is_polled(node))
-                fi->fh = handle_new(); /* its release means the end of polling */
+                fi->fh = handle_new(); /* its release ends the polling */
         /*
-         * A caller that waits for the engine may get ESTALE and never close it, so opens by root and by components are only
-         * counted.
+         * A caller that waits for the engine may get ESTALE and then never closes the file, so opens by root
+         * and by components are only counted.
          */
         r = content_open(ctx, node, parked != NULL || writes, &fi->fh);
         if (r < 0) {
@@ -226,7 +232,10 @@ void view_read(fuse_req_t req, struct lkg_node *node, size_t size, off_t off)
                 fuse_reply_buf(req, task.buf, (size_t)n);
 }
 
-/* Time stamps: the notifier's way to make MODIFY. Where commands are written, truncation and times mean nothing. */
+/*
+ * Timestamps: the notifier causes MODIFY with them. On files that take commands, truncation and times have
+ * no effect.
+ */
 void view_setattr(fuse_req_t req, struct lkg_node *node, int valid)
 {
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
@@ -243,8 +252,10 @@ void view_setattr(fuse_req_t req, struct lkg_node *node, int valid)
 }
 
 /**
- * view_command() - a parked record for a command of the caller; the text, the reply and engine_submit() are missing.
- * Return: NULL when an error was replied: that of caller_may_command(), or EBUSY when too many wait for the engine.
+ * view_command() - a parked record for a command of the caller; the caller adds the text, makes the reply
+ * and calls engine_submit().
+ * Return: NULL when an error was replied: that of caller_may_command(), or EBUSY when too many wait for the
+ * engine.
  */
 struct lkg_parked *view_command(fuse_req_t req, unsigned component, const char *command)
 {
@@ -318,8 +329,8 @@ static size_t find_poller(uint64_t kh)
 }
 
 /*
- * Will the kernel be told when @node changes? False: the caller has his share of pollers, or all are in use. The owner is
- * found without the lock, because that reads /proc.
+ * Will the kernel be told when @node changes? false: the caller's share of pollers is used up, or all are in
+ * use. The owner is determined without the lock, because that reads /proc.
  */
 static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in, uint64_t node)
 {
@@ -344,7 +355,7 @@ static bool add_poller(const struct fuse_ctx *ctx, const struct fuse_poll_in *in
         return told;
 }
 
-/** view_closed() - the last close of a file that can be polled: nobody waits for it any more. */
+/** view_closed() - the last close of a file that can be polled: no poller is left. */
 void view_closed(uint64_t fh)
 {
         if (fh == 0)
@@ -357,11 +368,11 @@ void view_closed(uint64_t fh)
 }
 
 /*
- * The content was fixed at open, so "ready" means: another one took its place. libfuse hides the kernel's poll handle,
- * which must survive us, so it is read from the request itself.
+ * The content was fixed at open, so "ready" means that it has been replaced. libfuse hides the kernel's poll
+ * handle, which must survive us, so it is read from the request itself.
  *
- * Who cannot be told of the next one is told to look now: a wait without an end would be a lie, an error would end a
- * program that does nothing wrong, and who looks again too often only slows down himself.
+ * A caller that cannot be notified is told to look now: waiting for ever would be wrong, an error would end
+ * a correct program, and a program that looks too often only slows down itself.
  */
 void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
 {
@@ -375,7 +386,9 @@ void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)
         }
         if ((in->flags & FUSE_POLL_SCHEDULE_NOTIFY) && node->retired_ns == 0)
                 told = add_poller(fuse_req_ctx(req), in, node_id(node));
-        /* After the poller is known: a change in between is seen either here or by view_wake_pollers(). */
+        /*
+         * After the poller is recorded: a change in between is seen either here or by view_wake_pollers().
+         */
         fuse_reply_poll(req, node->retired_ns || !told ? POLLIN | POLLPRI | POLLRDNORM : 0);
 }
 
@@ -399,7 +412,9 @@ void view_wake_pollers(void)
                 if (!wake)
                         continue;
                 kernel_send_raw(&message, sizeof(message));
-                /* Killed before this, the successor wakes it once more; after it, whoever polls finds it ready. */
+                /*
+                 * Killed before this, the successor wakes it once more; after it, every poll finds it ready.
+                 */
                 (void)pthread_mutex_lock(&pollers_lock);
                 if (atomic_load(&server.shm->pollers[i].kh) == message.wakeup.kh)
                         forget_poller(i);

@@ -3,12 +3,13 @@
  * Workers. A worker reads a request straight into its slot of the shared memory, handles it, and frees the
  * slot: if this process is killed in between, the request is still there for its successor.
  *
- * One worker at a time, the leader, reads the device; the others sleep. Waking a second thread costs as much as a whole
- * request, so the leader handles what is usually quick itself. It hands over first when it is about to change something (which
- * may wait for a disk); a request that needs the source directory goes to a helper (held-requests.h) when no other worker is free to
- * read on, and whenever a request has waited recently. A tick finds workers that are stuck all the same: the request is held
- * from then on, and another worker takes over. So a dead disk stops the requests that need it and no others, and the second
- * request that waits for it does not even stop the leader. The tick runs only while there is traffic.
+ * One worker at a time, the leader, reads the device; the others sleep. Waking a second thread costs as much
+ * as a whole request, so the leader handles what is usually fast itself. It hands over first if it is about
+ * to change something (which may wait for a disk); a request that needs the source directory goes to a
+ * helper (held-requests.h) if no other worker is free to continue reading, and whenever a request has waited
+ * recently. A tick finds workers that are stuck nevertheless: their request is held from then on, and
+ * another worker takes over. So a dead disk blocks only the requests that need it, and the second request
+ * that waits for it does not even block the leader. The tick runs only while there is traffic.
  */
 #include <linux/futex.h>
 #include <signal.h>
@@ -29,13 +30,13 @@ static struct worker {
         struct lkg_slot *slot;
         pthread_t thread;
         int tid;
-        _Atomic uint64_t busy_ns; /* since when it handles a request; 0 = none; ADOPTED: that is held now */
+        _Atomic uint64_t busy_ns; /* start of the current request; 0 = none; ADOPTED: it is held now */
         bool used;                /* workers_lock */
 } workers[WORKERS_MAX];
 static pthread_mutex_t workers_lock =
         PTHREAD_MUTEX_INITIALIZER; /* protects: used, n_workers, n_adopted. Before held_lock. */
 static unsigned n_workers, n_adopted;
-static _Atomic unsigned n_waiting;     /* workers that would lead */
+static _Atomic unsigned n_waiting;     /* workers that are ready to lead */
 static _Atomic uint64_t wary_until_ns; /* CLOCK_BOOTTIME */
 
 /* --- the leader --- */
@@ -60,7 +61,7 @@ static void lead(int me)
         atomic_fetch_sub(&n_waiting, 1);
 }
 
-/* @who leads no longer, if it did; somebody else does. */
+/* @who is no longer the leader, if it was; another worker is. */
 static void depose(int who)
 {
         if (!atomic_compare_exchange_strong(&leader, &who, NOBODY))
@@ -83,7 +84,7 @@ void worker_watch(void)
 
 /* --- who is stuck --- */
 
-/* One that has no processor to run on waits for nothing. */
+/* A thread that waits for a CPU is not stuck. */
 static bool sleeps(const struct worker *worker)
 {
         char path[64], stat[512];
@@ -97,8 +98,9 @@ static bool sleeps(const struct worker *worker)
 }
 
 /*
- * In the loop. What it waits for is the source directory: held from now on, and others are careful. The request cannot end
- * meanwhile without looking here: who takes its `busy_ns` first says how it ends.
+ * In the loop. The worker waits for the source directory: its request is held from now on, and others are
+ * careful. The request cannot finish meanwhile unnoticed: the first to take its `busy_ns` decides how it
+ * ends.
  */
 static void adopt(struct worker *worker, uint64_t since_ns)
 {
@@ -123,7 +125,7 @@ static void adopt(struct worker *worker, uint64_t since_ns)
                 interrupt_watch();
 }
 
-/* Return: whether anybody is handling anything. */
+/* Return: whether any request is being handled. */
 static bool look_at_workers(uint64_t now_ns)
 {
         int who = atomic_load(&leader);
@@ -158,9 +160,9 @@ static int on_tick(sd_event_source *source, int fd, uint32_t revents, void *user
         held_replay_waits(now_ns);
         busy = look_at_workers(now_ns);
         if (served == served_before && !busy) {
-                atomic_store(&ticking, false); /* ordered before the look at `busy_ns`: see begin() */
+                atomic_store(&ticking, false); /* ordered before the check of `busy_ns`: see begin() */
                 if (!look_at_workers(now_ns) || atomic_exchange(&ticking, true))
-                        return 0; /* quiet; or a worker has armed it again itself */
+                        return 0; /* quiet; or a worker has armed it again */
         }
         served_before = served;
         arm_tick();
@@ -169,7 +171,7 @@ static int on_tick(sd_event_source *source, int fd, uint32_t revents, void *user
 
 /* --- a request --- */
 
-/* Return: whether the request may be handled here, although it could wait. */
+/* Return: whether the request may be handled here, even if it may have to wait. */
 static bool here(struct worker *me, const struct fuse_in_header *header, uint64_t now_ns)
 {
         bool careful = now_ns < atomic_load_explicit(&wary_until_ns, memory_order_relaxed) || held_any();
@@ -178,13 +180,16 @@ static bool here(struct worker *me, const struct fuse_in_header *header, uint64_
                 return !careful || request_kind(header) == REQUEST_VIEW;
         if (careful && request_kind(header) != REQUEST_VIEW)
                 return false;
-        if (atomic_load(&n_waiting) == 0) /* nobody would read meanwhile */
+        if (atomic_load(&n_waiting) == 0) /* no other worker would read meanwhile */
                 return request_kind(header) == REQUEST_VIEW;
         depose(me->number);
         return true;
 }
 
-/* Given to a helper, with its slot: this worker takes another one. What cannot be held is refused before anything is done. */
+/*
+ * Gives the request to a helper, with its slot: this worker takes another slot. If it cannot be held, it is
+ * refused before anything is done.
+ */
 static void hold(struct worker *me)
 {
         const struct fuse_in_header *header = (const void *)me->slot->buf;
@@ -205,7 +210,7 @@ static void hold(struct worker *me)
                 request_reply_code(header->unique, -EBUSY);
 }
 
-/* Return: false when this worker has been replaced meanwhile and is one too many. */
+/* Return: false: this worker has been replaced meanwhile and is superfluous. */
 static bool end(struct worker *me)
 {
         bool stays;
@@ -222,7 +227,7 @@ static bool end(struct worker *me)
         return stays;
 }
 
-/* Return: as end(). */
+/* Return: see end(). */
 static bool serve(struct worker *me, size_t size)
 {
         const struct fuse_in_header *header = (const void *)me->slot->buf;
@@ -240,7 +245,7 @@ static bool serve(struct worker *me, size_t size)
                 hold(me);
                 return true;
         }
-        atomic_store(&me->busy_ns, now_ns); /* ordered before the look at `ticking`: see on_tick() */
+        atomic_store(&me->busy_ns, now_ns); /* ordered before the check of `ticking`: see on_tick() */
         worker_watch();
         request_handle(me->slot, size);
         stays = end(me);
@@ -304,7 +309,7 @@ unsigned workers_start_more(void)
                 struct lkg_slot *slot = worker ? slot_take() : NULL;
 
                 if (!slot)
-                        break; /* the rest holds requests of dead servers: more when the replayer has freed one */
+                        break; /* the others hold requests of dead servers; the replayer frees them */
                 worker->number = (int)(worker - workers);
                 worker->slot = slot;
                 if (thread_start(worker_main, worker) < 0) {

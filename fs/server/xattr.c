@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extended attributes: passed through for the source (ACLs and security labels too), made up for view files:
- * user.lkgfs.generation, user.lkgfs.sha256, user.lkgfs.hint.
+ * Extended attributes: passed through for the source (including ACLs and security labels), generated for
+ * view files: user.lkgfs.generation, user.lkgfs.sha256, user.lkgfs.hint.
  */
 #include <limits.h>
 #include <linux/xattr.h>
@@ -33,7 +33,7 @@ static void reply_value(fuse_req_t req, const char *value, size_t length, size_t
                 fuse_reply_buf(req, value, length);
 }
 
-/* @n: bytes in the thread's buffer, or their number when @size is 0, or -errno. */
+/* @n: bytes in the thread's buffer, or their number if @size is 0, or -errno. */
 static void reply_read(fuse_req_t req, ssize_t n, size_t size)
 {
         if (n < 0)
@@ -83,8 +83,9 @@ static void get_view(fuse_req_t req, const struct lkg_node *node, const char *na
 }
 
 /*
- * The kernel asks for the ACL of what another user than the owner enters, and takes only ENODATA for none: with the answer of a
- * file system that has no ACLs (NFS 4, vfat, one mounted with noacl) nobody but root and the owner would get in anywhere.
+ * The kernel asks for the ACL when a user other than the owner accesses a file, and only ENODATA means that
+ * there is none: with the answer of a file system without ACLs (NFS 4, vfat, one mounted with noacl) only
+ * root and the owner would have access.
  */
 static int no_acl(const char *name, int error)
 {
@@ -109,7 +110,10 @@ void xattr_get(fuse_req_t req, struct lkg_node *node, const char *name, size_t s
         reply_read(req, r < 0 ? r : n < 0 ? -no_acl(name, errno) : n, size);
 }
 
-/* Their names are for those who may read them (xattr(7)). @names: each ends with a NUL. Return: what is left. */
+/*
+ * Only those who may read them see their names (xattr(7)). @names: each ends with a NUL.
+ * Return: the remaining size.
+ */
 static size_t leave_out_trusted(char *names, size_t size)
 {
         size_t n = 0;
@@ -157,7 +161,7 @@ void xattr_set(fuse_req_t req, struct lkg_node *node, const char *name, const ch
                 fuse_reply_err(req, EPERM);
                 return;
         }
-        /* A replay of XATTR_CREATE would find its own attribute. */
+        /* A replayed XATTR_CREATE would find its own attribute. */
         if (task.replay && task.slot->intent.valid)
                 flags &= ~XATTR_CREATE;
         r = source_path(node, path);

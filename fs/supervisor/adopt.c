@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Taking over from a dead supervisor. The descriptors come from the file server that still serves (its
- * socket in the private runtime directory), else from the service manager's store, else out of the file
- * server's table with pidfd_getfd(2). The locks that we hold exclude any other lkgfsd.
+ * socket in the private runtime directory), else from the service manager's store, else from the file
+ * server's descriptor table with pidfd_getfd(2). The locks that we hold exclude any other lkgfsd.
  *
- * A living file server goes on without noticing. Engine and notifier are ended and started again, because only their parent has
- * their channels.
+ * A running file server continues without noticing. Engine and notifier are ended and started again, because
+ * only their parent has their channels.
  */
 #include <linux/capability.h>
 #include <poll.h>
@@ -31,7 +31,7 @@
 enum { FD_DEVICE, FD_SHARED, FD_SOURCE, FD_LISTEN, N_FDS };
 _Static_assert(N_FDS == LKG_HANDOVER_FDS_MAX, "FDS carries these, in this order");
 
-/* The numbers at which a file server that we started has them; see server-child.c. */
+/* The descriptor numbers in a file server that we started; see server-child.c. */
 static const int numbers_in_server[N_FDS] = {
         [FD_DEVICE] = 3, [FD_SHARED] = 4, [FD_SOURCE] = 5, [FD_LISTEN] = 7
 };
@@ -39,8 +39,8 @@ static const int numbers_in_server[N_FDS] = {
 struct found {
         int fds[N_FDS];
         int channel;   /* to the file server */
-        bool complete; /* all four are there */
-        bool living;   /* a file server serves with them, whether it hands over or not */
+        bool complete; /* all four have been received */
+        bool living;   /* a file server is serving, whether it hands over its descriptors or not */
 };
 
 static void found_deinit(struct found *found)
@@ -97,8 +97,8 @@ static int connect_server(const struct lkg_supervisor *s)
         if (fd < 0)
                 return fd;
         /*
-         * We would mount the descriptors that it hands over and give them to others. Not by the mount namespace: a unit's is
-         * another one after each start.
+         * We would mount the descriptors that it hands over and pass them on. The mount namespace is not
+         * checked: a unit gets a new one at each start.
          */
         r = lkg_peer_of_host(fd, CAP_SYS_PTRACE, 0);
         if (r == -EPERM)
@@ -147,7 +147,7 @@ static int pid_of_peer(int channel)
                                                                                                : cred.pid;
 }
 
-/* The last way: a server that hangs has what we need, and a successor of it needs no more. */
+/* The last resort: a server that hangs has what we need, and its successor needs nothing more. */
 static int fetch(struct found *found)
 {
         int pid = pid_of_peer(found->channel), fds[N_FDS], r = 0;
@@ -169,7 +169,7 @@ static int fetch(struct found *found)
         return r < 0 ? r : all_there(found->fds) ? 0 : -EBADMSG;
 }
 
-/* It closed our connection because it was killed a moment ago: then it is gone very soon. */
+/* It closed our connection because it was killed a moment ago: then it will be gone very soon. */
 static bool is_dying(const struct found *found)
 {
         int pid = pid_of_peer(found->channel);
@@ -185,7 +185,7 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
 
         found->channel = connect_server(s);
         if (found->channel < 0)
-                return 0; /* nobody listens: there is no living file server */
+                return 0; /* no listener: there is no running file server */
         r = lkg_adopt_receive(s, found->channel, found->fds);
         if (r < 0) {
                 lkg_log_warning("the running file server does not hand over (%s)", strerror(-r));
@@ -208,7 +208,7 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
         return 0;
 }
 
-/* The remains of a view that is not visible any more. */
+/* Discard the remains of a view that is no longer visible. */
 static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, int shared_fd, const char *why)
 {
         lkg_log_notice("left over by an earlier lkgfsd: %s; starting afresh", why);
@@ -220,7 +220,8 @@ static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, int sha
 }
 
 /*
- * A living file server that ours cannot take over from: its view is replaced if it is mounted at our mount point.
+ * Replace the view of a running file server that ours cannot take over from, if it is mounted at our mount
+ * point.
  */
 static int replace_view(struct lkg_supervisor *s, struct found *found, struct lkg_error *err)
 {
@@ -241,8 +242,8 @@ static int replace_view(struct lkg_supervisor *s, struct found *found, struct lk
 }
 
 /*
- * Is it ours, and worth having? Return: 0, then @ret_shared is NULL when it is not worth having; an exit
- * code.
+ * Is it ours, and usable?
+ * Return: 0, with @ret_shared NULL if it is not usable; an exit code.
  */
 static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_shared **ret_shared,
                  uint64_t *ret_mount_id, struct lkg_error *err)
@@ -272,7 +273,7 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
         } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
                 discard(s, shared, found->fds[FD_SHARED], "its view is not mounted any more");
         } else if (!lkg_connection_agrees(s, shared)) {
-                s->predecessor = shared; /* records of openers and tickets: they stay valid */
+                s->predecessor = shared; /* records of openers and tickets remain valid */
                 return replace_view(s, found, err);
         } else {
                 *ret_shared = shared;
@@ -281,7 +282,7 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
         return 0;
 }
 
-/* What may be a child of the predecessor: written in several places, of which children can write some. */
+/* What may be a child of the predecessor: recorded in several places, some of which children can write. */
 struct left {
         struct lkg_process processes[4];
         size_t n;
@@ -299,7 +300,10 @@ static void left_add(struct left *left, int pid, uint64_t start_time)
         atomic_store(&left->processes[left->n++].pid, pid);
 }
 
-/* The surest first: who answered on @channel, what lkgfsd noted, what children may have changed. */
+/*
+ * The most reliable one first: the process that answered on @channel, then what lkgfsd recorded, then what
+ * children may have changed.
+ */
 static struct left find_left(const struct lkg_supervisor *s, enum lkg_child_kind kind,
                              const struct lkg_process *shared, int channel)
 {
@@ -320,8 +324,9 @@ static struct left find_left(const struct lkg_supervisor *s, enum lkg_child_kind
 }
 
 /*
- * The first that is ours is watched, any other is ended: two file servers would take each other's requests, two engines each
- * other's publications. Return: whether there is one; @channel is taken over then.
+ * Watch the first one that is ours and end all others: two file servers would take each other's requests,
+ * two engines would delete each other's publications.
+ * Return: whether there is one; if so, @channel is taken over.
  */
 static bool adopt_left(struct lkg_supervisor *s, enum lkg_child_kind kind, const struct lkg_process *shared,
                        int channel)
@@ -349,8 +354,9 @@ static void adopt_children(struct lkg_supervisor *s, struct found *found)
                 found->channel = -EBADF;
                 server->ready = true;
                 /*
-                 * A server without a connection to us cannot have descriptors kept, and one of another build must be replaced
-                 * after an update. Its successor starts at once and takes over, as after any SIGKILL.
+                 * A server without a connection to us cannot store its descriptors with us, and one of
+                 * another build must be replaced after an update. Its successor starts at once and takes
+                 * over, as after any SIGKILL.
                  */
                 if (hands_over && lkg_build_same((int)server->pid, s->programs.server) == 0) {
                         lkg_child_log(server, LOG_NOTICE, "(pid %d) is of another build: replaced",
@@ -360,7 +366,7 @@ static void adopt_children(struct lkg_supervisor *s, struct found *found)
                 if (!hands_over)
                         lkg_child_abandon(server, END_LIMIT_NS);
         }
-        /* The end of these, seen by the loop, starts the next one. */
+        /* When the loop sees that these have ended, it starts the next ones. */
         if (adopt_left(s, LKG_CHILD_ENGINE, &shared->engine, -EBADF))
                 lkg_child_end(&s->children[LKG_CHILD_ENGINE], SIGTERM, END_LIMIT_NS);
         if (adopt_left(s, LKG_CHILD_NOTIFIER, &shared->notifier, -EBADF))

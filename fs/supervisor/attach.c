@@ -22,9 +22,12 @@
 #endif
 
 #define LISTEN_BACKLOG 8
-#define STACKED_MAX    16 /* dead views on top of each other */
+#define STACKED_MAX    16 /* dead views stacked on each other */
 
-/* Addressed by its name below a descriptor, because a path may be longer than a socket address. Return: a socket; -errno. */
+/*
+ * Uses the name below a descriptor, because a path may be longer than a socket address.
+ * Return: a socket; -errno.
+ */
 static int socket_for(const struct lkg_supervisor *s, const char *name, struct sockaddr_un *ret_address)
 {
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -72,7 +75,7 @@ int lkg_private_connect(const struct lkg_supervisor *s, const char *name)
 }
 
 /*
- * A path that ends in our mount point is never followed further: somebody may have put a symlink there
+ * A path that ends in our mount point is not followed further: it may have been replaced by a symlink
  * meanwhile.
  */
 static int move(int mount_fd, const char *path, unsigned flags)
@@ -84,7 +87,7 @@ static void detach_stale(const struct lkg_supervisor *s)
 {
         uint64_t id = 0;
 
-        /* Only what we know to be dead: the view may have been unmounted by somebody in this very moment. */
+        /* Only what we know to be dead: the view may have been unmounted a moment ago. */
         if (lkg_mounts_id_of(AT_FDCWD, s->mount_point, &id) < 0 || id != s->stale_id)
                 return;
         if (umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
@@ -93,9 +96,10 @@ static void detach_stale(const struct lkg_supervisor *s)
 }
 
 /*
- * The dead view stays on top until the new one is beneath it, so that the bare directory is never visible. Kernels before 6.5,
- * and some propagation trees, do not allow that: then it is unmounted first. A living view (of another build, being replaced)
- * is covered instead and unmounted together with ours (uncover).
+ * The dead view stays on top until the new one is beneath it, so that the underlying directory is never
+ * visible. Kernels before 6.5, and some propagation trees, do not allow that: then it is unmounted first. A
+ * working view (of another build, being replaced) is covered instead and unmounted together with ours
+ * (uncover).
  */
 static int replace_stale(const struct lkg_supervisor *s)
 {
@@ -108,8 +112,8 @@ static int replace_stale(const struct lkg_supervisor *s)
 }
 
 /*
- * The covered directory under a dead view can be opened only when the view is gone. The caller attaches the new one right
- * after: in between, the bare directory is visible for some microseconds.
+ * The directory under a dead view can be opened only after the view is unmounted. The caller attaches the
+ * new view right afterwards: in between, the underlying directory is visible for some microseconds.
  */
 int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err)
 {
@@ -119,7 +123,7 @@ int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err)
                 lkg_log_notice("a dead view is mounted on %s, taking its place", s->mount_point);
                 detach_stale(s);
                 s->stale = false;
-                r = lkg_preflight_occupied(s, err); /* there may be one more below */
+                r = lkg_preflight_occupied(s, err); /* there may be another one below */
         }
         return r != 0 ? r : lkg_source_open(s, err);
 }
@@ -142,8 +146,9 @@ int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err
 }
 
 /*
- * What nobody may do in the source directory, they may not do through the view. From mountinfo and not by statfs(2), which a dead file
- * system does not answer. A source directory that is in no mount any more has no flags that could be read.
+ * What the source directory's mount forbids, the view forbids, too. Read from mountinfo and not with
+ * statfs(2), which a dead file system does not answer. If the source directory is in no mount any more,
+ * there are no flags to read.
  */
 static int restrict_view(const struct lkg_supervisor *s)
 {
@@ -203,7 +208,7 @@ static bool shadowed(const struct lkg_settings *settings, const char *name)
         return false;
 }
 
-/* Copies the @i-th name, "" for none: a file server that was taken over can change it at any time. */
+/* Copies the @i-th name, "" for none: a compromised file server can change it at any time. */
 static bool native_name(const struct lkg_shared *shared, size_t i, char ret[static NAME_MAX + 1])
 {
         if (i >= LKG_ARRAY_SIZE(shared->native_names) || i >= shared->n_native_names)
@@ -222,8 +227,8 @@ void lkg_natives_forget(struct lkg_shared *shared)
 }
 
 /*
- * Before the file server starts: it gives these names an endless entry timeout, or the kernel would drop the
- * mounts.
+ * Called before the file server starts: it gives these names an infinite entry timeout, because otherwise
+ * the kernel would drop the mounts.
  */
 void lkg_natives_choose(struct lkg_supervisor *s)
 {
@@ -269,7 +274,7 @@ static int attach_native(const struct lkg_supervisor *s, const char *name)
         return move_mount(tree, "", s->connection.mount_fd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-/* The native directories become mounts of their own inside the view. */
+/* The native directories become separate mounts inside the view. */
 int lkg_natives_attach(struct lkg_supervisor *s)
 {
         struct lkg_shared *shared = s->connection.shared;
@@ -291,13 +296,13 @@ bool lkg_still_mounted(struct lkg_supervisor *s)
 {
         uint64_t id = 0;
 
-        /* The cheap question first: the mount table of a node is long and changes often. */
+        /* The cheap check first: the mount table of a node is long and changes often. */
         if (lkg_mounts_id_of(AT_FDCWD, s->mount_point, &id) == 0 && id == s->connection.mount_id)
                 return true;
-        return lkg_mounts_has(s->connection.mount_id) != 0; /* cannot be read: better go on */
+        return lkg_mounts_has(s->connection.mount_id) != 0; /* cannot be read: assume that it is mounted */
 }
 
-/* Views of earlier builds that ours was put over. */
+/* Views of earlier builds that ours was mounted over. */
 static void uncover(const struct lkg_supervisor *s)
 {
         struct lkg_mount mount;
@@ -309,8 +314,8 @@ static void uncover(const struct lkg_supervisor *s)
 }
 
 /*
- * A file server that waits for a dead file system cannot be killed and keeps the connection, so the users of the view would
- * wait for ever: this gives them their error now.
+ * A file server that waits for a dead file system cannot be killed and keeps the connection, so the users of
+ * the view would wait for ever: abort the connection, so that they get an error now.
  */
 static int force_of(struct lkg_shared *shared)
 {
@@ -344,7 +349,7 @@ int lkg_unmount(struct lkg_supervisor *s)
                 if (!*name)
                         continue;
                 (void)snprintf(path, sizeof(path), "%s/%s", s->mount_point, name);
-                (void)umount2(path, UMOUNT_NOFOLLOW); /* busy: goes with its parent below */
+                (void)umount2(path, UMOUNT_NOFOLLOW); /* busy: detached together with its parent below */
         }
         if (umount2(s->mount_point, UMOUNT_NOFOLLOW) == 0) {
                 uncover(s);
@@ -356,7 +361,7 @@ int lkg_unmount(struct lkg_supervisor *s)
                 return 1;
         }
         if (errno == EINVAL || errno == ENOENT)
-                return 0; /* unmounted by somebody else meanwhile */
+                return 0; /* another process has unmounted it */
         lkg_log_error("unmount %s: %s", s->mount_point, strerror(errno));
         return 2;
 }

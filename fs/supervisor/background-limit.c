@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For the kernel, reads of pages and closes are background requests, and it sends no more of them while max_background of
- * FUSE_INIT (32) are unanswered: thirty reads of a dead file system below the source directory would stop those of the view.
- * The file server itself limits waiting requests (fs/server/held-requests.h), so the kernel's limit is lifted.
+ * For the kernel, page reads and closes are background requests, and it sends no more of them while
+ * max_background of FUSE_INIT (32) are unanswered: 32 reads of a dead file system below the source directory
+ * would block those of the view. The file server itself limits waiting requests (fs/server/held-requests.h),
+ * so the kernel's limit is lifted.
  *
- * Not in the answer to FUSE_INIT, which must not change: a build takes over a connection of an earlier build only if it would
- * answer the same. The control file system is used without being mounted anywhere.
+ * This is not done in the answer to FUSE_INIT, which must not change: a build takes over a connection of an
+ * earlier build only if it would answer the same. The control file system is used without being mounted
+ * anywhere.
  */
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -38,14 +40,14 @@ static int set_limit(int control, unsigned number, const char *name)
         return fd < 0 || write(fd, most, sizeof(most) - 1) < 0 ? -errno : 0;
 }
 
-/* Again and again does no harm: for an adopted connection it is one of an earlier build perhaps. */
+/* Repeating this is harmless: an adopted connection may be one of an earlier build. */
 void lkg_connection_lift_limit(struct lkg_supervisor *s)
 {
         LKG_CLEANUP(lkg_closep) int control = open_control();
         struct statx x;
         int r = control;
 
-        if (r >= 0) /* the number of a connection is that of its device; no request is needed to learn it */
+        if (r >= 0) /* the number of a connection is that of its device; reading it needs no request */
                 r = statx(s->connection.view_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &x) < 0 ? -errno
                                                                                                     : 0;
         if (r >= 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --background and mount.lkgfs: the caller's process waits until the view is served or has failed, and exits with that result;
- * the daemon goes on in a session of its own, logging to the journal, or to a file without one.
+ * --background and mount.lkgfs: the caller's process waits until the view is served or has failed, and exits
+ * with that result; the daemon continues in its own session and logs to the journal, or to a file if there
+ * is none.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,10 +18,10 @@
 #define JOURNAL_SOCKET "/run/systemd/journal/stdout"
 #define LOG_NAME       "lkgfsd.log"
 
-/* One write, below PIPE_BUF's promise not needed: there is one writer. */
+/* Sent with one write; atomicity (PIPE_BUF) is not needed, because there is one writer. */
 struct report {
         int code;
-        char text[16384]; /* reason and, without a journal, what the children printed */
+        char text[16384]; /* the reason and, without a journal, the output of the children */
 };
 
 static int wait_for_report(int fd, pid_t pid)
@@ -88,7 +89,7 @@ static int open_journal(void)
         if (fd < 0)
                 return fd;
         if (fstat(fd, &st) == 0) {
-                /* As the service manager would set it: our programs then log with structured fields. */
+                /* As the service manager sets it: our programs then log with structured fields. */
                 (void)snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
                                (unsigned long long)st.st_ino);
                 (void)setenv("JOURNAL_STREAM", stream, 1);
@@ -132,7 +133,7 @@ int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* The log lines since the start, for the caller, who sees no other output. */
+/* The log lines since the start, for the caller, which sees no other output. */
 static size_t append_log(const struct lkg_supervisor *s, char *text, size_t size)
 {
         ssize_t n;
@@ -171,7 +172,7 @@ void lkg_background_cleanup(struct lkg_supervisor *s)
 {
         LKG_CLEANUP(lkg_freep) char *path = NULL;
 
-        /* Kept only when it is the only record of a failure. */
+        /* Keep the log only if it is the only record of a failure. */
         if (s->log_fd >= 0 && (s->exit_code == 0 || !s->announced) &&
             asprintf(&path, "%s/" LOG_NAME, s->settings->runtime_dir) >= 0)
                 (void)unlink(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The three children: watched through a pidfd, started again after a pause, ended within a time limit. A child is identified
- * by process number and start time, never by the number alone.
+ * The three children: watched through a pidfd, started again after a pause, ended within a time limit. A
+ * child is identified by pid and start time, never by the pid alone.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 #include "supervisor.h"
 
-#define CHANNEL_ROUNDS 16 /* of LKG_MESSAGES_AT_ONCE: a socket holds fewer */
+#define CHANNEL_ROUNDS 16 /* times LKG_MESSAGES_AT_ONCE: more than a socket can hold */
 
 const char *const lkg_child_names[_LKG_CHILD_KIND_MAX] = {
         [LKG_CHILD_ENGINE] = "engine",
@@ -45,7 +45,7 @@ void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...)
                 lkg_log(priority, NULL, "%s %s", lkg_child_names[child->kind], text);
 }
 
-/* Forgets the process; restart counters and log limits stay. */
+/* Forgets the process; restart counters and log limits are kept. */
 static void reset(struct lkg_child *child)
 {
         lkg_said_end(&child->said);
@@ -63,7 +63,7 @@ static struct lkg_process *shared_record(struct lkg_child *child)
         struct lkg_shared *shared = child->supervisor->connection.shared;
 
         if (!shared || child->kind == LKG_CHILD_SERVER)
-                return NULL; /* the file server writes its own */
+                return NULL; /* the file server writes its own record */
         return child->kind == LKG_CHILD_ENGINE ? &shared->engine : &shared->notifier;
 }
 
@@ -83,7 +83,7 @@ static void record(struct lkg_child *child)
                          1);
 }
 
-/* Return: CLD_* and its value; 0 when the process is not ours to wait for. */
+/* Return: CLD_* and its value; 0 if we cannot wait for the process. */
 static int reap(const struct lkg_child *child, int *ret_status)
 {
         siginfo_t info = { 0 };
@@ -142,7 +142,7 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
         (void)source;
         (void)fd;
         (void)revents;
-        /* Its last messages are still in the socket: a FATAL, or descriptors to keep. */
+        /* Its last messages are still in the socket: a FATAL, or descriptors to be kept. */
         lkg_child_hear_out(child);
         lkg_said_end(&child->said);
         end.ready = child->ready;
@@ -166,14 +166,14 @@ static int on_channel(sd_event_source *source, int fd, uint32_t revents, void *u
 
         (void)fd;
         if (lkg_child_hear(child))
-                return 0; /* the rest comes with the next event, after other events */
-        /* At the end of the stream there is nothing more to hear; the pidfd tells the rest. */
+                return 0; /* the rest is read at the next event, after other events */
+        /* At the end of the stream there are no more messages; the pidfd reports the rest. */
         if (source == child->channel_source && (revents & (EPOLLHUP | EPOLLERR)))
                 child->channel_source = sd_event_source_disable_unref(child->channel_source);
         return 0;
 }
 
-/* Takes over @pidfd and @channel; kills it when it fails. */
+/* Takes over @pidfd and @channel; kills the process on failure. */
 static int watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
 {
         sd_event *event = child->supervisor->event;
@@ -187,7 +187,7 @@ static int watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
         r = sd_event_add_io(event, &child->exit_source, pidfd, EPOLLIN, on_exit_of_child, child);
         if (r >= 0 && channel >= 0)
                 r = sd_event_add_io(event, &child->channel_source, channel, EPOLLIN, on_channel, child);
-        if (r >= 0) /* a message that came before the end is handled before the end */
+        if (r >= 0) /* a message that arrived before the end is handled first */
                 r = sd_event_source_set_priority(child->exit_source, SD_EVENT_PRIORITY_NORMAL + 1);
         if (r < 0) {
                 (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
@@ -228,7 +228,7 @@ int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *chann
         if (r < 0)
                 return r;
         r = lkg_said_watch(&child->said, child->supervisor->event, program_of(child), LKG_STEAL_FD(ours));
-        if (r < 0) /* it runs, but its channel is gone */
+        if (r < 0) /* it is running, but its channel is gone */
                 lkg_child_log(child, LOG_WARNING, "is not listened to: %s", strerror(-r));
         return 0;
 }
@@ -268,14 +268,14 @@ void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind)
         if (lkg_child_running(child) || s->phase == LKG_PHASE_END)
                 return;
         if (s->phase >= LKG_PHASE_UNMOUNT && kind != LKG_CHILD_SERVER)
-                return; /* only callers that still wait matter now */
+                return; /* only callers that are still waiting matter now */
         if (s->remounting && kind == LKG_CHILD_ENGINE)
-                return; /* started when the new view is attached */
+                return; /* will be started when the new view is attached */
         r = child->ops->start(s, child);
         if (r < 0) {
                 lkg_child_log(child, LOG_ERR, "cannot be started: %s", strerror(-r));
                 lkg_child_start_later(child,
-                                      1 * LKG_NSEC_PER_SEC); /* out of memory or processes: no other way */
+                                      1 * LKG_NSEC_PER_SEC); /* out of memory or processes: keep trying */
                 return;
         }
         if (lkg_child_running(child))
@@ -315,7 +315,8 @@ static int on_abandoned_end(sd_event_source *source, int fd, uint32_t revents, v
         siginfo_t info = { 0 };
 
         (void)revents;
-        (void)waitid(P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG); /* not ours to reap when it was adopted */
+        /* an adopted process is not ours to reap */
+        (void)waitid(P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG);
         sd_event_source_disable_unref(source);
         lkg_close(fd);
         child->n_abandoned--;
@@ -332,8 +333,9 @@ void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns)
         sd_event_source *source = NULL;
 
         (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-        (void)lkg_wait_pidfd(pidfd, grace_ns); /* a successor has it easier when this one is really gone */
-        reset(child); /* first: the loop watches a descriptor for one purpose only */
+        /* starting a successor is easier when this process is really gone */
+        (void)lkg_wait_pidfd(pidfd, grace_ns);
+        reset(child); /* first: the loop must watch each descriptor for one purpose only */
         if (sd_event_add_io(child->supervisor->event, &source, pidfd, EPOLLIN, on_abandoned_end, child) < 0)
                 lkg_close(pidfd);
         else
@@ -351,7 +353,7 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
         pidfd = pidfd < 0 ? -errno : lkg_lift_fd(pidfd);
         if (pidfd < 0)
                 return pidfd;
-        /* After the open: from here on the number cannot change its owner under us. */
+        /* After pidfd_open(): from now on the pid cannot be reused unnoticed. */
         if (lkg_process_start_time(pid) != process->start_time ||
             !lkg_is_ours(child->supervisor, process, child->supervisor->connection.shared_fd)) {
                 lkg_close(pidfd);
@@ -371,7 +373,7 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
                 r = sd_event_add_io(child->supervisor->event, &child->channel_source, channel, EPOLLIN,
                                     on_channel, child);
         if (r < 0) {
-                child->channel = -EBADF; /* stays the caller's */
+                child->channel = -EBADF; /* the caller keeps it */
                 reset(child);
                 lkg_close(said);
         } else if (said >= 0) {

@@ -41,7 +41,8 @@ uint64_t lkg_plan_due(const struct lkg_plan *plan, const struct lkg_plan_limits 
 }
 
 /*
- * Restarts of more than an hour ago do not count any more; this one is now the last, so the minimal interval begins with it.
+ * Restarts more than an hour ago no longer count; this one is now the last, so the minimum interval starts
+ * with it.
  */
 static void note_asked(struct lkg_plan *plan, uint64_t now_ns)
 {
@@ -76,7 +77,7 @@ bool lkg_plan_end(struct lkg_plan *plan, bool done)
         plan->wanted = true;
         plan->generation = plan->running_generation;
         plan->n_retries = plan->running_retries + 1;
-        plan->not_before_ns = 0; /* the minimal interval is the pause */
+        plan->not_before_ns = 0; /* the minimum interval is the pause */
         return true;
 }
 
@@ -93,8 +94,8 @@ uint64_t lkg_plan_jitter_ns(const char *node, const char *component, uint32_t ji
         lkg_buf_append(&name, node, strlen(node) + 1);
         lkg_buf_puts(&name, component);
         if (lkg_buf_failed(&name) || lkg_sha256_hex(name.data, name.size, hex) < 0)
-                return 0; /* no memory for the name: too early is better than never */
-        hex[8] = '\0';    /* 32 bits decide */
+                return 0; /* no memory for the name: better too early than never */
+        hex[8] = '\0';    /* 32 bits are enough */
         return (strtoull(hex, NULL, 16) * jitter_ms >> 32) * LKG_NSEC_PER_MSEC;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forked process that carries one restart out. It reports in memory, because it holds nothing that a
- * message could go through; the loop logs it.
+ * The forked process that carries out one restart. It writes its report to memory, because it has no channel
+ * for messages; the loop logs it.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -21,7 +21,7 @@
 #define MANAGER_PATH "/org/freedesktop/systemd1"
 #define PATH_ENV     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* One line: bytes that could begin another one, or steer a terminal, are replaced. */
+/* One line: bytes that could start another line, or control a terminal, are replaced. */
 static void put_line(struct lkg_buf *report, const char *text, size_t size)
 {
         size_t max = size < LKG_RESTART_LINE_MAX ? size : LKG_RESTART_LINE_MAX;
@@ -46,7 +46,7 @@ static void put_reason(struct lkg_buf *report, const char *fmt, ...)
 
 /* ---- hook ---- */
 
-/* Return: 0 or -errno, the reason is in @report. */
+/* Return: 0 or -errno, with the reason in @report. */
 static int check_program(const char *path, struct lkg_buf *report)
 {
         struct lkg_error err = { 0 };
@@ -98,7 +98,7 @@ static void put_output(const struct lkg_job_output *output, struct lkg_buf *repo
                 lkg_buf_puts(report, "(more output left out)\n");
 }
 
-/* Return: whether it ended well; the reason is in @report. */
+/* Return: whether it succeeded; if not, the reason is in @report. */
 static bool judge_end(int r, int status, uint64_t limit_ns, struct lkg_buf *report)
 {
         if (r == -ETIMEDOUT)
@@ -156,7 +156,7 @@ static void error_free(sd_bus_error *error)
 
 struct job {
         char path[256];
-        char result[32]; /* "" = not removed yet */
+        char result[32]; /* "" = still running */
 };
 
 /* JobRemoved(u id, o job, s unit, s result) */
@@ -172,7 +172,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
         return 0;
 }
 
-/* Return: 0; -ETIMEDOUT, it goes on; another -errno. */
+/* Return: 0; -ETIMEDOUT: it is still running; another -errno. */
 static int await_job(sd_bus *bus, const struct job *job, uint64_t deadline_ns)
 {
         while (!*job->result) {
@@ -189,7 +189,9 @@ static int await_job(sd_bus *bus, const struct job *job, uint64_t deadline_ns)
         return 0;
 }
 
-/* The bus sends signals to subscribers only; subscribe before starting the job, so that none is missed. */
+/*
+ * The bus sends signals to subscribers only; subscribe before starting the job, so that no signal is missed.
+ */
 static int ask_restart(sd_bus *bus, const char *unit, struct job *job, sd_bus_error *error)
 {
         LKG_CLEANUP(message_unrefp) sd_bus_message *reply = NULL;
@@ -228,7 +230,7 @@ bool lkg_restart_unit(const char *unit, uint64_t limit_ns, struct lkg_buf *repor
                 return false;
         }
         r = await_job(bus, &job, deadline_ns);
-        /* The restart is under way; without knowing its end, do not ask for another. */
+        /* The restart is in progress; if its result is unknown, do not request another one. */
         if (r < 0 || strcmp(job.result, "done") == 0 || strcmp(job.result, "skipped") == 0) {
                 put_reason(report, "%s", "");
                 return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop's side of restarting components. See consumer.h. */
+/* The loop's part of restarting components. See consumer.h. */
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/mman.h>
@@ -17,19 +17,19 @@
 
 #define HOOK_LIMIT_NS   (30 * LKG_NSEC_PER_SEC)
 #define UNIT_LIMIT_NS   (100 * LKG_NSEC_PER_SEC) /* a little more than systemd's DefaultTimeoutStartSec= */
-#define GRACE_NS        (10 * LKG_NSEC_PER_SEC)  /* more than that is not needed to report it */
+#define GRACE_NS        (10 * LKG_NSEC_PER_SEC)  /* enough for reporting the result */
 #define PLAN_BYTES_MAX  (128u << 10)
 #define LINES_BYTES_MAX (16u << 10)
 
 struct entry {
         struct lkg_consumer *consumer;                  /* borrowed */
-        const struct lkg_settings_component *component; /* borrowed from the settings; NULL = lost */
+        const struct lkg_settings_component *component; /* borrowed from the settings; NULL = removed */
         char *name;
         int dirfd;
         struct lkg_plan plan;
         struct lkg_helper helper;
-        int report_fd; /* of the running one */
-        struct {       /* as it was when the running one began: a reload may change it meanwhile */
+        int report_fd; /* of the running restart */
+        struct {       /* settings at the start of the running restart: a reload may change them meanwhile */
                 enum lkg_settings_restart policy;
                 uint64_t asked_ns;
         } running;
@@ -42,8 +42,7 @@ struct lkg_consumer {
         const struct lkg_settings *settings; /* borrowed */
         bool enabled;
         char boot_id[LKG_BOOT_ID_MAX];
-        struct entry *
-                *entries; /* one for each component; NULL: it cannot be restarted, there was no memory */
+        struct entry **entries; /* one per component; NULL: it cannot be restarted, out of memory */
         size_t n_entries;
 };
 
@@ -74,7 +73,7 @@ static void save_plan(struct entry *e)
                         e->name, strerror(-r));
 }
 
-/* Return: the text, "" when there is none; caller frees. NULL: out of memory. */
+/* Return: the text, "" if there is none; caller frees. NULL: out of memory. */
 static char *read_text(int dirfd, const char *name, size_t max)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, name);
@@ -113,7 +112,7 @@ static void write_history(const struct entry *e, uint64_t generation, const char
 
 /* ---- the end of a restart ---- */
 
-/* @reason: NULL = it was carried out. */
+/* @reason: NULL = success. */
 static void ended(struct entry *e, const char *reason)
 {
         const uint64_t generation = e->plan.running_generation;
@@ -229,7 +228,7 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* After every change of the plan: keep it, and wait for its time. */
+/* Called after every change of the plan: save it, and wait for its time. */
 static void arm(struct entry *e)
 {
         const struct lkg_settings_component *c = e->component;
@@ -335,7 +334,7 @@ static void adapt(struct entry *e, const struct lkg_settings_component *componen
         (void)unlinkat(e->dirfd, "restart-plan", 0);
 }
 
-/* No memory for the new components, and the old ones are about to go. */
+/* No memory for the new components, and the old ones are about to be freed. */
 static void lose_components(struct lkg_consumer *c)
 {
         for (size_t i = 0; i < c->n_entries; i++) {
@@ -366,7 +365,7 @@ int lkg_consumer_configure(struct lkg_consumer *c, const struct lkg_settings *se
                 if (one < 0)
                         r = one; /* this one is not restarted; the others are */
         }
-        free_entries(c->entries, c->n_entries); /* of components that are gone */
+        free_entries(c->entries, c->n_entries); /* components that were removed */
         c->entries = entries;
         c->n_entries = settings->n_components;
         for (size_t i = 0; i < c->n_entries; i++)
@@ -385,7 +384,7 @@ void lkg_consumer_enable(struct lkg_consumer *c)
 
 /* ---- requests ---- */
 
-/* Without a name of the node the machine id is used; it only goes into a digest, which is not published. */
+/* If the node's name is unknown, the machine id is used; only its digest is used, which is not published. */
 static uint64_t jitter_ns(const struct lkg_consumer *c, const char *component)
 {
         char machine[SD_ID128_STRING_MAX] = "";

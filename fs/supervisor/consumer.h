@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Restarts components when the engine reports that the meaning of their configuration has changed (LKG_MSG_RESTART). Only this
- * process may do that, and configuration that root owns says how: which unit, or which program. When: consumer-plan.h. How:
- * consumer-run.c, in a forked process, so that the loop never waits.
+ * Restarts components when the engine reports that the meaning of their configuration has changed
+ * (LKG_MSG_RESTART). Only this process may do that, and configuration owned by root says how: which unit, or
+ * which program. consumer-plan.h decides when; consumer-run.c does it in a forked process, so that the loop
+ * never waits.
  *
  * Below `facts/<component>/` of the private runtime directory, each replaced atomically:
  *
@@ -11,7 +12,8 @@
  *                   and again, with the same time, after it (`done` or `failed: reason`).
  *     restarts      at most 20 lines `RFC3339 POLICY GENERATION RESULT`, newest last: one when a restart has
  *                   been carried out, or has failed.
- *     restart-plan  our own state, so that a successor goes on with it: consumer-plan.h. A restart during which we were killed
+ *     restart-plan our own state, so that a successor can continue with it: consumer-plan.h. A restart
+ *     during which we were killed
  *                   counts as failed, so it is repeated.
  */
 #pragma once
@@ -23,30 +25,30 @@
 struct lkg_consumer;
 
 /**
- * lkg_consumer_new() - nothing is restarted before lkg_consumer_enable().
+ * lkg_consumer_new() - create one; nothing is restarted before lkg_consumer_enable().
  * @event:      borrowed
  * @runtime_fd: the private runtime directory; borrowed, at LKG_FD_BASE or above
  *
- * Return: NULL without memory.
+ * Return: NULL: out of memory.
  */
 struct lkg_consumer *lkg_consumer_new(sd_event *event, int runtime_fd);
-/** lkg_consumer_free() - ends what runs. At most 1 s for each component. */
+/** lkg_consumer_free() - end what runs. At most 1 s per component. */
 struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *consumer);
 
 /**
- * lkg_consumer_configure() - these are the components now, in the order of the engine; plans go with the
- * name.
+ * lkg_consumer_configure() - set the components, in the engine's order; plans are kept by name.
  * @settings: borrowed until the next call
  *
- * Plans that an earlier lkgfsd left are read when their component is seen first. Return: 0 or -ENOMEM.
+ * Plans that an earlier lkgfsd left are read when their component is first seen.
+ * Return: 0 or -ENOMEM.
  */
 int lkg_consumer_configure(struct lkg_consumer *consumer, const struct lkg_settings *settings);
-/** lkg_consumer_enable() - the view is served: planned restarts may happen. */
+/** lkg_consumer_enable() - the view is served: planned restarts may be carried out. */
 void lkg_consumer_enable(struct lkg_consumer *consumer);
 /**
  * lkg_consumer_request() - restart the component at @index.
  * @generation: the one that it must read; 0 = a planned restart is no longer needed
- * @remote:     because of a remote change: wait for this node's turn
+ * @remote:     because of a remote change: wait for this node's jitter
  */
 void lkg_consumer_request(struct lkg_consumer *consumer, uint32_t index, uint64_t generation, bool remote);
 
@@ -59,21 +61,22 @@ void lkg_consumer_request(struct lkg_consumer *consumer, uint32_t index, uint64_
 struct lkg_buf;
 
 /**
- * lkg_restart_hook() - run the configured program, at most @limit_ns, then its process group is killed.
- * @report: line 1 why it failed, empty when it did not; then lines of its output, at most
+ * lkg_restart_hook() - run the configured program; after @limit_ns its process group is killed.
+ * @report: line 1: why it failed, empty if it did not; then lines of its output, at most
  *          LKG_RESTART_OUTPUT_LINES of LKG_RESTART_LINE_MAX bytes, control bytes replaced
  *
- * Absolute path; the file and every directory on the way owned by root and not writable by others. No shell,
- * environment PATH, LKGFS_COMPONENT and LKGFS_GENERATION, standard input empty, no descriptors but 0, 1, 2,
- * directory `/`.
+ * Absolute path; the file and every directory of the path must be owned by root and not writable by others.
+ * No shell; environment PATH, LKGFS_COMPONENT and LKGFS_GENERATION; empty standard input; only the
+ * descriptors 0, 1, 2; working directory `/`.
  *
  * Return: whether it succeeded.
  */
 bool lkg_restart_hook(const struct lkg_settings_component *component, uint64_t generation, uint64_t limit_ns,
                       struct lkg_buf *report);
 /**
- * lkg_restart_unit() - TryRestartUnit(@unit, "replace") over the system bus, and the result of its job.
- * @limit_ns: for the job. One that takes longer goes on, and counts as carried out.
+ * lkg_restart_unit() - call TryRestartUnit(@unit, "replace") over the system bus and wait for the result of
+ * its job.
+ * @limit_ns: for the job. One that takes longer continues, and counts as carried out.
  * @report:   as above, without output
  */
 bool lkg_restart_unit(const char *unit, uint64_t limit_ns, struct lkg_buf *report);

@@ -57,8 +57,8 @@ static int usage(struct lkg_error *err, const char *fmt, ...)
 }
 
 /*
- * What -o may say. Everything that mount(8), systemd or an administrator puts into any fstab line is not our
- * business.
+ * Options of -o. General options that mount(8), systemd or an administrator put into any fstab line are
+ * ignored.
  */
 struct mount_option {
         const char *name;
@@ -148,7 +148,7 @@ static int mount_option_list(char *list, struct lkg_options *options, struct lkg
         return 0;
 }
 
-/* Several -o are one list. The copy is ours because the parser cuts it into pieces. */
+/* Several -o form one list. It is our own copy, because the parser splits it in place. */
 static int append_list(struct lkg_options *options, const char *list, struct lkg_error *err)
 {
         char *joined = NULL;

@@ -13,23 +13,23 @@
 
 enum lkg_options_action { LKG_ACTION_RUN, LKG_ACTION_HELP, LKG_ACTION_VERSION };
 
-/* Strings point into argv or into `storage`. */
+/* Strings point into argv or `storage`. */
 struct lkg_options {
         enum lkg_options_action action;
         bool helper; /* called by mount(8): its exit codes, always in the background */
         bool fake;   /* check everything, mount nothing */
         bool background, verbose;
-        const char *config;          /* NULL = the default, which may be absent */
-        const char *mount_namespace; /* where to mount; NULL = where we are */
+        const char *config;          /* NULL = the default, which may not exist */
+        const char *mount_namespace; /* where to mount; NULL = the current one */
         const char *mount_point;     /* as given */
         char *storage;               /* owned: the value of -o */
 };
 
 /**
- * lkg_options_parse() - understand a command line.
- * @argv: argv[0] decides which of the two conventions holds
+ * lkg_options_parse() - parse a command line.
+ * @argv: argv[0] selects one of the two conventions
  *
- * Return: 0; EX_USAGE with the reason in @err; EX_OSERR without memory.
+ * Return: 0; EX_USAGE with the reason in @err; EX_OSERR: out of memory.
  */
 int lkg_options_parse(int argc, char *const argv[], struct lkg_options *ret, struct lkg_error *err);
 void lkg_options_deinit(struct lkg_options *options);
@@ -38,7 +38,7 @@ void lkg_options_deinit(struct lkg_options *options);
 const char *lkg_options_usage(bool helper);
 
 /**
- * lkg_options_exit_code() - sysexits of lkgfsd as mount(8) wants them from a helper: 0, 1 usage, 2 system,
- * 32 mount.
+ * lkg_options_exit_code() - convert sysexits of lkgfsd to what mount(8) expects from a helper: 0, 1 usage, 2
+ * system, 32 mount.
  */
 int lkg_options_exit_code(bool helper, int code);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel caches unused names, and the file server has a node for each. A user who has looked up as many of his directories
- * as his share of nodes would be refused from then on: files can be forgotten one by one (fs/server/reclaim.c), but
- * invalidating the name of a directory detaches every mount on it, in any namespace. Reconfiguring the file system with the
- * same options drops all unused names and touches no mount.
+ * The kernel caches unused names, and the file server has a node for each. A user whose share of nodes is
+ * used up by directories would be refused from then on: files can be forgotten one by one
+ * (fs/server/reclaim.c), but invalidating the name of a directory detaches every mount on it, in any
+ * namespace. Reconfiguring the file system with the same options drops all unused names and affects no
+ * mount.
  *
- * All users' names are looked up again after that, so it is done every few seconds at most. It also writes dirty pages, which
- * may hang on a dead disk: a helper waits for it.
+ * The names of all users have to be looked up again afterwards, so it is done every few seconds at most. It
+ * also writes dirty pages, which may hang on a dead disk: a helper waits for it.
  *
  * Source: fs/super.c, reconfigure_super(); fs/dcache.c, shrink_dcache_sb() and d_invalidate().
  */

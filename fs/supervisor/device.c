@@ -2,8 +2,8 @@
 /*
  * A FUSE connection before it is visible: the device, a superblock that is mounted nowhere yet, the shared
  * memory, and the handshake. The supervisor answers FUSE_INIT itself (with the reply that the file server
- * computed), because a file server killed in the middle of the handshake could not be replaced:
- * the kernel sends FUSE_INIT once.
+ * computed), because a file server that is killed during the handshake could not be replaced: the kernel
+ * sends FUSE_INIT only once.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "supervisor.h"
 
 #define INIT_LIMIT_NS    (5 * LKG_NSEC_PER_SEC)
-#define INIT_READ_BUFFER FUSE_MIN_READ_BUFFER /* a smaller one is EINVAL */
+#define INIT_READ_BUFFER FUSE_MIN_READ_BUFFER /* smaller buffers fail with EINVAL */
 
 static int open_device(struct lkg_connection *c, struct lkg_error *err)
 {
@@ -57,7 +57,7 @@ static int open_shared(struct lkg_supervisor *s, struct lkg_connection *c, struc
                 return lkg_fail(err, EX_OSERR, -fd, "shared memory");
         c->shared_fd = fd;
         /*
-         * A file server that was taken over must not end the others by taking pages away. Longer it may become:
+         * A compromised file server must not kill the others by truncating the memory. Growing is allowed:
          * lkg_shared_adopt().
          */
         if (ftruncate(fd, sizeof(*c->shared)) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
@@ -72,7 +72,7 @@ static int open_shared(struct lkg_supervisor *s, struct lkg_connection *c, struc
         return lkg_shared_claim(s, c->shared, err);
 }
 
-/* The mount calls fail for reasons that are worth different words. */
+/* Explains the common reasons why the mount calls fail. */
 static int mount_failed(const char *call, struct lkg_error *err)
 {
         if (errno == ENOSYS)
@@ -88,10 +88,10 @@ static int mount_failed(const char *call, struct lkg_error *err)
 }
 
 /*
- * The kernel asks for the attributes of the root before the first access, but ignores the answer if they were invalidated
- * meanwhile, as each publication does. Then the mode that the file system was mounted with counts, and without permissions in
- * it a user was refused what he may read, once, right after the start. Owner and group are 0 until then, so the group gets
- * what everybody has.
+ * The kernel asks for the attributes of the root directory before the first access, but ignores the answer
+ * if they were invalidated meanwhile, as each publication does. Then the mode that the file system was
+ * mounted with applies; without permissions in it, a user would be refused once, right after the start.
+ * Owner and group are 0 until then, so the group gets the permissions of others.
  *
  * Source: fs/fuse/dir.c, fuse_permission(); fs/fuse/inode.c, fuse_change_attributes().
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ending processes that a predecessor left, and waiting for the end of any. */
+/* Ends processes that a predecessor left, and waits for the end of any process. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/pidfd.h>
@@ -36,7 +36,7 @@ void lkg_reap_later(sd_event *event, pid_t pid, int pidfd)
                 lkg_close(pidfd);
 }
 
-/* Its name in comm, which no other process can set. */
+/* Its name in comm, which only the process itself can set. */
 static bool is_called(int pid, const char *prefix)
 {
         char path[64], name[32] = "";
@@ -47,7 +47,10 @@ static bool is_called(int pid, const char *prefix)
         return fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* One that waits for a dead file system before it is executed has lkgfsd's program still, but its own name (spawn.c). */
+/*
+ * A process that waits for a dead file system before execve() still runs lkgfsd's program, but has its own
+ * name (spawn.c).
+ */
 bool lkg_runs_helper(int pid)
 {
         char path[64], exe[PATH_MAX];
@@ -66,7 +69,7 @@ bool lkg_runs_helper(int pid)
                (strncmp(name, "/lkgfsd", strlen("/lkgfsd")) == 0 && is_called(pid, "lkgfs-"));
 }
 
-/* The file, without a request that a dead file system could leave unanswered. */
+/* Identify the file without a request that a dead file system could leave unanswered. */
 static bool identify(int fd, struct statx *ret)
 {
         return fd >= 0 &&
@@ -79,7 +82,7 @@ static bool same_file(const struct statx *a, const struct statx *b)
                a->stx_dev_minor == b->stx_dev_minor;
 }
 
-/* At the descriptor numbers that it was started with; those that it opens itself come after these. */
+/* Only at the descriptor numbers that it was started with; those that it opens itself are higher. */
 static bool has_ours(const struct lkg_supervisor *s, int pid, int shared_fd)
 {
         const int ours[] = { s->runtime_fd, s->state_fd, shared_fd };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine is told. */
+/* Messages to the engine. */
 #include <lkg/log.h>
 
 #include "supervisor.h"
@@ -12,7 +12,7 @@ int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
         if (child->channel < 0)
                 return -ENOTCONN;
         r = lkg_message_send(child->channel, message);
-        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* those: it has just ended, which is seen elsewhere */
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* those: it has just ended */
                 lkg_child_log(child, LOG_WARNING, "does not take messages: %s", strerror(-r));
         return r;
 }

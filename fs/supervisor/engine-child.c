@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine: started in a mount namespace of its own in which the view does not exist, so that no path of a configuration can lead
- * through our own mount. It sees the rest of the host, later mounts included; mounts from before its start are read-only.
+ * The engine: started in its own mount namespace in which the view does not exist, so that no path of a
+ * configuration can lead through our own mount. It sees the rest of the host, including later mounts; mounts
+ * from before its start are read-only.
  */
 #include <signal.h>
 #include <sys/mount.h>
@@ -24,8 +25,9 @@
 #define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
 
 /*
- * Opens without a lookup: that checks permissions, which hangs on a dead network file system. The child opens its own descriptors
- * (give_directories()), so no directory position is shared.
+ * Duplicates descriptors instead of looking up names: a lookup checks permissions, which hangs on a dead
+ * network file system. The child opens its own descriptors (give_directories()), so no directory position is
+ * shared.
  */
 static void give_fds(const struct lkg_supervisor *s, int channel, int fds[static LKG_SPAWN_FDS_MAX])
 {
@@ -41,7 +43,7 @@ static bool same_account(const struct lkg_account *a, const struct lkg_account *
         return a->uid == b->uid && a->gid == b->gid;
 }
 
-/* The user of the next engine; the reason why it is root is logged once. */
+/* The user of the next engine; if that is root, the reason is logged once. */
 static struct lkg_account choose_account(struct lkg_supervisor *s)
 {
         struct lkg_account account;
@@ -107,7 +109,8 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)setup.account.uid,
                        (unsigned)setup.account.gid);
         lkg_engine_note_open(s);
-        (void)lkg_claims_make(s->runtime_fd); /* else the engine or the file server says why there is none */
+        /* on failure the engine or the file server reports that there are none */
+        (void)lkg_claims_make(s->runtime_fd);
         s->source_mounts = s->over ? 0 : lkg_mounts_below(s->source_path);
         r = lkg_child_spawn(child, &spawn, &ours);
         if (r >= 0)
@@ -158,7 +161,7 @@ static void heard_fatal(struct lkg_supervisor *s, struct lkg_child *child, const
                               message->text);
 }
 
-/* Any text is logged, as on standard error, as a line of the engine. */
+/* Any text is logged, like standard error, as a line of the engine. */
 static void heard_line(struct lkg_child *child, const struct lkg_message *message)
 {
         const struct lkg_log_fields fields = {
@@ -174,7 +177,7 @@ static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struc
 {
         if (message->type == LKG_MSG_ALIVE)
                 lkg_watchdog_answered(s, message->ticket);
-        else if (message->type != LKG_MSG_FATAL && message->type != LKG_MSG_LOG) /* any thread's */
+        else if (message->type != LKG_MSG_FATAL && message->type != LKG_MSG_LOG) /* of any thread */
                 lkg_watchdog_heard(s);
         if (message->type == LKG_MSG_FATAL) {
                 heard_fatal(s, child, message);
@@ -187,7 +190,7 @@ static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struc
         } else if (message->type == LKG_MSG_FALLBACK) {
                 lkg_fallback_request(s, message);
         } else if (message->type == LKG_MSG_RESTART) {
-                if (s->consumer) /* else the end is near */
+                if (s->consumer) /* else we are about to end */
                         lkg_consumer_request(s->consumer, message->component, message->number,
                                              message->result == 1);
         } else if (message->type == LKG_MSG_PUBLISHED && !child->ready) {
@@ -205,7 +208,7 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 
         if (r > 0)
                 heard(s, child, &message);
-        return r > 0 || r == -EBADMSG; /* not ours to understand; its sender is only the engine */
+        return r > 0 || r == -EBADMSG; /* an unknown message can only come from the engine */
 }
 
 static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)

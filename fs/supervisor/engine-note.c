@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The note of what the engine has in hand (lkg/judging.h): kept for its successor, and judged by the time that it uses. */
+/*
+ * The note about the engine's current work (lkg/judging.h): kept for its successor, and checked against the
+ * time that the work takes.
+ */
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
@@ -28,9 +31,12 @@ void lkg_engine_note_end(struct lkg_supervisor *s, const struct lkg_child_end *e
 
         if (!s->judging || atomic_load(&s->judging->since_ns) == 0)
                 return;
-        /* It said so itself; or this one died without a look at the note, which is about the one before. */
+        /*
+         * It recorded the end itself; or this engine died before it read the note, which is about the
+         * previous one.
+         */
         if (atomic_load(&s->judging->end) != LKG_END_UNKNOWN)
-                return; /* its own word, written when it gave up */
+                return; /* recorded by the engine itself when it gave up */
         atomic_store(&s->judging->end_status, end->status);
         atomic_store(&s->judging->end, s->engine_took_too_long ? LKG_END_TIME : how);
 }

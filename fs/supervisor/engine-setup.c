@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that becomes an engine, before it does: in a mount namespace of its own in which the view does not exist, with its
- * directories as mounts of their own.
+ * Sets up the process that becomes an engine: its own mount namespace in which the view does not exist, with
+ * its directories as separate mounts.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -20,9 +20,9 @@ static int complain(const char *what)
 }
 
 /*
- * Two engines at once would take each other's publications away, so a successor must know every one that
- * lives. A supervisor that is killed between fork and record could not tell: the child records itself, and
- * dies with its parent until it has.
+ * Two engines at once would delete each other's publications, so a successor must know every engine that
+ * runs. A supervisor that is killed between fork and record could not record it: so the child records
+ * itself, and dies with its parent until it has.
  */
 static int record_self(const struct lkg_engine_setup *setup)
 {
@@ -54,8 +54,8 @@ int lkg_hide_view(const char *mount_point)
                 return complain("detach the view");
         }
         /*
-         * The directory at the mount point is mounted on itself once more, privately: a view that the host attaches later
-         * propagates beneath it and stays invisible.
+         * The directory at the mount point is bind-mounted on itself, privately: a view that the host
+         * attaches later propagates beneath it and stays invisible.
          */
         tree = open_tree(AT_FDCWD, mount_point,
                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_NO_AUTOMOUNT);
@@ -69,8 +69,8 @@ int lkg_hide_view(const char *mount_point)
 }
 
 /*
- * By a path it only reads: without capabilities it may still be the owner of every file of root's. And no devices: a disk is
- * root's, too, and one can be written through a mount that is read-only.
+ * Paths are read-only for it: even without capabilities it may still own every file of root. And no devices:
+ * a disk is root's, too, and can be written through a read-only mount.
  */
 static int make_read_only(void)
 {
@@ -83,9 +83,9 @@ static int make_read_only(void)
 }
 
 /*
- * The directories that the engine gets by descriptor, as detached mounts: `..` leads out of none of them, while an openat()
- * relative to the host's directory would leave this namespace. All are noexec.
- * @tree: of open_tree(2), taken over; negative: errno says why there is none. @flags: AT_RECURSIVE or 0.
+ * The directories that the engine gets as descriptors are detached mounts: `..` does not leave them, while
+ * an openat() relative to the host's directory would leave this namespace. All are noexec.
+ * @tree: from open_tree(2), taken over; negative: errno has the reason. @flags: AT_RECURSIVE or 0.
  */
 static int give_directory(int tree, int fd, unsigned flags, bool writable)
 {
@@ -105,7 +105,7 @@ static int give_directory(int tree, int fd, unsigned flags, bool writable)
         return 0;
 }
 
-/* Before we leave the host's namespace: only there its mounts can be cloned. */
+/* Before we leave the host's namespace: its mounts can be cloned only there. */
 static int give_directories(void)
 {
         static const struct {
@@ -126,8 +126,8 @@ static int give_directories(void)
 }
 
 /*
- * The source again with the mounts below it (a volume with drop-ins), now that the view is not among them. A path that is another
- * directory by now is left alone.
+ * Opens the source again with the mounts below it (a volume with drop-ins), now that the view is not among
+ * them. Skipped if the path leads to another directory by now.
  */
 static int give_mounts_of_source(const char *source_path)
 {
@@ -142,18 +142,19 @@ static int give_mounts_of_source(const char *source_path)
         return give_directory(LKG_STEAL_FD(tree), LKG_ENGINE_SOURCE_FD, AT_RECURSIVE, /* writable= */ false);
 }
 
-/* Run in the child, one after the other. @userdata: struct lkg_engine_setup. */
+/* They run in the child, one after the other. @userdata: struct lkg_engine_setup. */
 int lkg_engine_begin(const void *userdata)
 {
         int r = record_self(userdata);
 
         if (r != 0)
                 return r;
-        (void)lkg_set_oom_score("0"); /* else it inherits our protection: no reason not to run */
+        /* otherwise it inherits our OOM protection; a failure does not matter */
+        (void)lkg_set_oom_score("0");
         return give_directories();
 }
 
-/* In this process, because a disk may be slow; what could not be handed over the engine will say when it needs it. */
+/* In this process, because a disk may be slow. The engine reports later what could not be handed over. */
 static void hand_over(const struct lkg_account *account, bool whole)
 {
         static const struct {

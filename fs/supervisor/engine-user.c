@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See engine-user.h. What is weighed: docs/decisions/026. */
+/* See engine-user.h. The trade-offs: docs/decisions/026. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +20,10 @@
 #define DEPTH_MAX   16u
 #define ENTRIES_MAX (1u << 20)
 #define ID_TEXT     16
-/* The user that the directory was handed to. Only a process with CAP_SYS_ADMIN can write this attribute; the owner cannot. */
+/*
+ * The user that the directory was handed over to. Only a process with CAP_SYS_ADMIN can write this
+ * attribute; the owner cannot.
+ */
 #define OWNER_ATTRIBUTE "trusted.lkgfs.engine"
 
 static bool can_change(void)
@@ -71,7 +74,7 @@ void lkg_engine_user_tell(const struct lkg_settings *settings, enum lkg_engine_r
                                settings->engine_user, reasons[why]);
 }
 
-/* ---- whose a directory is ---- */
+/* ---- the owner of a directory ---- */
 
 bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings)
 {
@@ -99,7 +102,7 @@ static void note_owner(int top, const struct lkg_account *account)
 
 struct owner_walk {
         const struct lkg_account *account;
-        uid_t before; /* whose the top was */
+        uid_t before; /* owner of the top directory */
         bool whole;
         unsigned n_left;
         int r; /* the first failure */
@@ -115,15 +118,15 @@ static bool stays_ours(const char *name)
 {
         size_t size = strlen(name);
 
-        /* Of records, too, which are written while this is done. */
+        /* Including temporary files of records that are being written. */
         return lkg_is_tmp_name(name) || strcmp(name, "lock") == 0 ||
                (size > 4 && strcmp(name + size - 4, ".pid") == 0) ||
                strncmp(name, LKG_PUBLICATION_PINNED, strlen(LKG_PUBLICATION_PINNED)) == 0;
 }
 
 /*
- * With another name elsewhere (a hard link), the hand-over would give that file away. The engine's own files can only be
- * linked where the engine writes.
+ * If the file has another name elsewhere (a hard link), the hand-over would give that file away, too. The
+ * engine's own files can only be linked where the engine writes.
  */
 static bool may_hand_over(const struct owner_walk *w, const struct stat *st)
 {
@@ -158,7 +161,7 @@ static void walk_entry(struct owner_walk *w, int dirfd, const char *name, unsign
         struct stat st;
 
         if (fd < 0) {
-                if (fd != -ELOOP && fd != -EXDEV) /* a link, another mount: not ours */
+                if (fd != -ELOOP && fd != -EXDEV) /* a symlink or another mount: not ours */
                         failed(w, fd);
                 return;
         }
@@ -200,7 +203,7 @@ int lkg_engine_hand_over(int top, const struct lkg_account *account, bool whole)
                 return -errno;
         w.before = st.st_uid;
         walk_directory(&w, top, 0);
-        give(&w, top, &st); /* last: shows whether the hand-over was finished */
+        give(&w, top, &st); /* last: shows that the hand-over is complete */
         note_owner(top, account);
         return w.r;
 }

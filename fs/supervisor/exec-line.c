@@ -66,7 +66,7 @@ static bool is_blank(char c)
         return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* A comment goes on after a backslash at the end of its line. Return: the place after it. */
+/* A comment continues after a backslash at the end of its line. Return: the position after it. */
 static const char *skip_comment(const char *p, const char *end)
 {
         for (; p < end && *p != '\n'; p++)
@@ -75,7 +75,10 @@ static const char *skip_comment(const char *p, const char *end)
         return p;
 }
 
-/* Within quotes. In double quotes a backslash escapes special characters. Return: the place after the end. */
+/*
+ * Within quotes. In double quotes a backslash escapes special characters.
+ * Return: the position after the end.
+ */
 static const char *quoted(const char *p, const char *end, struct lkg_buf *value)
 {
         char quote = *p++;
@@ -113,7 +116,7 @@ static const char *unquoted(const char *p, const char *end, struct lkg_buf *valu
         return p;
 }
 
-/* `"a b" 'c'` are one value without a blank between them. Return: at the line break. */
+/* `"a b" 'c'` is one value without a blank in between. Return: at the line break. */
 static const char *parse_value(const char *p, const char *end, struct lkg_buf *value)
 {
         while (p < end && *p != '\n') {
@@ -148,7 +151,7 @@ int lkg_env_parse(struct lkg_env *env, const char *text, size_t size)
                         if (!is_blank(*p))
                                 lkg_buf_putc(&item, *p);
                 if (p == name || p == end || *p == '\n')
-                        continue; /* no assignment */
+                        continue; /* not an assignment */
                 lkg_buf_putc(&item, '=');
                 p = parse_value(p + 1, end, &item);
                 lkg_buf_putc(&item, '\0');
@@ -159,7 +162,7 @@ int lkg_env_parse(struct lkg_env *env, const char *text, size_t size)
 
 /* ---- expansion ---- */
 
-/* The value of a variable that is a word of its own. */
+/* Splits the value of a variable that is a whole word. */
 static void split(const char *p, struct lkg_buf *ret)
 {
         while (*p) {
@@ -195,7 +198,8 @@ void lkg_exec_expand(const struct lkg_env *env, const char *word, struct lkg_buf
 
                 if (*p == '$' && p[1] == '$') {
                         lkg_buf_putc(ret, *p++);
-                } else if (*p == '$' && p[1] == '{' && p[2 + n] == '}') { /* no defaults: ${A:-b} stays */
+                        /* no defaults: ${A:-b} is not expanded */
+                } else if (*p == '$' && p[1] == '{' && p[2 + n] == '}') {
                         value = get(env, p + 2, n);
                         lkg_buf_puts(ret, value ? value : "");
                         p += 2 + n;

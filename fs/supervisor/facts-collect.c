@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forked process that collects facts. Every step may block and has a time limit; the supervisor kills the process when it
- * takes too long all the same. No messages: a fact that cannot be found is not known.
+ * The forked process that collects facts. Every step may block and has a time limit; the supervisor kills
+ * the process if it still takes too long. No messages: a fact that cannot be determined is unknown.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -22,7 +22,7 @@
 
 /* ---- files ---- */
 
-/* The directory @name in @dirfd, made if need be; no link is followed. */
+/* Opens the directory @name in @dirfd and creates it if necessary; symlinks are not followed. */
 static int plain_directory(int dirfd, const char *name)
 {
         if (mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
@@ -39,7 +39,7 @@ int lkg_facts_dir(int runtime_fd, const char *component)
 
 /* ---- the version ---- */
 
-/* In the process that becomes the component's program: nothing of us, and little of what root may do to a system. */
+/* In the process that becomes the component's program: nothing of ours, and few of root's privileges. */
 static int become_program(void *userdata)
 {
         const struct rlimit none = { 0, 0 }, small = { 1 << 20, 1 << 20 };
@@ -54,8 +54,8 @@ static int become_program(void *userdata)
 }
 
 /*
- * The first line of the output of @exe, "" when it cannot be used.
- * Return: false when the program could not be started at all: to be tried again.
+ * The first line of the output of @exe, "" if it is not usable.
+ * Return: false: the program could not be started at all: try again.
  */
 static bool ask_version(const char *exe, struct lkg_buf *ret)
 {
@@ -79,8 +79,8 @@ static bool ask_version(const char *exe, struct lkg_buf *ret)
 }
 
 /*
- * Only a program that nobody but root can replace is run as root. Return: 0; 1: not to be run, ever; -errno: it may be in the
- * middle of an upgrade.
+ * A program is run as root only if nobody except root can replace it.
+ * Return: 0; 1: must not be run; -errno: it may be in the middle of an upgrade.
  */
 static int judge(const char *exe, struct stat *ret_st, struct lkg_error *err)
 {
@@ -147,7 +147,7 @@ static void ask_unit(int dirfd, sd_bus *bus, const char *name)
                 (void)lkg_fact_write(dirfd, LKG_FACT_EXEC_START, &buf);
         else if (r == -ENOENT)
                 (void)unlinkat(dirfd, LKG_FACT_EXEC_START,
-                               0); /* the service manager says that there is none */
+                               0); /* the service manager reports that there is none */
 }
 
 sd_bus *lkg_facts_bus(void)

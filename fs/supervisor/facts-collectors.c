@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's side of the facts: the collecting processes, their ends and time limits. See facts-collectors.h.
+ * The supervisor's part of the facts: the collecting processes, their ends and time limits. See
+ * facts-collectors.h.
  *
- * There are two, because one result is urgent: why a process started must be known while its open() waits, so it must not wait
- * for a program's version. The slow one begins when the quick one has ended.
+ * There are two processes, because one result is urgent: why a process started must be known while its
+ * open() waits, so it must not wait for a program's version. The slow one starts when the fast one has
+ * ended.
  */
 
 #include "facts-collectors.h"
@@ -51,7 +53,7 @@ static void ask_rest(struct lkg_supervisor *s)
                 s->facts.again_rest = true;
         else
                 (void)lkg_helper_start(&s->facts.rest, s->event,
-                                       &work); /* no memory: the next start asks again */
+                                       &work); /* out of memory: the next start tries again */
 }
 
 static void on_starts(void *userdata, int status)

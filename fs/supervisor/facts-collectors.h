@@ -5,7 +5,8 @@
  * limit, and write the answers below `facts/<component>/` of the private runtime directory, where the engine is notified of
  * them (core/engine/facts.h has the format). The loop only waits for their end, so a hang blocks nothing else.
  *
- * Collected when the view begins to be served, after SIGHUP, and when a process of a component begins or ends.
+ * Facts are collected when the view is first served, after SIGHUP, and when a process of a component starts
+ * or ends.
  *
  *     start   one line `PID START-TIME WHY` about the unit's main process: its start time is field 22 of
  *             /proc/PID/stat, WHY is `automatic` (systemd restarted it, and it had not ended well, or nobody
@@ -24,31 +25,31 @@
 
 struct lkg_supervisor;
 
-/** lkg_facts_refresh() - ask again soon; a call while it is being asked counts for afterwards. */
+/** lkg_facts_refresh() - collect again soon; a call during a collection causes another one afterwards. */
 void lkg_facts_refresh(struct lkg_supervisor *s);
-/** lkg_facts_cancel() - end the process that asks; at most 1 s. */
+/** lkg_facts_cancel() - end the collecting process; at most 1 s. */
 void lkg_facts_cancel(struct lkg_supervisor *s);
 
 /* ---- facts-collect.c: in the forked process ---- */
 
 /**
- * lkg_facts_dir() - open `facts/@component` below the private runtime directory, make it. Return: descriptor
- * or -errno.
+ * lkg_facts_dir() - open `facts/@component` below the private runtime directory, and create it if necessary.
+ * Return: descriptor or -errno.
  */
 int lkg_facts_dir(int runtime_fd, const char *component);
-/** lkg_facts_bus() - the system bus, with a time limit for each call; NULL when there is none. */
+/** lkg_facts_bus() - the system bus, with a time limit for each call; NULL if there is none. */
 sd_bus *lkg_facts_bus(void);
 
 /**
- * lkg_facts_collect() - ask about all @components, write what differs. @runtime_fd: the private runtime
- * directory.
+ * lkg_facts_collect() - collect the facts of all @components, write those that differ. @runtime_fd: the
+ * private runtime directory.
  */
 void lkg_facts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n);
 
 /**
  * lkg_facts_version() - record the version of the first of @exes that exists in @dirfd, unless it is
- * recorded. A program that others than root could replace (lkg_judge_program()) is not run: that is logged, and recorded as no
- * version, so that it is logged once.
+ * recorded. A program that users other than root could replace (lkg_judge_program()) is not run: that is
+ * logged, and recorded as no version, so that it is logged only once.
  */
 void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes);
 
@@ -56,61 +57,61 @@ void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes);
 
 #define LKG_UNIT_WORD_MAX 32u
 
-/* A service at one moment. */
+/* The state of a service at one moment. */
 struct lkg_unit_now {
-        uint32_t main_pid; /* 0 = none runs */
+        uint32_t main_pid; /* 0 = none is running */
         uint32_t n_restarts;
         char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX];
 };
 
-/* The last main process that was seen. */
+/* The last main process seen. */
 struct lkg_unit_last {
-        int pid; /* 0 = none was */
+        int pid; /* 0 = none */
         uint64_t start_time;
         uint32_t n_restarts; /* at its start */
         enum lkg_start_why why;
         bool ended;
-        char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX]; /* when it had ended */
+        char sub_state[LKG_UNIT_WORD_MAX], result[LKG_UNIT_WORD_MAX]; /* after its end */
 };
 
 /**
- * lkg_unit_now_read() - from the reply @m to GetAll. Return: 0; -EBADMSG: no service, or not as we know
- * them; -errno.
+ * lkg_unit_now_read() - parse the reply @m to GetAll.
+ * Return: 0; -EBADMSG: not a service, or in an unknown form; -errno.
  */
 int lkg_unit_now_read(sd_bus_message *m, struct lkg_unit_now *ret);
 /**
- * lkg_unit_now_query() - ask systemd for @name over @bus. Return: 0; -ENOENT: not loaded; another -errno:
- * not known.
+ * lkg_unit_now_query() - ask systemd for @name over @bus.
+ * Return: 0; -ENOENT: not loaded; another -errno: unknown.
  */
 int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret);
 /**
- * lkg_start_why() - of a process that is another one than @last (pid 0: none is known), @n_restarts as it
- * runs. Pure.
+ * lkg_start_why() - why a process other than @last (pid 0: none is known) started; @n_restarts: the counter
+ * now. Pure.
  */
 enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_restarts);
-/** lkg_unit_ended() - note in @last how it ended, if @now says so. Return: whether it does. Pure. */
+/** lkg_unit_ended() - note in @last how it ended, if @now has that. Return: whether it does. Pure. */
 bool lkg_unit_ended(struct lkg_unit_last *last, const struct lkg_unit_now *now);
-bool lkg_unit_last_parse(const char *text, struct lkg_unit_last *ret); /* Return: whether it is one */
+bool lkg_unit_last_parse(const char *text, struct lkg_unit_last *ret); /* Return: whether @text is valid */
 void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf);
 /** lkg_start_record() - write the facts that follow from @now into the directory of the component. */
 void lkg_start_record(int dirfd, const struct lkg_unit_now *now);
 /**
- * lkg_starts_collect() - in the forked process. Return: exit status; not 0: lkg_starts_unknown() is to be
- * called.
+ * lkg_starts_collect() - in the forked process.
+ * Return: exit status; if not 0, call lkg_starts_unknown().
  */
 int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n);
-/** lkg_starts_unknown() - remove facts that may be out of date, because the service manager does not answer. */
+/** lkg_starts_unknown() - remove facts that may be outdated, because the service manager does not answer. */
 void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *components, size_t n);
 
-/* ---- facts-unit.c: what the service manager knows ---- */
+/* ---- facts-unit.c: data of the service manager ---- */
 
 struct lkg_unit_file {
-        char *path; /* may hold wildcards */
+        char *path; /* may contain wildcards */
         bool optional;
 };
 
 struct lkg_unit {
-        char **argv; /* of the first ExecStart; as written in the unit, specifiers resolved */
+        char **argv; /* of the first ExecStart=; as written in the unit, with specifiers resolved */
         size_t n_argv;
         bool verbatim;      /* ExecStart=:..., nothing is expanded */
         char **environment; /* NAME=VALUE */
@@ -121,18 +122,19 @@ struct lkg_unit {
 
 void lkg_unit_deinit(struct lkg_unit *unit);
 /**
- * lkg_unit_read() - the properties of a service, from the reply @m to GetAll. Return: 0; -ENOENT: it has no
- * ExecStart.
+ * lkg_unit_read() - parse the properties of a service from the reply @m to GetAll.
+ * Return: 0; -ENOENT: it has no ExecStart.
  */
 int lkg_unit_read(sd_bus_message *m, struct lkg_unit *ret);
 /**
- * lkg_unit_query() - ask systemd for @name over @bus. Return: 0; -ENOENT: no such unit; another -errno: not
- * known.
+ * lkg_unit_query() - ask systemd for @name over @bus.
+ * Return: 0; -ENOENT: no such unit; another -errno: unknown.
  */
 int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret);
 /**
  * lkg_unit_words() - its command line as the process would get it, without the first word, each word ended
- * by a NUL. Return: 0; -ENOENT when a file that must be there is not; -ENOMEM.
+ * by a NUL.
+ * Return: 0; -ENOENT: a mandatory file is missing; -ENOMEM.
  */
 int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret);
 
@@ -141,7 +143,7 @@ int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret);
  */
 
 struct lkg_env {
-        char **items; /* NAME=VALUE, each name once */
+        char **items; /* NAME=VALUE, each name only once */
         size_t n_items;
 };
 
@@ -154,7 +156,7 @@ int lkg_env_set(struct lkg_env *env, const char *assignment);
 /** lkg_env_parse() - the text of an EnvironmentFile=. Return: 0 or -ENOMEM. */
 int lkg_env_parse(struct lkg_env *env, const char *text, size_t size);
 /**
- * lkg_exec_expand() - one word of ExecStart= with variables replaced, each resulting word ended by a NUL.
+ * lkg_exec_expand() - expand the variables in one word of ExecStart=; each resulting word is ended by a NUL.
  *
  * `$NAME` as a whole word: split at white space, quotes respected, so none or several words. `${NAME}`
  * anywhere: exactly its text. `$$`: one `$`. A variable that is not set is empty. Failure is sticky in @ret.

@@ -17,7 +17,8 @@
  *               be read in between; it means nothing while a process runs.
  *   MainPID     0 while no main process runs.
  *
- * All are read with one call, so they belong to one moment. The state is kept in the file `end`, see facts-collectors.h.
+ * All are read with one call, so they are consistent. The state is kept in the file `end`, see
+ * facts-collectors.h.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -31,7 +32,7 @@
 #define MANAGER_PATH  "/org/freedesktop/systemd1"
 #define LINE_MAX_SIZE 256u
 
-/* ---- what the manager says ---- */
+/* ---- data of the manager ---- */
 
 static int read_word(sd_bus_message *m, char ret[static LKG_UNIT_WORD_MAX])
 {
@@ -40,7 +41,7 @@ static int read_word(sd_bus_message *m, char ret[static LKG_UNIT_WORD_MAX])
 
         if (r < 0)
                 return r;
-        /* A word of a file; anything else is an unknown word. */
+        /* Only a single word; anything else becomes an unknown word. */
         (void)snprintf(ret, LKG_UNIT_WORD_MAX, "%s", *text && !strpbrk(text, " \t\n") ? text : "-");
         return 0;
 }
@@ -58,7 +59,7 @@ static const struct {
         const char *name, *type;
 } wanted[] = { { "MainPID", "u" }, { "NRestarts", "u" }, { "Result", "s" }, { "SubState", "s" } };
 
-/* @found: a bit for each of those that we want; one that comes twice is still one. Return: 0 or -errno. */
+/* @found: a bit for each property that we need; a repeated one counts once. Return: 0 or -errno. */
 static int read_property(sd_bus_message *m, struct lkg_unit_now *now, unsigned *found)
 {
         const char *name;
@@ -124,7 +125,7 @@ int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret)
         return r < 0 ? r : lkg_unit_now_read(all, ret);
 }
 
-/* ---- what follows from it ---- */
+/* ---- conclusions ---- */
 
 enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_restarts)
 {
@@ -132,8 +133,8 @@ enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_re
                 return LKG_START_MANUAL;
         if (last->pid > 0 && last->ended && strcmp(last->sub_state, "auto-restart") == 0 &&
             n_restarts == last->n_restarts)
-                return LKG_START_MANUAL; /* somebody did not wait for the pause to end */
-        /* Only of the process just before this one do we know how it ended. */
+                return LKG_START_MANUAL; /* it was started before the pause ended */
+        /* The end is known only of the immediately preceding process. */
         if (last->pid > 0 && last->ended && strcmp(last->result, "success") == 0 &&
             n_restarts == last->n_restarts + 1)
                 return LKG_START_CLEAN;
@@ -141,8 +142,8 @@ enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_re
 }
 
 /*
- * The states of a unit between two processes in which Result is already that of the first: not those of a start (condition,
- * start-pre, start), where it belongs to no process.
+ * The states of a unit between two processes in which Result already belongs to the first: not the states of
+ * a start (condition, start-pre, start), where it belongs to no process.
  */
 static bool is_end(const char *sub_state)
 {
@@ -165,7 +166,7 @@ bool lkg_unit_ended(struct lkg_unit_last *last, const struct lkg_unit_now *now)
         if (last->pid <= 0 || now->main_pid != 0 || !is_end(now->sub_state))
                 return false;
         last->ended = true;
-        /* The pause is over, the counter raised: as later versions call this moment. */
+        /* The pause is over and the counter was raised; later versions call this moment so. */
         (void)snprintf(last->sub_state, sizeof(last->sub_state), "%s",
                        queued ? "auto-restart-queued" : now->sub_state);
         (void)snprintf(last->result, sizeof(last->result), "%s", now->result);
@@ -216,7 +217,8 @@ static void write_last(int dirfd, const struct lkg_unit_last *last)
 }
 
 /*
- * First the file that others wait for, then our state: if killed in between, a repetition has the same result.
+ * First the file that others wait for, then our state: if we are killed in between, a repetition has the
+ * same result.
  */
 void lkg_start_record(int dirfd, const struct lkg_unit_now *now)
 {
@@ -231,9 +233,9 @@ void lkg_start_record(int dirfd, const struct lkg_unit_now *now)
         }
         next.start_time = lkg_process_start_time(next.pid);
         if (next.start_time == 0)
-                return; /* it has ended since; of that we hear */
+                return; /* it has ended since; we will be notified of that */
         if (last.pid == next.pid && last.start_time == next.start_time)
-                next = last; /* judged already: the counter that is remembered is this one */
+                next = last; /* already judged: this counter is remembered */
         else
                 next.why = lkg_start_why(&last, now->n_restarts);
         lkg_fact_start_format(&(struct lkg_fact_start){ next.pid, next.start_time, next.why }, &buf);
@@ -266,7 +268,7 @@ int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *comp
                 else
                         (void)unlinkat(fd, LKG_FACT_START, 0);
                 if (!bus)
-                        status = 1; /* the others need not try; the loop removes theirs */
+                        status = 1; /* skip the others; the loop removes their facts */
                 if (!bus)
                         break;
         }

@@ -48,7 +48,7 @@ static int read_list(sd_bus_message *m, char ***ret, size_t *ret_n)
         return 0;
 }
 
-/* One command: s as <flags> and times that are not used here. @flags: the signature of the third part. */
+/* One command: s as <flags> and times that are not used here. @flags: the signature of the third member. */
 static int read_command(sd_bus_message *m, const char *flags, struct lkg_unit *unit)
 {
         char **words = NULL;
@@ -69,7 +69,7 @@ static int read_command(sd_bus_message *m, const char *flags, struct lkg_unit *u
         return r < 0 ? r : sd_bus_message_skip(m, "ttttuii");
 }
 
-/* Only the first command is the component; a second one exists for Type=oneshot alone. */
+/* Only the first command is the component; further ones exist only for Type=oneshot. */
 static int read_commands(sd_bus_message *m, const char *flags, struct lkg_unit *unit)
 {
         const char *item = flags[0] == 'b' ? "sasbttttuii" : "sasasttttuii";
@@ -142,7 +142,7 @@ static int read_property(sd_bus_message *m, struct lkg_unit *unit)
                         continue;
                 r = sd_bus_message_enter_container(m, 'v', properties[i].signature);
                 if (r == -ENXIO)
-                        return sd_bus_message_skip(m, "v"); /* another version has it otherwise */
+                        return sd_bus_message_skip(m, "v"); /* another version has a different type */
                 if (r >= 0)
                         r = properties[i].read(m, unit);
                 return r < 0 ? r : sd_bus_message_exit_container(m);

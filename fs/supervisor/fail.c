@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every part of lkgfsd needs: an error with an exit status, and descriptors out of the way of those that children get. */
+/*
+ * Needed by every part of lkgfsd: errors with an exit status, and descriptors kept above those that children
+ * get.
+ */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/socket.h>

@@ -34,7 +34,7 @@ static void answer(struct lkg_supervisor *s, uint32_t component, int result)
         m.text_size =
                 (uint32_t)snprintf(m.text, sizeof(m.text), "%s", s->settings->components[component].name);
         m.result = result;
-        (void)lkg_engine_tell(s, &m); /* the next engine asks for itself */
+        (void)lkg_engine_tell(s, &m); /* the next engine will ask again */
 }
 
 static void done(void *userdata, int status)
@@ -42,7 +42,7 @@ static void done(void *userdata, int status)
         struct lkg_supervisor *s = userdata;
         uint32_t component = s->copies.current;
 
-        /* Asked again meanwhile: what this one found out is old, for example that the document has gone. */
+        /* Requested again meanwhile: this result is outdated, for example the document may be gone. */
         if (!s->copies.wanted[component].due)
                 answer(s, component, status < 0 ? -ETIMEDOUT : -status);
         next(s);
@@ -59,7 +59,7 @@ static bool choose(struct lkg_supervisor *s)
         return false;
 }
 
-/* The helper has a copy of our memory from its start: later requests are for the next one. */
+/* The helper has a copy of our memory from its start: later requests need another helper. */
 static void next(struct lkg_supervisor *s)
 {
         struct lkg_helper_work work = {
@@ -87,7 +87,7 @@ void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *me
                 if (lkg_span_is(lkg_span(message->text, length), s->settings->components[i].name))
                         wanted = &s->copies.wanted[i];
         if (!wanted)
-                return; /* of a configuration that is not ours yet; it asks again after the reload */
+                return; /* for a configuration that is not ours yet; it asks again after the reload */
         wanted->due = true;
         (void)snprintf(wanted->sha256, sizeof(wanted->sha256), "%s",
                        message->text + length + (message->text[length] == ' '));

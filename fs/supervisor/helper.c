@@ -7,7 +7,7 @@ static int be_helper(void *userdata)
         const struct lkg_helper_work *work = userdata;
 
         if (!(work->flags & LKG_JOB_OUTLIVES_US))
-                (void)lkg_set_oom_score("0"); /* else it inherits our protection: no reason not to go on */
+                (void)lkg_set_oom_score("0"); /* else it inherits our OOM protection; may fail */
         return work->run(work->userdata);
 }
 
@@ -17,7 +17,7 @@ static void forget(struct lkg_helper *helper)
         helper->timer = sd_event_source_disable_unref(helper->timer);
 }
 
-/* A killed helper that may never end: only to be reaped. */
+/* A killed helper that may never end: only reap it. */
 static void leave(struct lkg_helper *helper)
 {
         forget(helper);
@@ -35,13 +35,13 @@ static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userd
         (void)revents;
         if (!lkg_job_ended(&helper->job))
                 return 0;
-        forget(helper); /* first: the loop must not watch a number that becomes somebody else's */
+        forget(helper); /* first: the loop must not watch a descriptor number that is reused */
         status = lkg_job_reap(&helper->job);
         helper->done(helper->userdata, status);
         return 0;
 }
 
-/* Its programs with it. What sticks in the kernel is waited for by the loop, not here. */
+/* Kills its programs, too. The loop, not this code, waits for a process that hangs in the kernel. */
 static int on_limit(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_helper *helper = userdata;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job (lkg/job.h) of the loop: it may wait for others (programs, the service manager, the view), and the loop only sees its
- * end, which comes within a time limit.
+ * A job (lkg/job.h) of the loop: it may wait for others (programs, the service manager, the view); the loop
+ * only sees its end, within a time limit.
  *
- * By default it holds nothing that others wait for: not the device, no lock, no connection.
+ * By default it holds nothing that others wait for: neither the device, nor a lock, nor a connection.
  */
 #pragma once
 
@@ -31,33 +31,34 @@ struct lkg_helper {
         }
 
 struct lkg_helper_work {
-        int (*run)(void *userdata); /* in the new process; its exit status */
+        int (*run)(void *userdata); /* runs in the new process; returns its exit status */
         /*
-         * @status: exit status, or -1: it was killed, by its limit or by somebody. In the loop; may start
-         * the next one.
+         * @status: exit status, or -1: it was killed, by its limit or otherwise. Called in the loop; may
+         * start the next one.
          */
         void (*done)(void *userdata, int status);
         void *userdata;
-        /* Borrowed. It has them as LKG_HELPER_FIRST_FD, ... and no others but 0, 1, 2. */
+        /* Borrowed. The helper gets them as LKG_HELPER_FIRST_FD, ...; otherwise it has only 0, 1, 2. */
         int fds[LKG_HELPER_FDS_MAX];
         size_t n_fds;
         uint64_t limit_ns;
         unsigned flags; /* enum lkg_job_flags; it always keeps our 0, 1 and 2 */
         /*
-         * @done is called at the limit, even if it has not ended. Otherwise only after its end, which may never come.
+         * @done is called at the limit, even if the helper has not ended. Otherwise only after its end,
+         * which may never come.
          */
         bool impatient;
 };
 
 /**
- * lkg_helper_start() - leads a process group of its own, which ends with it at the limit; ends when we are
- * killed. Return: 0; -EBUSY: it runs already; another -errno. Then nothing is called.
+ * lkg_helper_start() - start it in its own process group, which is killed with it at the limit; it ends when
+ * we are killed.
+ * Return: 0; -EBUSY: it is already running; another -errno: nothing is called.
  */
 int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work);
 /**
- * lkg_helper_cancel() - kill it and its process group; done is not called. Waits LKG_JOB_GRACE_NS at most, not at all for one
- * that is impatient; what does not end then is reaped by the loop whenever it does.
+ * lkg_helper_cancel() - kill it and its process group; done is not called. Waits at most LKG_JOB_GRACE_NS,
+ * and not at all for an impatient one; if it has not ended then, the loop reaps it later.
  */
 void lkg_helper_cancel(struct lkg_helper *helper);
-/** lkg_helper_running() */
 bool lkg_helper_running(const struct lkg_helper *helper);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGTERM of a service manager means one of two things: "stop", which unmounts, or the first half of "restart". In between the
- * view must stay: where base and merged file share a name, a reader would get the plain base meanwhile.
- * So systemd is asked for the job of our unit. If that is a restart, this process ends as if it were killed: the file server goes
- * on serving, the connection is in the descriptor store as well, and the next supervisor takes over (adopt.c).
+ * SIGTERM from a service manager means one of two things: "stop", which unmounts, or the first half of
+ * "restart". During a restart the view must stay: if base and merged file share a name, a reader would
+ * otherwise get the plain base. So systemd is asked for the job of our unit. If that is a restart, this
+ * process ends as if it were killed: the file server keeps serving, the connection is also in the descriptor
+ * store, and the next supervisor takes over (adopt.c).
  *
  * Without systemd, or without an answer, SIGTERM is a stop.
  */
@@ -17,8 +18,8 @@
 #include "supervisor.h"
 
 #define MANAGER      "org.freedesktop.systemd1"
-#define PRIVATE      "unix:path=/run/systemd/private" /* of root, without a message bus */
-#define ASK_LIMIT_NS (2 * LKG_NSEC_PER_SEC)           /* of the 20 s that the unit has to end */
+#define PRIVATE      "unix:path=/run/systemd/private" /* for root, without a message bus */
+#define ASK_LIMIT_NS (2 * LKG_NSEC_PER_SEC)           /* of the 20 s that the unit has for stopping */
 #define CALL_USEC    (1 * 1000 * 1000)
 
 static void bus_unrefp(sd_bus **bus)
@@ -38,7 +39,7 @@ static sd_bus *open_private(void)
         return NULL;
 }
 
-/* The word that org.freedesktop.systemd1.Job has for @path. Return: 1 restart; 0 another; -errno. */
+/* The type of the org.freedesktop.systemd1.Job at @path. Return: 1 restart; 0 another; -errno. */
 static int is_restart(sd_bus *bus, const char *path)
 {
         LKG_CLEANUP(lkg_freep) char *type = NULL;
@@ -61,14 +62,14 @@ int lkg_unit_restarts(sd_bus *bus, pid_t pid)
                 r = sd_bus_get_property(bus, MANAGER, path, MANAGER ".Unit", "Job", NULL, &job, "(uo)");
         if (r >= 0)
                 r = sd_bus_message_read(job, "(uo)", &id, &path);
-        if (r >= 0) /* 0: none; it was somebody else's signal */
+        if (r >= 0) /* 0: no job; the signal did not come from systemd */
                 r = id == 0 ? 0 : is_restart(bus, path);
         sd_bus_message_unref(found);
         sd_bus_message_unref(job);
         return r;
 }
 
-/* In a process of its own: it may wait. Return: 0 a restart, 1 a stop. */
+/* In a separate process, because it may wait. Return: 0 a restart, 1 a stop. */
 static int ask(void *userdata)
 {
         LKG_CLEANUP(bus_unrefp) sd_bus *bus = lkg_facts_bus();

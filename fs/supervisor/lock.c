@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One lkgfsd for one state directory and one runtime directory: a lock in each, held as long as it lives. */
+/* One lkgfsd per state directory and per runtime directory: a lock in each, held as long as it lives. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
@@ -16,7 +16,7 @@
 #define LOCK_HOLDER_END_NS (1 * LKG_NSEC_PER_SEC)
 #define LOCKS_BYTES_MAX    (16u << 20) /* of /proc/locks */
 
-/* The process number in the lock file. Return: 0 if there is none; @text holds the mount point. */
+/* The pid in the lock file. Return: 0 if there is none; @text is the mount point. */
 static int lock_owner(int fd, char text[static PATH_MAX + 64])
 {
         ssize_t n = pread(fd, text, PATH_MAX + 63, 0);
@@ -31,7 +31,7 @@ static int lock_owner(int fd, char text[static PATH_MAX + 64])
         return pid > 0 && *text ? pid : 0;
 }
 
-/* The holder according to the kernel (proc_locks(5)). 0: none that is visible. */
+/* The holder according to the kernel (proc_locks(5)). 0: none is visible. */
 static int lock_holder(int fd)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -63,8 +63,9 @@ static bool runs_helper(const struct lkg_process *process, void *userdata)
 }
 
 /*
- * A helper may hold the lock of a dead lkgfsd: a child that was forked just before its death, until execve(2), which is over in a
- * moment; or one that was taken over, and took it. Return: whether to try again.
+ * A helper may hold the lock of a dead lkgfsd: a child that was forked just before its death, for the short
+ * time until execve(2); or a compromised one that took it.
+ * Return: whether to try again.
  */
 static bool owner_is_gone(int fd, unsigned n_tries)
 {
@@ -98,7 +99,8 @@ static int locked_by_other(int fd, const char *path, const char *what, struct lk
 }
 
 /*
- * A lock file may be removed by an lkgfsd that is just ending: the lock counts only if the name still leads to the locked file.
+ * A lock file may be removed by an lkgfsd that is just ending: the lock is valid only if the name still
+ * refers to the locked file.
  */
 static bool still_named(int fd, int dirfd, const char *name)
 {
@@ -108,7 +110,10 @@ static bool still_named(int fd, int dirfd, const char *name)
                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Removes anything that is not a file: the engine may write in both directories, and must not prevent the next start. */
+/*
+ * Removes anything that is not a regular file: the engine may write to both directories, and must not
+ * prevent the next start.
+ */
 static int put_aside(int dirfd)
 {
         char aside[64];
@@ -130,7 +135,7 @@ static int open_lock_file(int dirfd, int flags)
         return S_ISREG(st.st_mode) ? LKG_STEAL_FD(fd) : put_aside(dirfd);
 }
 
-/* A read-only file system can be locked as well: its stored state still serves. */
+/* A read-only file system can be locked, too: its stored state is still used. */
 static int open_lock(int dirfd, bool *ret_read_only)
 {
         int fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
@@ -153,7 +158,7 @@ int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, co
         for (unsigned n_tries = 0;; n_tries++) {
                 fd = open_lock(dirfd, &read_only);
                 if (fd == -ENOENT)
-                        return 0; /* never used and not writable: there is nothing that two could do to each other */
+                        return 0; /* never used and not writable: two lkgfsd cannot interfere here */
                 fd = fd < 0 ? fd : lkg_lift_fd(fd);
                 if (fd < 0)
                         return lkg_fail(err, EX_IOERR, -fd, "open %s", path);
@@ -166,7 +171,7 @@ int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, co
                         break;
                 fd = lkg_close(fd);
         }
-        /* For the error message of another lkgfsd; nothing depends on it. */
+        /* For the error message of another lkgfsd only. */
         if (!read_only &&
             (ftruncate(fd, 0) < 0 || dprintf(fd, "%d %s\n", (int)getpid(), s->mount_point) < 0))
                 return lkg_fail(err, EX_IOERR, errno, "write %s", path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfsd, also called as mount.lkgfs: the process that makes a mount and keeps it alive. See supervisor.h.
+ * lkgfsd, also installed as mount.lkgfs: the process that mounts a view and keeps it alive. See
+ * supervisor.h.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -15,9 +16,9 @@
 
 #include "supervisor.h"
 
-#define OOM_SCORE_PROTECTED "-999" /* the last to be killed; the engine puts itself back to normal */
+#define OOM_SCORE_PROTECTED "-999" /* killed last; the engine resets its own score */
 
-/* A descriptor that we open must never become 0, 1 or 2. */
+/* None of our descriptors may become 0, 1 or 2. */
 static int ensure_standard_fds(void)
 {
         int fd;
@@ -45,7 +46,7 @@ static void prepare_process(void)
         int r;
 
         (void)sigaction(SIGCHLD, &action,
-                        NULL); /* ignored by a parent, it would eat our children's exit codes */
+                        NULL); /* if the parent ignores it, we would lose our children's exit codes */
         ignore(SIGPIPE);
         ignore(SIGUSR1);
         ignore(SIGUSR2);

@@ -10,10 +10,11 @@
 #include "mounts.h"
 
 #define MOUNTINFO_MAX (64u << 20)
-#define STACKED_MAX   16 /* views on top of each other */
+#define STACKED_MAX   16 /* views stacked on each other */
 
 /*
- * Copies one blank-delimited field and resolves \ooo. Return: what follows it, or NULL when it does not fit.
+ * Copies one blank-delimited field and resolves \ooo.
+ * Return: what follows it, or NULL if it does not fit.
  */
 static const char *take_field(const char *p, char *ret, size_t size)
 {
@@ -49,12 +50,12 @@ int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret)
         p = p ? take_field(p, ret->point, sizeof(ret->point)) : NULL;
         if (p && !take_field(p, ret->flags, sizeof(ret->flags)))
                 ret->flags[0] = '\0';
-        p = p ? strstr(p, " - ") : NULL; /* options and optional fields hold no blank-dash-blank */
+        p = p ? strstr(p, " - ") : NULL; /* options and optional fields do not contain " - " */
         p = p ? take_field(p + 3, ret->type, sizeof(ret->type)) : NULL;
         if (!p)
                 return -EBADMSG;
         if (!take_field(p, ret->source, sizeof(ret->source)))
-                ret->source[0] = '\0'; /* only shown to people */
+                ret->source[0] = '\0'; /* only for messages */
         p = strchr(p, ' ');
         if (!p || !take_field(p + 1, ret->options, sizeof(ret->options)))
                 ret->options[0] = '\0';
@@ -74,7 +75,7 @@ int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret)
                         break;
                 found[n_found++] = mount;
         }
-        /* Stacked mounts are parents of each other: the top one is no mount's parent. */
+        /* Stacked mounts are parents of each other: the top one is the parent of no mount. */
         for (size_t i = 0; i < n_found; i++) {
                 bool covered = false;
 
@@ -105,7 +106,7 @@ int lkg_mounts_top(const char *point, struct lkg_mount *ret)
         return r < 0 ? r : lkg_mounts_top_in(text, point, ret);
 }
 
-/* Which mount it is, of what, and where; an id alone is used again. */
+/* Identifies the mount, its source and its place; an id alone may be reused. */
 static uint64_t digest_of(const struct lkg_mount *mount)
 {
         char text[PATH_MAX + 64];
@@ -150,7 +151,7 @@ int lkg_mounts_has(uint64_t id)
         return 0;
 }
 
-/* Return: how many were detached in this pass, or -errno. */
+/* Return: number of views detached in this pass, or -errno. */
 static int detach_pass(void)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;

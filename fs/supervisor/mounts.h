@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mounted where, from /proc/self/mountinfo (proc_pid_mountinfo(5)), and questions about paths that
- * never ask a FUSE server: the one that would answer may be the one that is dead.
+ * The mount table from /proc/self/mountinfo (proc_pid_mountinfo(5)), and checks of paths that never send a
+ * request to a FUSE server: the server may be the one that is dead.
  */
 #pragma once
 
@@ -11,22 +11,22 @@
 
 struct lkg_mount {
         uint64_t id, parent;
-        unsigned major, minor; /* of the superblock; for FUSE the minor is the connection's number */
+        unsigned major, minor; /* of the superblock; for FUSE the minor number is that of the connection */
         char point[PATH_MAX];
         char type[64]; /* "fuse.lkgfs" */
         char source[256];
-        char flags[128];   /* of the mount: "rw,nosuid,noexec"; "" when they are longer */
-        char options[512]; /* of the file system, not of the mount; "" when they are longer */
+        char flags[128];   /* of the mount: "rw,nosuid,noexec"; "" if they are longer */
+        char options[512]; /* of the file system, not of the mount; "" if they are longer */
 };
 
-/** lkg_mounts_parse_line() - one line of mountinfo, octal escapes resolved. Return: 0 or -EBADMSG. */
+/** lkg_mounts_parse_line() - parse one line of mountinfo, with octal escapes. Return: 0 or -EBADMSG. */
 int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret);
 
 /**
- * lkg_mounts_top_in() - the mount that a walk to @point ends in.
- * @text: a whole mountinfo, NUL-terminated; cut into lines by this function
+ * lkg_mounts_top_in() - the mount that a path walk to @point ends in.
+ * @text: a whole mountinfo, NUL-terminated; this function splits it into lines
  *
- * Return: 1 and @ret; 0 when nothing is mounted exactly at @point.
+ * Return: 1 and @ret; 0: nothing is mounted exactly at @point.
  */
 int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret);
 /** lkg_mounts_top() - the same for the caller's mount namespace. Return: 1; 0; -errno. */
@@ -36,31 +36,35 @@ int lkg_mounts_top(const char *point, struct lkg_mount *ret);
  * itself. 0 = none. @text as above.
  */
 uint64_t lkg_mounts_below_in(char *text, const char *dir);
-/** lkg_mounts_below() - the same for the caller's mount namespace; 0 also when that cannot be read. */
+/** lkg_mounts_below() - the same for the caller's mount namespace; 0 also if that cannot be read. */
 uint64_t lkg_mounts_below(const char *dir);
 /** lkg_mounts_has() - is mount @id (a lkgfs mount) in the caller's mount namespace? Return: 1; 0; -errno. */
 int lkg_mounts_has(uint64_t id);
 
 /**
- * lkg_mounts_detach_views() - take every view of lkgfs, others' too, out of the own mount namespace.
- * A copy of a mount in a namespace that gets no propagation would keep its file system alive for ever.
+ * lkg_mounts_detach_views() - detach every view of lkgfs, including those of others, from our mount
+ * namespace. A copy of a mount in a namespace without propagation would keep its file system alive for ever.
  * Return: 0; -errno.
  */
 int lkg_mounts_detach_views(void);
 
 /** lkg_mounts_find_in() - the mount with number @id. @text as above. Return: 1 and @ret; 0. */
 int lkg_mounts_find_in(char *text, uint64_t id, struct lkg_mount *ret);
-/** lkg_mounts_of() - the mount that the open file @fd is in, without asking its file system. Return: 1 and @ret; 0; -errno. */
+/**
+ * lkg_mounts_of() - the mount that the open file @fd is in, without a request to its file system.
+ * Return: 1 and @ret; 0; -errno.
+ */
 int lkg_mounts_of(int fd, struct lkg_mount *ret);
 /**
- * lkg_mount_asks_elsewhere() - does another machine or process decide who may read its files? Then local capabilities do not
- * help: a network file system, or a FUSE server that admits only its owner or checks permissions itself.
+ * lkg_mount_asks_elsewhere() - does another machine or process decide who may read its files, so that local
+ * capabilities do not help? A network file system, or a FUSE server that admits only its owner or checks
+ * permissions itself.
  */
 bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount);
 
 /**
- * lkg_mount_restrictions() - what a mount forbids that the view of a directory in it must forbid, too: MOUNT_ATTR_NOEXEC,
- * MOUNT_ATTR_NOSYMFOLLOW. (nosuid and nodev the view is anyway.)
+ * lkg_mount_restrictions() - restrictions of a mount that the view of a directory in it must have, too:
+ * MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSYMFOLLOW. (The view is always nosuid and nodev.)
  */
 uint64_t lkg_mount_restrictions(const struct lkg_mount *mount);
 
@@ -68,8 +72,8 @@ bool lkg_mount_is_lkgfs(const struct lkg_mount *mount);
 bool lkg_mount_is_fuse(const struct lkg_mount *mount);
 
 /**
- * lkg_mounts_id_of() - id of the mount that @path (relative to @dirfd, "" = @dirfd itself) is in. Return: 0;
- * -errno.
+ * lkg_mounts_id_of() - the id of the mount that @path (relative to @dirfd, "" = @dirfd itself) is in.
+ * Return: 0; -errno.
  */
 int lkg_mounts_id_of(int dirfd, const char *path, uint64_t *ret);
 

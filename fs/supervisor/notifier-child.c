@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The notifier: touches changed files through the view. It gets a detached clone of the view, so that it neither
- * keeps the mount busy nor sees mounts on top of it, and no access to the device. Killing it loses nothing.
+ * The notifier: touches changed files through the view. It gets a detached clone of the view, so that it
+ * neither keeps the mount busy nor sees mounts on top of it, and has no access to the device. Killing it
+ * loses nothing.
  */
 #include <signal.h>
 #include <sys/socket.h>
@@ -14,17 +15,18 @@
 #define EARLY_NS      (1 * LKG_NSEC_PER_SEC)
 #define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC)
 /*
- * Each step of its work is one call through the view, which a file server that hangs delays until it is replaced
- * (LKG_HEARTBEAT_HUNG_NS). So longer than that.
+ * Each step of its work is one call through the view, which a hung file server delays until it is replaced
+ * (LKG_HEARTBEAT_HUNG_NS). So this is longer.
  */
 #define STUCK_NS (5 * LKG_NSEC_PER_SEC)
 /*
- * A user who keeps a directory of the view locked (a listing into memory of a file system that does not answer) keeps everybody out who
- * changes it, and SIGKILL does not end that wait. The next notifier would join the others.
+ * A user who keeps a directory of the view locked (a listing into memory of a file system that does not
+ * answer) blocks everyone who changes it, and SIGKILL does not end that wait. The next notifier would be
+ * blocked, too.
  */
 #define ABANDONED_MAX 4u
 
-/* Return: whether there may be one more; if not, one is started when another has ended. */
+/* Return: whether another one may be started; if not, one is started when an earlier one has ended. */
 static bool may_start(struct lkg_child *child)
 {
         if (child->n_abandoned < ABANDONED_MAX)
@@ -72,7 +74,7 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
                                       lkg_restart_pause_ns(&child->restart, &lkg_restart_notifier, early));
 }
 
-/* It has nothing to say; the socket only tells it when we are gone. */
+/* It sends nothing; the socket only tells it when we are gone. */
 static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 {
         char byte;
@@ -81,7 +83,7 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
         return recv(child->channel, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
 }
 
-/* ---- one that does nothing ---- */
+/* ---- a notifier that does nothing ---- */
 
 bool lkg_notifier_look(struct lkg_supervisor *s)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages to the service manager (sd_notify(3)) and descriptors in its store. The store is the third holder of the
- * connection: when all our processes are killed at once, callers only wait until the unit is started again.
+ * Messages to the service manager (sd_notify(3)) and descriptors in its store. The store is the third holder
+ * of the connection: if all our processes are killed at once, callers only wait until the unit is started
+ * again.
  */
 #include <stdarg.h>
 #include <time.h>
@@ -72,7 +73,7 @@ void lkg_notify_store(struct lkg_supervisor *s)
 
         if (!getenv("NOTIFY_SOCKET"))
                 return;
-        /* What we adopted is in the store already, and the manager ignores the same file sent again. */
+        /* Adopted descriptors are already in the store, and the manager ignores the same file sent again. */
         if (!s->adopted || s->announced)
                 lkg_notify_unstore(); /* of an earlier connection */
         for (size_t i = 0; i < LKG_ARRAY_SIZE(stored); i++) {

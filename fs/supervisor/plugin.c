@@ -14,7 +14,7 @@
 #define OUTPUT_MAX ((64u << 10) + 1)
 #define WHY_MAX    512u
 
-/* ---- what came out ---- */
+/* ---- the output ---- */
 
 static void tell_why(struct lkg_message *message, int r, const char *why)
 {
@@ -54,7 +54,10 @@ void lkg_exec_answer(int runtime_fd, int output_fd, int status, struct lkg_messa
 
 /* ---- the helper ---- */
 
-/* In the forked process, which becomes the engine's program. Standard output is the first descriptor, standard error the second. */
+/*
+ * In the forked process, which becomes the engine's program. Standard output is the first descriptor,
+ * standard error is the second.
+ */
 static int run(void *userdata)
 {
         const struct lkg_supervisor *s = userdata;
@@ -82,7 +85,7 @@ static int run(void *userdata)
 static void answer(struct lkg_supervisor *s, const struct lkg_message *message)
 {
         if (lkg_engine_tell(s, message) < 0)
-                (void)unlinkat(s->runtime_fd, LKG_EXEC_FILE, 0); /* the next engine asks for itself */
+                (void)unlinkat(s->runtime_fd, LKG_EXEC_FILE, 0); /* the next engine will ask again */
 }
 
 static void close_output(struct lkg_supervisor *s)
@@ -131,7 +134,7 @@ void lkg_exec_request(struct lkg_supervisor *s)
         int r;
 
         if (s->phase > LKG_PHASE_RUNNING || lkg_helper_running(&s->exec.helper))
-                return; /* the one that runs answers this request, too */
+                return; /* the running one answers this request, too */
         lkg_message_init(&message, LKG_MSG_CREDENTIAL);
         if (s->exec.started_ns > 0 && now_ns - s->exec.started_ns < LKG_EXEC_PAUSE_NS) {
                 tell_why(&message, -EAGAIN, "it ran only a few seconds ago");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks before anything is changed, each with its own message and exit code; then the directories, and the locks which ensure
- * that one lkgfsd owns one mount point and one state directory.
+ * Checks before anything is changed, each with its own message and exit code; then the directories, and the
+ * locks that give one lkgfsd exclusive use of a mount point and a state directory.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@
 #define CLEANUP_DEPTH     4u /* private/, blobs/ or pinned/, fan-out directories */
 
 /*
- * The kernel can be configured to abort a connection because of one slow request; then all users lose the view.
+ * The kernel can be configured to abort a connection because of a single slow request; then all users lose
+ * the view.
  */
 static void warn_of_timeouts(void)
 {
@@ -44,7 +45,10 @@ static void warn_of_timeouts(void)
         }
 }
 
-/* What mounting, looking after children, and acting for callers (our file server) needs; programs that we run have no more. */
+/*
+ * Needed for mounting, managing children, and acting for callers (our file server); programs that we run get
+ * no more.
+ */
 static const int kept_capabilities[] = {
         /* mounts, and a namespace for them */
         CAP_SYS_ADMIN,
@@ -54,7 +58,7 @@ static const int kept_capabilities[] = {
         CAP_KILL,
         /* more descriptors, a protected OOM score */
         CAP_SYS_RESOURCE,
-        /* children that give up more */
+        /* children that drop privileges */
         CAP_SETPCAP,
         CAP_SETUID,
         CAP_SETGID,
@@ -93,7 +97,7 @@ int lkg_preflight_privilege(struct lkg_error *err)
         return 0;
 }
 
-/* realpath(3) of what may be a dead mount: its parent is alive, and a mount point is never a symlink. */
+/* realpath(3) for what may be a dead mount: its parent works, and a mount point is never a symlink. */
 static char *resolve_mount_point(const char *given)
 {
         char *path = realpath(given, NULL), *parent = NULL;
@@ -137,7 +141,7 @@ int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
                 return lkg_fail(err, EX_USAGE, ENAMETOOLONG, "mount point %s", given);
         if (strcmp(s->mount_point, "/") == 0)
                 return lkg_fail(err, EX_USAGE, 0, "the root directory cannot be the mount point.");
-        /* DONT_SYNC: a file server that is gone must not be asked. */
+        /* DONT_SYNC: do not send a request to a file server that is gone. */
         if (statx(AT_FDCWD, s->mount_point, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) < 0) {
                 if (errno != ENOTCONN && errno != ECONNABORTED)
                         return lkg_fail(err, EX_USAGE, errno, "mount point %s", given);
@@ -147,7 +151,7 @@ int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err)
         return 0;
 }
 
-/* Directories that must not lie in each other's way. */
+/* Directories that must not contain each other. */
 static int check_directories(const struct lkg_supervisor *s, struct lkg_error *err)
 {
         const struct lkg_settings *settings = s->settings;
@@ -224,7 +228,7 @@ int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
         if (r > 128)
                 return lkg_fail(err, EX_SOFTWARE, 0, "%s --print-settings was killed by signal %d.",
                                 s->programs.engine, r - 128);
-        if (r != 0) /* it has said why */
+        if (r != 0) /* it has printed the reason */
                 return lkg_fail(err, r, 0, "the configuration %s cannot be used.",
                                 s->config ? s->config : LKG_CONFIG_DEFAULT);
         if (lkg_settings_parse(output, size, &s->settings, err) < 0)
@@ -259,9 +263,10 @@ static int foreign_entry(int fd, const struct lkg_settings *settings, char name[
 }
 
 /*
- * The files in our directories decide the configuration of root's daemons. A mode that is too wide is repaired, unless another user
- * already has files there; an owner other than root and the engine is refused.
- * @settings: NULL: not the engine's either
+ * The files in our directories determine the configuration of root's daemons. Permissions that are too wide
+ * are repaired, unless another user already has files there; an owner other than root and the engine is
+ * refused.
+ * @settings: NULL: the engine is not allowed either
  */
 static int keep_to_us(int fd, const struct lkg_settings *settings, const char *path, mode_t mode,
                       struct lkg_error *err)
@@ -297,8 +302,9 @@ static int keep_to_us(int fd, const struct lkg_settings *settings, const char *p
 }
 
 /*
- * The place must be root's, too: who may write a directory on the way could put a link there, and the next start would hand another
- * tree over to the engine. In a sticky directory only the owner can, who is root or the engine (keep_to_us()).
+ * The directories of the path must be root's, too: a user who may write to one of them could put a symlink
+ * there, and the next start would hand over another tree to the engine. In a sticky directory only the owner
+ * could, and that is root or the engine (keep_to_us()).
  */
 static int open_directory(const struct lkg_settings *settings, const char *what, const char *path,
                           mode_t mode, int *ret, struct lkg_error *err)
@@ -321,7 +327,10 @@ static int open_directory(const struct lkg_settings *settings, const char *what,
                 lkg_close(fd);
                 return r;
         }
-        /* What becomes durable in it needs a name that is; one that cannot be flushed was not made just now. */
+        /*
+         * Durable files need a durable directory name; a directory that cannot be flushed was not created
+         * just now.
+         */
         parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (parent >= 0)
                 (void)fsync(parent);
@@ -353,7 +362,10 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
         return r;
 }
 
-/* In the new process. FORCE_SYNC: the kernel's cached attributes of the root do not show whether the server lives. */
+/*
+ * In the new process. FORCE_SYNC: cached attributes of the root directory do not show whether the server
+ * runs.
+ */
 static int ask_root(void *userdata)
 {
         struct statx stx;
@@ -362,7 +374,10 @@ static int ask_root(void *userdata)
                                                                                            : 0;
 }
 
-/* Asks the file system at the mount point for an answer, in a process that may hang. Return: errno, 0, ETIMEDOUT. */
+/*
+ * Asks the file system at the mount point for an answer, in a process that may hang.
+ * Return: errno, 0, ETIMEDOUT.
+ */
 static int probe(const char *path)
 {
         const struct lkg_job_spec spec = { .run = ask_root, .userdata = (void *)(uintptr_t)path };
@@ -442,7 +457,5 @@ void lkg_preflight_cleanup(struct lkg_supervisor *s)
         (void)rmdir(s->private_dir);
         lkg_recorded_forget(s);
         if (s->created_runtime_dir)
-                (void)rmdir(
-                        s->settings
-                                ->runtime_dir); /* fails, rightly, when somebody else put something there */
+                (void)rmdir(s->settings->runtime_dir); /* must fail if there are files of others */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the helper programs are. An installed lkgfsd uses the libexec directory it was built for and nothing else. An lkgfsd
- * that was started from its build folder (.../fs/supervisor/lkgfsd) uses the helpers built beside it, if they belong to the
- * same user: a user who can replace them could have replaced lkgfsd as well.
+ * Where the helper programs are. An installed lkgfsd uses only the libexec directory that it was built for.
+ * An lkgfsd that was started from its build folder (.../fs/supervisor/lkgfsd) uses the helpers in that
+ * folder, if they belong to the same user: a user who can replace them could have replaced lkgfsd as well.
  */
 #include <limits.h>
 #include <sys/stat.h>

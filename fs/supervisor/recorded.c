@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes are our children, written down for the lkgfsd after us. */
+/* Records our child processes for the next lkgfsd. */
 #include <inttypes.h>
 
 #include <lkg/file.h>
@@ -15,9 +15,10 @@ static const char *const record_names[_LKG_CHILD_KIND_MAX] = {
 };
 
 /*
- * The shared memory goes with the connection, the engine does not: from this file an lkgfsd that starts without a connection learns
- * which process to end, and one that takes over what the memory may not say: children can write that. The copy in the private
- * directory, which the engine owns, is for an lkgfsd of an earlier build.
+ * The shared memory disappears with the connection, but the engine does not: this file tells an lkgfsd that
+ * starts without a connection which process to end. It also helps one that takes over, because children can
+ * write the shared memory. The copy in the private directory, which the engine owns, is for an lkgfsd of an
+ * earlier build.
  */
 void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,
                        uint64_t start_time)

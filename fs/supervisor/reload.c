@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGHUP: the engine's decoder reads the configuration again. The settings of the supervisor cannot change while a view is
- * mounted, so a difference is only reported; the running engine applies the others. A configuration with mistakes changes
- * nothing.
+ * SIGHUP: the engine's decoder reads the configuration again. The settings of the supervisor cannot change
+ * while a view is mounted, so differences are only reported; the running engine applies all others. A
+ * configuration with mistakes changes nothing.
  */
 #include <lkg/log.h>
 
@@ -53,7 +53,7 @@ static void compare(const struct lkg_supervisor *s, const struct lkg_settings *n
                                         settings[i].name);
 }
 
-/* Said again only when it is something else. */
+/* Reported again only if it is different. */
 static void take_over_user(struct lkg_supervisor *s, struct lkg_settings *new)
 {
         struct lkg_settings *settings = s->settings;
@@ -67,12 +67,12 @@ static void take_over_user(struct lkg_supervisor *s, struct lkg_settings *new)
         settings->engine_gid = new->engine_gid;
         settings->engine_user_missing = new->engine_user_missing;
         if (!same)
-                s->engine_root = 0; /* is reported again */
+                s->engine_root = 0; /* will be reported again */
 }
 
 /*
- * Whom to ask about the components, how to restart them, and what other namespaces may do is ours alone, so it may change at
- * any time.
+ * The sources of facts about components, how to restart them, and what other namespaces may do concern only
+ * us, so they may change at any time.
  */
 static void take_over(struct lkg_supervisor *s, struct lkg_settings *new)
 {
@@ -118,8 +118,8 @@ static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *
                 compare(s, settings);
         if (r == 0)
                 take_over(s, settings);
-        /* Also when it is wrong: the engine keeps the previous one and shows the mistake in status/. */
-        if (!lkg_engine_check_user(s)) /* another one reads it in any case */
+        /* Even if it is wrong: the engine keeps the previous one and shows the mistake in status/. */
+        if (!lkg_engine_check_user(s)) /* a new engine reads it anyway */
                 lkg_engine_send(s, LKG_MSG_RELOAD);
         if (r == 0)
                 lkg_log_notice("configuration read again");

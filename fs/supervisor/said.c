@@ -12,15 +12,15 @@
 #include "supervisor.h"
 
 #define CHUNK        4096u
-#define CHUNKS       4u                        /* at once: others have their turn */
-#define CHUNKS_LAST  (LKG_SAID_PIPE / CHUNK)   /* the capacity of a pipe; a writer may write on */
-#define PAUSE_NS     (100 * LKG_NSEC_PER_MSEC) /* between two reads from a child that has used up its share */
+#define CHUNKS       4u                        /* per turn: then others are served */
+#define CHUNKS_LAST  (LKG_SAID_PIPE / CHUNK)   /* the capacity of a pipe; a writer may keep writing */
+#define PAUSE_NS     (100 * LKG_NSEC_PER_MSEC) /* between two reads from a child without allowance */
 #define AGAIN_BYTES  (4 * LKG_SAID_LINE)       /* needed before lines are logged again */
-#define RAW_PRIORITY LOG_WARNING /* for text without our format: the last message of a library */
+#define RAW_PRIORITY LOG_WARNING               /* for text without our format: a library's last message */
 
 /* ---- pipes ---- */
 
-/* For reading as well as writing: a description of its own. */
+/* For reading and writing: a separate file description. */
 static int open_both(int fd)
 {
         char path[64];
@@ -43,7 +43,7 @@ int lkg_said_pipe(int *ret_ours, int *ret_theirs)
         theirs = lkg_lift_fd(fds[1]);
         if (ours < 0 || theirs < 0)
                 return ours < 0 ? ours : theirs;
-        (void)fcntl(theirs, F_SETPIPE_SZ, (int)LKG_SAID_PIPE); /* else 64 KiB */
+        (void)fcntl(theirs, F_SETPIPE_SZ, (int)LKG_SAID_PIPE); /* otherwise 64 KiB */
         both = open_both(theirs);
         if (both >= 0) { /* without /proc: one end each */
                 lkg_close(theirs);
@@ -55,8 +55,8 @@ int lkg_said_pipe(int *ret_ours, int *ret_theirs)
 }
 
 /*
- * It may have made anything its standard error meanwhile. A pipe without a name is opened without asking anybody, and read without
- * waiting, because the description is ours.
+ * Its standard error may be anything by now. An anonymous pipe can be opened without any other process, and
+ * read without waiting, because the file description is ours.
  */
 int lkg_said_of(int pid)
 {
@@ -134,7 +134,7 @@ void lkg_said_line(struct lkg_said *said, int priority, const struct lkg_log_fie
 
 /* ---- lines ---- */
 
-/* `<priority>text`, or text of a library. */
+/* `<priority>text`, or text from a library. */
 static void take_line(struct lkg_said *said)
 {
         const char *text = said->line;
@@ -165,7 +165,7 @@ static bool is_open(const struct lkg_said *said)
         return said->program && said->fd >= 0;
 }
 
-/* Return: false when there is nothing more to come now; with @ret_end set, nothing ever. */
+/* Return: false: nothing more for now; with @ret_end set: nothing more ever. */
 static bool take_chunk(struct lkg_said *said, bool *ret_end)
 {
         char data[CHUNK];
@@ -177,7 +177,7 @@ static bool take_chunk(struct lkg_said *said, bool *ret_end)
         return n > 0;
 }
 
-/* ---- one that runs ---- */
+/* ---- a running child ---- */
 
 static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -190,7 +190,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Its output fills the pipe meanwhile; after that it gets EAGAIN. */
+/* Its output fills the pipe meanwhile; then it gets EAGAIN. */
 static void pause_listening(struct lkg_said *said)
 {
         if (said->pause ||
@@ -265,7 +265,7 @@ void lkg_said_end(struct lkg_said *said)
         said->fd = lkg_close(said->fd);
 }
 
-/* ---- one that has ended ---- */
+/* ---- an ended child ---- */
 
 void lkg_said_all(const char *program, int fd)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file server: the one child that must be running again within milliseconds, because every caller of the
- * view waits for it meanwhile. So its start allocates next to nothing and uses vfork (posix_spawn), and the
- * descriptors of files that are unlinked but open, which die with a server, are held here and given to each
- * successor.
+ * view waits for it meanwhile. So its start allocates almost nothing and uses vfork (posix_spawn), and the
+ * descriptors of files that are unlinked but open, which a server loses when it dies, are held here and
+ * passed to each successor.
  */
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -120,7 +120,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         r = queue_kept(s, ours);
         if (r < 0)
                 return r;
-        (void)fcntl(ours, F_SETFL, O_NONBLOCK); /* from here on it may be one that does not read */
+        (void)fcntl(ours, F_SETFL, O_NONBLOCK); /* from now on it may be a server that does not read */
         spawn.fds[0] = s->connection.device;
         spawn.fds[1] = s->connection.shared_fd;
         spawn.fds[2] = s->source_fd;
@@ -166,7 +166,7 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
         bool refused = end->code == CLD_EXITED && end->status == EXIT_OTHER_BUILD;
 
         if (lkg_connection_dead(&s->connection)) {
-                s->life->connection_lost(s); /* it ended because the connection did */
+                s->life->connection_lost(s); /* it ended because the connection was lost */
                 return;
         }
         atomic_store(&s->connection.shared->crashed, end->code != 0 && !killed && !refused);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the file server still answer? Without requests there is no timer: the device is polled once for the next request, which
- * starts two checks per second of the counter of answers. The device is not polled while there is traffic, because each
- * request would wake the poller.
+ * Does the file server still answer? Without requests there is no timer: the device is polled once for the
+ * next request, which starts two checks per second of the answer counter. The device is not polled while
+ * there is traffic, because each request would wake the poller.
  *
- * A server that is stopped, or whose threads all hang, leaves requests unread or unanswered while the counter does not change
- * for two seconds. It is killed, and a successor started without waiting for its end: a thread stuck in the kernel can delay
- * that for ever, and the successor takes its requests over.
+ * A server that is stopped, or whose threads all hang, leaves requests unread or unanswered while the
+ * counter does not change for two seconds. It is killed, and a successor is started without waiting for its
+ * end: a thread stuck in the kernel can delay that for ever, and the successor takes over its requests.
  */
 #include <poll.h>
 
@@ -14,7 +14,7 @@
 
 #include "supervisor.h"
 
-#define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC) /* far more than a killed process normally needs */
+#define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC) /* far more than a killed process needs normally */
 
 static bool request_waits(const struct lkg_supervisor *s)
 {
@@ -24,8 +24,9 @@ static bool request_waits(const struct lkg_supervisor *s)
 }
 
 /*
- * The oldest request in the hands of the server. Return: whether there is one. What waits for the source directory (LKG_SLOT_HELD)
- * does not count: another server would wait for it as well.
+ * The oldest request that the server is handling.
+ * Return: whether there is one. Requests that wait for the source directory (LKG_SLOT_HELD) do not count:
+ * another server would wait for it, too.
  */
 static bool oldest_busy(const struct lkg_supervisor *s, uint64_t *ret_age_ns)
 {
@@ -42,7 +43,7 @@ static bool oldest_busy(const struct lkg_supervisor *s, uint64_t *ret_age_ns)
                 if (state == LKG_SLOT_BUSY)
                         age_ns = now_ns > since_ns ? now_ns - since_ns : 0;
                 else if (state == LKG_SLOT_READING && *(const volatile uint32_t *)&header->len != 0)
-                        age_ns = LKG_HEARTBEAT_HUNG_NS; /* handed out, not begun: two ticks decide */
+                        age_ns = LKG_HEARTBEAT_HUNG_NS; /* handed out, not started: two ticks decide */
                 else
                         continue;
                 busy = true;
@@ -91,7 +92,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
                 return 0;
         case LKG_HEARTBEAT_HUNG:
                 /*
-                 * A server that has just been started is still starting; between two starts there is none.
+                 * Between two starts there is no server.
                  */
                 if (lkg_child_running(&s->children[LKG_CHILD_SERVER]))
                         replace_hung(s);

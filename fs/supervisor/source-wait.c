@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening the source directory at a start. It may be on a file system that answers nothing (a network file system without its
- * server): whoever looks into that waits in the kernel, where no signal ends it. So a process of its own does, which can be left
- * behind; it hands over what it has opened. lkgfsd says what it waits for, can be ended, and goes on when the answer comes.
+ * Opens the source directory at the start. It may be on a file system that does not answer (a network file
+ * system without its server): an access waits in the kernel, where no signal ends it. So a separate process
+ * does it, which can be left behind; it passes on what it has opened. lkgfsd reports what it waits for, can
+ * be stopped, and continues when the answer arrives.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,17 +14,17 @@
 
 #include "supervisor.h"
 
-#define FOR_EVER_NS (365 * 86400 * LKG_NSEC_PER_SEC) /* a helper has a limit; ours is SIGTERM */
+#define FOR_EVER_NS (365 * 86400 * LKG_NSEC_PER_SEC) /* helpers have a limit; ours is SIGTERM */
 #define TELL_NS     (3 * LKG_NSEC_PER_SEC)
-#define TELL_AGAIN  60 /* as often */
+#define TELL_AGAIN  60 /* repeat after this many times */
 #define EXTEND_USEC "15000000"
 
 struct source_wait {
         const char *path;
-        int status; /* errno of the helper; -1: it runs, or was killed */
+        int status; /* errno of the helper; -1: it is running, or was killed */
 };
 
-/* In the helper. What the kernel remembers of the directory says nothing about who is alive. */
+/* In the helper. Cached attributes of the directory do not show whether the file system works. */
 static int open_source(void *userdata)
 {
         const struct source_wait *wait = userdata;
@@ -44,7 +45,7 @@ static void on_done(void *userdata, int status)
         wait->status = status;
 }
 
-/* The service manager would end a start that takes too long, and begin another one, which waits for the same. */
+/* The service manager would kill a start that takes too long, and start again, which waits for the same. */
 static void tell(const struct lkg_supervisor *s, unsigned n)
 {
         lkg_notify_status("Waiting for the source directory %s, which does not answer", s->source_path);
@@ -54,7 +55,7 @@ static void tell(const struct lkg_supervisor *s, unsigned n)
                                 s->source_path);
 }
 
-/* Return: 0, also when we are to end meanwhile; -errno. */
+/* Return: 0, also if we are stopped meanwhile; -errno. */
 static int run_until_done(struct lkg_supervisor *s, struct lkg_helper *helper)
 {
         uint64_t told_ns = lkg_boottime_ns();
@@ -87,7 +88,7 @@ static int receive(int channel)
         return fd < 0 ? -EBADMSG : lkg_lift_fd(fd);
 }
 
-/* Return: a descriptor; -ECANCELED: we are to end; another -errno. */
+/* Return: a descriptor; -ECANCELED: we are being stopped; another -errno. */
 static int wait_for(struct lkg_supervisor *s)
 {
         struct source_wait wait = { .path = s->source_path, .status = -1 };

@@ -15,7 +15,7 @@
 extern char **environ;
 
 /*
- * Ignored signals must not be inherited, from us or our parent: children set these themselves.
+ * Children must not inherit ignored signals from us or our parent: these are set to their defaults.
  */
 static void default_signals(sigset_t *ret)
 {
@@ -71,7 +71,7 @@ static int spawn_quick(const struct lkg_spawn *spawn, pid_t *ret_pid)
                 r = -posix_spawnattr_setsigdefault(&attr, &defaults);
         if (r == 0)
                 r = -posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-        if (r == 0) /* const-correctness of argv is older than the keyword */
+        if (r == 0) /* argv of this interface predates const */
                 r = -posix_spawn(ret_pid, spawn->argv[0], &actions, &attr,
                                  (char *const *)(uintptr_t)spawn->argv, environ);
         (void)posix_spawnattr_destroy(&attr);
@@ -90,7 +90,10 @@ static void reset_signals(void)
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Told apart from its parent already: setup may take for ever, and then a successor of lkgfsd has to end it. */
+/*
+ * Distinguishable from its parent already: setup may take for ever, and then a successor of lkgfsd has to
+ * end it.
+ */
 static void take_name(const char *program)
 {
         const char *slash = strrchr(program, '/');
@@ -98,7 +101,7 @@ static void take_name(const char *program)
         (void)prctl(PR_SET_NAME, slash ? slash + 1 : program, 0, 0, 0);
 }
 
-/* In the forked child: descriptors in place, setup, execve. Never returns. */
+/* In the forked child: places the descriptors, runs setup, calls execve. Never returns. */
 static void exec_child(const struct lkg_spawn *spawn)
 {
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
@@ -142,8 +145,7 @@ int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd)
         }
         if (r < 0)
                 return r;
-        pidfd = pidfd_open(pid,
-                           0); /* close-on-exec by itself; not reaped yet, so the number is still ours */
+        pidfd = pidfd_open(pid, 0); /* always close-on-exec; not reaped yet, so the pid is still its own */
         pidfd = pidfd < 0 ? -errno : lkg_lift_fd(pidfd);
         if (pidfd < 0) {
                 (void)kill(pid, SIGKILL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting programs. A child gets exactly the descriptors it is given, at 3, 4, 5 ...; nothing else crosses
+ * Starts programs. A child gets exactly the descriptors it is given, at 3, 4, 5 ...; no others survive
  * execve.
  */
 #pragma once
@@ -19,10 +19,10 @@ struct lkg_spawn {
         int fds[LKG_SPAWN_FDS_MAX]; /* become 3, 4, 5 ...; all of them are LKG_FD_BASE or above */
         size_t n_fds;
         int stdin_fd;             /* -EBADF: /dev/null */
-        int stdout_fd, stderr_fd; /* of its own, never ours: said.h */
+        int stdout_fd, stderr_fd; /* separate ones, never ours: said.h */
         /* Both run in the child before execve and may be NULL; non-zero = exit code. */
-        int (*before)(const void *userdata); /* still in our namespace; with @namespace_fd or @setup only */
-        int (*setup)(const void *userdata);  /* in the one of @namespace_fd */
+        int (*before)(const void *userdata); /* still in our namespace; only with @namespace_fd or @setup */
+        int (*setup)(const void *userdata);  /* in that of @namespace_fd */
         const void *userdata;
         int namespace_fd; /* the mount namespace it runs in; 0 = ours */
 };
@@ -33,14 +33,13 @@ struct lkg_spawn {
  * Without @setup and @namespace_fd it is posix_spawn(3), that is vfork: independent of our size, and a failed execve is
  * reported here.
  *
- * Return: 0, then @ret_pid is to be waited for and @ret_pidfd (>= LKG_FD_BASE, close-on-exec) belongs to
- * the caller; -errno.
+ * Return: 0: the caller must wait for @ret_pid and owns @ret_pidfd (>= LKG_FD_BASE, close-on-exec); -errno.
  */
 int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
 
 /*
- * A program whose output is collected in memory, so it never blocks on us. Its standard error is logged after its end, as much as a
- * pipe holds.
+ * A program whose output is collected in memory, so that it never blocks on us. Its standard error is logged
+ * after its end, up to the size of a pipe.
  */
 struct lkg_run {
         struct lkg_job job;
@@ -54,26 +53,32 @@ struct lkg_run {
         }
 
 /**
- * lkg_run_start() - @input may be NULL; else its @input_size bytes are the program's stdin. Return: 0 or
- * -errno.
+ * lkg_run_start() - start a program; @input may be NULL; else its @input_size bytes are the program's stdin.
+ * Return: 0 or -errno.
  */
 int lkg_run_start(struct lkg_run *run, const char *const *argv, const void *input, size_t input_size);
 /**
- * lkg_run_finish() - the program ended (its pidfd is readable): its exit status and its output.
+ * lkg_run_finish() - the program has ended (its pidfd is readable): get its exit status and output.
  * @ret_output: heap, caller frees, NUL-terminated
  *
- * Return: exit status 0..255, or 128 + signal; -EFBIG when there is more output than @max; another -errno.
+ * Return: exit status 0..255, or 128 + signal; -EFBIG: more output than @max; another -errno.
  */
 int lkg_run_finish(struct lkg_run *run, size_t max, char **ret_output, size_t *ret_size);
-/** lkg_run_wait() - wait at most @limit_ns, then kill it. Return: as lkg_run_finish(), or -ETIMEDOUT. */
+/** lkg_run_wait() - wait at most @limit_ns, then kill it. Return: see lkg_run_finish(), or -ETIMEDOUT. */
 int lkg_run_wait(struct lkg_run *run, uint64_t limit_ns, size_t max, char **ret_output, size_t *ret_size);
-/** lkg_run_cancel() - kill it. One that does not end within LKG_JOB_GRACE_NS is left to @event; NULL: to init, soon. */
+/**
+ * lkg_run_cancel() - kill it. If it does not end within LKG_JOB_GRACE_NS, @event reaps it; NULL: init will,
+ * soon.
+ */
 void lkg_run_cancel(struct lkg_run *run, sd_event *event);
 
 /**
- * lkg_reap_later() - for a killed process that may hang in the kernel for ever: the loop reaps it when it ends.
+ * lkg_reap_later() - for a killed process that may hang in the kernel: the loop reaps it when it ends.
  * Takes @pidfd.
  */
 void lkg_reap_later(sd_event *event, pid_t pid, int pidfd);
-/** lkg_wait_pidfd() - wait until @pidfd's process is gone, at most @limit_ns. Return: true when it is. */
+/**
+ * lkg_wait_pidfd() - wait at most @limit_ns until the process of @pidfd has ended.
+ * Return: true if it has.
+ */
 bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns);

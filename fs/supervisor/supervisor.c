@@ -34,7 +34,7 @@
 #define ENGINE_END_NS    (2 * LKG_NSEC_PER_SEC)
 #define SERVER_END_NS    (1 * LKG_NSEC_PER_SEC)
 #define COPIES_END_NS    (10 * LKG_NSEC_PER_SEC)
-#define END_LIMIT_NS     (3 * LKG_NSEC_PER_SEC) /* one that cannot even be killed waits for a dead file system */
+#define END_LIMIT_NS     (3 * LKG_NSEC_PER_SEC) /* an unkillable process waits for a dead file system */
 
 static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit_ns);
 static void child_gone(struct lkg_supervisor *s);
@@ -57,7 +57,7 @@ static void end_children(struct lkg_supervisor *s)
         lkg_exec_cancel(s);
         lkg_dentries_end(s);
         s->consumer = lkg_consumer_free(s->consumer);
-        if (s->connection.attached) /* a start that failed after it had taken a dead view's place */
+        if (s->connection.attached) /* a start that failed after it had replaced a dead view */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
         s->connection.attached = false;
         lkg_engine_send(s, LKG_MSG_STOP);
@@ -70,7 +70,7 @@ static void end_children(struct lkg_supervisor *s)
         child_gone(s);
 }
 
-/* SIGKILL takes effect when the kernel releases it: no need to wait for that. */
+/* SIGKILL takes effect when the kernel releases the process: no need to wait for that. */
 static void give_up_children(struct lkg_supervisor *s)
 {
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++) {
@@ -82,7 +82,7 @@ static void give_up_children(struct lkg_supervisor *s)
                               (int)child->pid);
                 lkg_child_abandon(child, 0);
         }
-        /* A copy has its own limit; after that it waits for a dead source directory. */
+        /* A copy has its own limit; beyond that it waits for a dead source directory. */
         if (lkg_fallback_busy(s) && !s->copies.late)
                 enter(s, LKG_PHASE_END, COPIES_END_NS);
         else
@@ -97,7 +97,7 @@ static void child_gone(struct lkg_supervisor *s)
                 if (lkg_child_running(&s->children[i]))
                         return;
         if (lkg_fallback_busy(s))
-                return; /* the last copies; bounded */
+                return; /* wait for the last copies, for a limited time */
         (void)sd_event_exit(s->event, s->exit_code);
 }
 
@@ -127,7 +127,7 @@ static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit
                 lkg_log_error("no timer for a bounded wait: out of memory");
 }
 
-/* The mount exists and its users wait: do not give up any more. */
+/* The mount exists and its users wait: do not give up. */
 static void replace_slow_server(struct lkg_supervisor *s)
 {
         struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
@@ -155,7 +155,7 @@ static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata
         else if (s->phase == LKG_PHASE_SERVER)
                 replace_slow_server(s);
         else if (s->phase == LKG_PHASE_DRAIN)
-                end_children(s); /* files that are still open now get ENOTCONN, as documented */
+                end_children(s); /* files that are still open now fail with ENOTCONN, as documented */
         else if (s->phase == LKG_PHASE_END)
                 give_up_children(s);
         return 0;
@@ -201,7 +201,7 @@ static void announce(struct lkg_supervisor *s)
 
 static void natives_done(struct lkg_supervisor *s, int status)
 {
-        s->connection.mount_fd = lkg_close(s->connection.mount_fd); /* would keep the view busy */
+        s->connection.mount_fd = lkg_close(s->connection.mount_fd); /* it would keep the view busy */
         if (status != 0) {
                 lkg_log_error("the native mounts did not get ready in time; passed through instead");
                 lkg_natives_forget(s->connection.shared);
@@ -218,7 +218,7 @@ static void attach(struct lkg_supervisor *s)
         int r;
 
         if (s->announced && s->stale && lkg_mounts_has(s->stale_id) == 0) {
-                /* It was `umount -f`: the abort came first, the unmounting after it. */
+                /* It was `umount -f`: it aborts first and unmounts afterwards. */
                 stop(s, "the view was unmounted");
                 return;
         }
@@ -234,7 +234,7 @@ static void attach(struct lkg_supervisor *s)
         }
         if (s->replacing) {
                 (void)lkg_child_end_recorded(
-                        s, LKG_CHILD_ENGINE); /* two would take each other's publications away */
+                        s, LKG_CHILD_ENGINE); /* two would delete each other's publications */
                 s->replacing = s->hands_off = false;
         }
         enter(s, LKG_PHASE_NATIVES, 0);
@@ -250,7 +250,8 @@ static void server_ready(struct lkg_supervisor *s)
 }
 
 /*
- * Counters that must go on although the connection is new: the engine knows tickets and inodes of the old one.
+ * Counters that must continue although the connection is new: the engine knows tickets and inodes of the old
+ * one.
  */
 static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
 {
@@ -264,7 +265,7 @@ static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
         atomic_store(&to->replayed, atomic_load(&from->replayed));
         atomic_store(&to->poisoned, atomic_load(&from->poisoned));
         atomic_store(&to->lost_commits, atomic_load(&from->lost_commits));
-        for (size_t i = 0; i < LKG_OPENERS; i++) /* they go on, and open the file of the new mount */
+        for (size_t i = 0; i < LKG_OPENERS; i++) /* they continue, and open the file of the new mount */
                 if (atomic_load(&from->openers[i].used)) {
                         to->openers[i] = from->openers[i];
                         atomic_store(&to->openers[i].used, 1);
@@ -335,7 +336,7 @@ static void remount(struct lkg_supervisor *s)
         s->connection.mount_fd = lkg_close(s->connection.mount_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
         /*
-         * Detaching the dead view takes what hides the view from the engine with it: it needs a new
+         * Detaching the dead view also removes what hides the view from the engine: it needs a new
          * namespace.
          */
         s->remounting = true;
@@ -357,7 +358,7 @@ static void drain(struct lkg_supervisor *s)
         s->connection.view_fd = lkg_close(s->connection.view_fd);
         s->connection.mount_fd = lkg_close(s->connection.mount_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
-        /* The file server ends by itself with the connection, that is with the last user of the view. */
+        /* The file server ends with the connection, that is, with the last user of the view. */
         enter(s, LKG_PHASE_DRAIN, DRAIN_LIMIT_NS);
         if (lkg_connection_dead(&s->connection) || !lkg_child_running(&s->children[LKG_CHILD_SERVER]))
                 end_children(s);
@@ -393,7 +394,7 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 return;
         }
         lkg_task_cancel(s);
-        lkg_facts_cancel(s); /* a program of it may lie in the view */
+        lkg_facts_cancel(s); /* a program that it runs may be in the view */
         lkg_exec_cancel(s);
         s->consumer = lkg_consumer_free(s->consumer);
         s->connection.view_fd = lkg_close(s->connection.view_fd);
@@ -440,7 +441,7 @@ static void connection_lost(struct lkg_supervisor *s)
                         stop(s, "the view was unmounted");
                 return;
         case LKG_PHASE_UNMOUNT:
-                return; /* wanted; the task says when it is done */
+                return; /* requested; the task reports when it is done */
         case LKG_PHASE_DRAIN:
                 end_children(s);
                 return;
@@ -523,14 +524,14 @@ static int prepare_consumer(struct lkg_supervisor *s, struct lkg_error *err)
         if (!s->consumer)
                 return lkg_fail(err, EX_OSERR, ENOMEM, "prepare restarts of components");
         r = lkg_consumer_configure(s->consumer, s->settings);
-        if (r < 0) /* no reason not to serve the view */
+        if (r < 0) /* not a reason to stop serving the view */
                 lkg_log_error("not every component can be restarted: %s", strerror(-r));
         return 0;
 }
 
 /*
  * A dead view is replaced before the engine starts: callers wait from now on instead of failing, and
- * unmounting it later would, by propagation, take away what hides the view from the engine (engine-child.c).
+ * unmounting it later would propagate and remove what hides the view from the engine (engine-child.c).
  */
 static int replace_dead_view(struct lkg_supervisor *s, struct lkg_error *err)
 {
@@ -583,9 +584,10 @@ static void start_adopted(struct lkg_supervisor *s)
 }
 
 /*
- * A view that our file server cannot take over: another memory layout, another FUSE_INIT. A new view is made beside it, over
- * the same source directory and with the existing publication, and replaces the old one at once (lkg_attach). The old file
- * server goes on for files of the old view that are open, and ends with the last of them.
+ * A view that our file server cannot take over: another memory layout, another FUSE_INIT. A new view is made
+ * beside it, over the same source directory and with the existing publication, and replaces the old one in
+ * one step (lkg_attach). The old file server continues to serve open files of the old view, and ends with
+ * the last of them.
  */
 static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
 {
@@ -594,7 +596,7 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
 
         lkg_log_notice("the view on %s is of another build: replaced by a new one", s->mount_point);
         (void)lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER);
-        /* Its names are node ids of the old memory; the old file server has the directory open. */
+        /* Its file names are node ids of the old memory; the old file server has the directory open. */
         (void)snprintf(aside, sizeof(aside), LKG_PUBLICATION_PINNED ".%d", (int)getpid());
         if (renameat(s->runtime_fd, LKG_PUBLICATION_PINNED, s->runtime_fd, aside) < 0 && errno != ENOENT)
                 return lkg_fail(err, EX_IOERR, errno, "rename " LKG_PUBLICATION_PINNED);
@@ -609,13 +611,13 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
                 s->predecessor = NULL;
         }
         lkg_natives_choose(s);
-        s->remounting = true; /* the engine waits: its name space must be made when the old view is gone */
+        s->remounting = true; /* the engine waits: its namespace must be made after the old view is gone */
         enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_SERVER);
         return 0;
 }
 
-/* Only the default configuration may be absent, not one that was named. */
+/* Only the default configuration file may be missing, not one that was named. */
 static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *cwd = path[0] != '/' ? getcwd(NULL, 0) : NULL;
@@ -632,8 +634,9 @@ static int choose_config(struct lkg_supervisor *s, const char *path, struct lkg_
 }
 
 /*
- * A service manager that protects us gives us a mount namespace for it, out of which no mount comes. So we alone
- * leave it for the one that is named, before anything is looked at; our children are started where we came from.
+ * A service manager that sandboxes us gives us a mount namespace from which no mount propagates. So we alone
+ * leave it for the named one, before anything else; our children are started in the namespace that we came
+ * from.
  */
 static int change_namespace(struct lkg_supervisor *s, const char *path, struct lkg_error *err)
 {
@@ -769,8 +772,8 @@ static void deinit(struct lkg_supervisor *s)
 }
 
 /*
- * A start that failed half way: nothing of it may stay, and nothing of a view that somebody else still
- * serves may go.
+ * Undo a start that failed: nothing of it may remain, and nothing of a view that another process still
+ * serves may be removed.
  */
 static void undo(struct lkg_supervisor *s)
 {
@@ -806,7 +809,7 @@ int lkg_supervisor_run(const struct lkg_options *options, int ready_fd)
                         s->exit_code = code = EX_OSERR;
                 }
         }
-        /* Said once where somebody sees it: by the process that waits for us, or here. */
+        /* Reported once, where it is seen: by the process that waits for us, or here. */
         told = s->ready_fd >= 0 && !s->redirected;
         if (code != 0 && !told)
                 lkg_log_error("%s", s->failure.message);
@@ -816,7 +819,7 @@ int lkg_supervisor_run(const struct lkg_options *options, int ready_fd)
                 lkg_preflight_cleanup(s);
         }
         deinit(s);
-        /* Last of all: a waiting lkgfsd may try again at once. */
+        /* Last: a waiting lkgfsd may try again at once. */
         lkg_background_report(s, code != 0 ? code : EX_UNAVAILABLE, s->failure.message);
         lkg_close(s->log_fd);
         free(s);

@@ -3,13 +3,14 @@
  * Shared by the files of the supervisor. One thread, one sd-event loop; everything in struct lkg_supervisor
  * belongs to it.
  *
- * Two rules shape the code. First: it never waits for the file server, because it is the one that must start
- * the next one; whatever may send a request through the view (native mounts, unmounting) runs in a forked
- * task that the loop watches. Second: nothing here sits between the kernel and the file server; the device
- * is polled only to notice that traffic begins (server-heartbeat.c).
+ * Two rules shape the code. First: it never waits for the file server, because it must be able to start the
+ * next one; anything that may send a request through the view (native mounts, unmounting) runs in a forked
+ * task that the loop watches. Second: nothing here is between the kernel and the file server; the device is
+ * polled only to notice the start of traffic (server-heartbeat.c).
  *
- * Functions that belong to the start return 0 or a sysexits code with the reason in @err: the start ends
- * with exactly that code. Functions of the running system return 0 or -errno, and log, because the loop has no caller to report to.
+ * Functions of the start return 0 or a sysexits code with the reason in @err: the start ends with exactly
+ * that code. Functions of the running system return 0 or -errno, and log, because the loop has no caller to
+ * report to.
  */
 #pragma once
 
@@ -37,7 +38,7 @@
 #include "work.h"
 
 /*
- * Every descriptor we keep is lifted to this number or above, so that children can have theirs at 3, 4, 5
+ * Every descriptor that we keep has this number or a higher one, so that children can have theirs at 3, 4, 5
  * ...
  */
 #define LKG_FD_BASE 32
@@ -45,7 +46,7 @@
 enum lkg_phase {
         LKG_PHASE_ENGINE,  /* nothing is attached; the first engine reads everything */
         LKG_PHASE_SERVER,  /* the first file server of this connection starts */
-        LKG_PHASE_NATIVES, /* attached; native mounts are being put into the view */
+        LKG_PHASE_NATIVES, /* attached; native mounts are being added to the view */
         LKG_PHASE_RUNNING,
         LKG_PHASE_UNMOUNT, /* told to stop: the unmount task runs */
         LKG_PHASE_DRAIN,   /* unmounted; the connection ends with its last user */
@@ -64,10 +65,10 @@ struct lkg_child {
         int pidfd, channel;   /* channel: our end of its --supervisor-fd */
         bool adopted;         /* started by a predecessor: its end is visible, its exit code is not */
         bool ready;           /* engine: has published; file server: serves */
-        bool fatal;           /* engine: said FATAL */
+        bool fatal;           /* engine: it sent FATAL */
         bool ending;          /* we asked it to end */
         uint64_t started_ns;  /* CLOCK_BOOTTIME */
-        unsigned n_abandoned; /* earlier ones that were killed and still exist: they stick in the kernel */
+        unsigned n_abandoned; /* earlier ones that were killed and still exist, stuck in the kernel */
         bool held;            /* not started before one of those has ended */
         struct lkg_restart restart;
         struct lkg_log_limit log_limit;
@@ -76,39 +77,40 @@ struct lkg_child {
         sd_event_source *timer; /* the pause before a start, or the deadline of an end */
 };
 
-/* A forked piece of ourselves that may block, see task.c. */
+/* A forked copy of this process that may block, see task.c. */
 struct lkg_view_task {
         struct lkg_helper helper;
         int (*run)(struct lkg_supervisor *s);
         void (*done)(struct lkg_supervisor *s, int status); /* exit status, or -1: killed or timed out */
 };
 
-/* The processes that ask about the components, see facts-collectors.h. */
+/* The processes that collect facts about the components, see facts-collectors.h. */
 struct lkg_facts_task {
         struct lkg_helper starts, rest;
-        bool again_starts, again_rest; /* something happened meanwhile: ask once more */
+        bool again_starts, again_rest; /* something happened meanwhile: collect once more */
 };
 
 /* The process that runs the exec plugin of a kubeconfig, see plugin.h. */
 struct lkg_exec_task {
         struct lkg_helper helper;
         int output_fd, said_fd;
-        uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = there was none */
+        uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = never */
 };
 
-/* The process that writes the copies for the day we are gone, see fallback-copies.h. */
+/* The process that writes the fallback copies, see fallback-copies.h. */
 struct lkg_copies {
         struct lkg_helper helper;
-        uint32_t current; /* index of the component whose copies it writes */
+        uint32_t current; /* index of the component whose copies are being written */
         struct lkg_wanted_copy {
                 bool due;
                 char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
         } wanted[LKG_COMPONENTS_MAX];
-        bool then_ready; /* the engine has published for the first time; the view is to come after the copies */
-        bool late;       /* everything else has ended, and one is still being written */
+        /* the engine has published for the first time; the view is attached after the copies */
+        bool then_ready;
+        bool late; /* everything else has ended, but a copy is still being written */
 };
 
-/* The process that has the kernel drop names of the view, see dentries.c. */
+/* The process that makes the kernel drop names of the view, see dentries.c. */
 struct lkg_dentries {
         struct lkg_helper helper;
         bool wanted; /* once more, after the pause */
@@ -119,21 +121,22 @@ struct lkg_dentries {
 struct lkg_connection {
         int device, shared_fd;
         struct lkg_shared *shared;
-        int mount_fd;      /* of fsmount(2); closed once attached, because it would keep the mount busy */
-        int view_fd;       /* a detached clone for the notifier: the same tree, no hold on the mount */
+        int mount_fd; /* of fsmount(2); closed once attached, because it would keep the mount busy */
+        /* a detached clone for the notifier: the same tree, without keeping the mount busy */
+        int view_fd;
         uint64_t mount_id; /* valid when attached */
         bool attached;
 };
 
-/* Is the engine still there? See watchdog.c. */
+/* Does the engine answer? See watchdog.c. */
 struct lkg_watchdog {
         struct lkg_alive alive;
         uint64_t silent_ns,
-                silent_wall_ns; /* since when it gives no sign of life: CLOCK_BOOTTIME (0 = it does), wall time */
-        bool told;              /* to the log and the service manager */
-        bool quiet;             /* the timer is the long one */
+                silent_wall_ns; /* since when it does not answer: CLOCK_BOOTTIME (0 = it does), wall time */
+        bool told;              /* reported to the log and the service manager */
+        bool quiet;             /* the timer is set to the long interval */
         bool has_clock;
-        timer_t clock; /* on the engine's processor time */
+        timer_t clock; /* on the engine's CPU time */
         sd_event_source *timer;
         struct lkg_progress notifier;
 };
@@ -160,7 +163,7 @@ struct lkg_supervisor {
         bool created_runtime_dir;
         int state_lock, runtime_lock;
         int state_fd, runtime_fd; /* runtime_fd: the private part */
-        int records_fd;           /* runtimeDir itself, which is root's */
+        int records_fd;           /* runtimeDir itself, which belongs to root */
         int source_fd, listen_fd;
         int children_namespace; /* the mount namespace that we came from, where they stay; 0 = ours */
         struct lkg_connection connection;
@@ -168,21 +171,23 @@ struct lkg_supervisor {
         uint64_t stale_id; /* ... as this mount */
 
         enum lkg_phase phase;
-        /* A file server without supervisor may be alive: do not remove files that it needs. */
+        /* A file server without a supervisor may be running: do not remove files that it needs. */
         bool hands_off;
-        bool adopted;                   /* the view was already served when we came */
-        bool announced;                 /* READY=1 was said */
-        bool replacing;                 /* a view of another build goes on until ours takes its place */
-        struct lkg_shared *predecessor; /* its memory, when we can read it */
-        bool remounting;                /* the connection was aborted, the next one is not attached yet */
+        bool adopted;                   /* the view was already served when we started */
+        bool announced;                 /* READY=1 was sent */
+        bool replacing;                 /* a view of another build continues until ours replaces it */
+        struct lkg_shared *predecessor; /* its memory, if we can read it */
+        /* the connection was aborted, and the next one is not attached yet */
+        bool remounting;
         int exit_code;
         struct lkg_error failure;
         unsigned n_engine_tries;
-        struct lkg_account engine_account; /* that the engine was started with */
-        bool engine_handed_over;           /* such a one has published: its directories are its own */
-        int engine_root;                   /* enum lkg_engine_root, as last reported */
-        uint64_t source_mounts;            /* lkg_mounts_below() the source when the engine was started */
-        struct lkg_judging *judging;       /* the engine's note; NULL = there is none */
+        struct lkg_account engine_account; /* the user that the engine was started with */
+        /* an engine of this user has published: the directories belong to it */
+        bool engine_handed_over;
+        int engine_root;             /* enum lkg_engine_root, as last reported */
+        uint64_t source_mounts;      /* lkg_mounts_below() the source when the engine was started */
+        struct lkg_judging *judging; /* the engine's note; NULL = none */
         struct lkg_work_watch work;
         bool engine_took_too_long; /* and was killed for that */
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
@@ -191,32 +196,32 @@ struct lkg_supervisor {
         struct lkg_facts_task facts;
         struct lkg_exec_task exec;
         struct lkg_copies copies;
-        struct lkg_helper leaving; /* asks whether SIGTERM is a stop or half of a restart */
+        struct lkg_helper leaving; /* determines whether SIGTERM is a stop or the first half of a restart */
         struct lkg_dentries dentries;
         struct lkg_consumer *consumer; /* NULL before the loop */
         struct lkg_server_heartbeat heartbeat;
         struct lkg_watchdog watchdog;
         struct lkg_restart mount_restart;
 
-        int ready_fd; /* background: where the parent waits for our news; -EBADF otherwise */
+        int ready_fd; /* background: where the parent waits for our report; -EBADF otherwise */
         int log_fd;   /* background without a journal: our log file */
         off_t log_start;
-        bool redirected; /* stdout and stderr are the log */
+        bool redirected; /* stdout and stderr go to the log */
         sd_event *event;
         sd_event_source *device_source, *heartbeat_timer, *phase_timer, *mounts_source, *remount_timer;
         sd_event_source *reload_source;
         struct lkg_run reload;
 };
 
-/** lkg_fail() - fill @err like printf, with the system's words when @errnum is not 0. Return: @exit_code. */
+/** lkg_fail() - fill @err like printf, with the error text of @errnum if it is not 0. Return: @exit_code. */
 int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...) LKG_PRINTF(4, 5);
 /**
  * lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec; closes @fd. Return: new number or -errno.
  */
 int lkg_lift_fd(int fd);
-/** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno, and there are none. */
+/** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno: none are open. */
 int lkg_channel_pair(int *ret_ours, int *ret_theirs);
-/** lkg_set_oom_score() - of this process, as proc(5) has it. Return: 0 or -errno. */
+/** lkg_set_oom_score() - set it for this process, see proc(5). Return: 0 or -errno. */
 int lkg_set_oom_score(const char *score);
 
 /* programs.c */
@@ -227,17 +232,19 @@ void lkg_programs_deinit(struct lkg_programs *programs);
 int lkg_preflight_privilege(struct lkg_error *err);
 /** lkg_preflight_mount_point() - fills mount_point; sends no request, so a dead or hung view does not matter. */
 int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_preflight_settings() - the configuration, by the engine's decoder; passes its exit code on. */
+/**
+ * lkg_preflight_settings() - the configuration, read by the engine's decoder, whose exit code is returned.
+ */
 int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_preflight_locks() - directories made and locked: from here on no other lkgfsd uses them. */
+/** lkg_preflight_locks() - create and lock the directories: from then on no other lkgfsd uses them. */
 int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_preflight_occupied() - refuses a mount point in use; a dead view of lkgfs sets stale instead. At most
- * 2 s.
+ * lkg_preflight_occupied() - refuse a mount point in use; for a dead view of lkgfs set `stale` instead. At
+ * most 2 s.
  */
 int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_preflight_cleanup() - removes the private runtime directory. Only when no process of ours serves any more.
+ * lkg_preflight_cleanup() - remove the private runtime directory. Only if no process of ours is serving.
  */
 void lkg_preflight_cleanup(struct lkg_supervisor *s);
 
@@ -246,11 +253,12 @@ void lkg_preflight_cleanup(struct lkg_supervisor *s);
 int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, struct lkg_error *err);
 /** lkg_connection_open() - device, shared memory and a superblock that is mounted nowhere yet. */
 int lkg_connection_open(struct lkg_supervisor *s, struct lkg_connection *ret, struct lkg_error *err);
-/** lkg_connection_handshake() - FUSE_INIT is answered and kept in the shared memory. At most 10 s. */
+/** lkg_connection_handshake() - answer FUSE_INIT and keep the answer in the shared memory. At most 10 s. */
 int lkg_connection_handshake(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err);
 /**
- * lkg_connection_agrees() - would our file server have answered FUSE_INIT as the one did that @shared is of? Another one
- * cannot serve that connection. Return: false also when it cannot be asked.
+ * lkg_connection_agrees() - would our file server have answered FUSE_INIT like the one of @shared? If not,
+ * it cannot serve that connection.
+ * Return: false also if it cannot be asked.
  */
 bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *shared);
 void lkg_connection_init(struct lkg_connection *connection);
@@ -260,38 +268,43 @@ bool lkg_connection_dead(const struct lkg_connection *connection);
 
 /* attach.c */
 /**
- * lkg_source_open() - source-wait.c: fills source_fd; waits for a file system that answers nothing, as long as nobody ends us.
- * Return: 0; with a phase of LKG_PHASE_END we were ended meanwhile, and there is none; an exit code.
+ * lkg_source_open() - source-wait.c: fill source_fd; waits for a file system that does not answer, until we
+ * are stopped.
+ * Return: 0; if the phase is LKG_PHASE_END, we were stopped meanwhile, and there is none; an exit code.
  */
 int lkg_source_open(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_source_uncover() - the same when a dead view covers the directory: takes that away first. */
+/** lkg_source_uncover() - the same if a dead view covers the directory: detaches the view first. */
 int lkg_source_uncover(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_listen_open() - the socket on which engines, one after the other, accept file servers. */
+/** lkg_listen_open() - the socket on which successive engines accept file servers. */
 int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_private_connect() - to the socket @name of the private runtime directory. We hold the engine's listening socket, so to
- * that one it succeeds while no engine lives, too, and the next one accepts. Return: the socket; -EAGAIN: too many wait to be accepted; -errno.
+ * lkg_private_connect() - connect to the socket @name of the private runtime directory. We hold the engine's
+ * listening socket, so a connection to it succeeds even while no engine runs, and the next one accepts it.
+ * Return: the socket; -EAGAIN: too many wait to be accepted; -errno.
  */
 int lkg_private_connect(const struct lkg_supervisor *s, const char *name);
 /**
- * lkg_attach() - the view appears at the mount point, in place of a stale one; does nothing when attached.
+ * lkg_attach() - make the view appear at the mount point, in place of a stale one; does nothing if attached.
  */
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
-/** lkg_view_clone() - fills view_fd from @mount_fd, or, when that is negative, from the mount point. */
+/** lkg_view_clone() - fill view_fd from @mount_fd or, if that is negative, from the mount point. */
 int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
-/** lkg_dentries_drop() - make the kernel drop unused names of the view; done later. */
+/** lkg_dentries_drop() - make the kernel drop unused names of the view, later. */
 void lkg_dentries_drop(struct lkg_supervisor *s);
 void lkg_dentries_end(struct lkg_supervisor *s);
-/** lkg_connection_lift_limit() - have the kernel not ration requests in the background; the view is attached. */
+/**
+ * lkg_connection_lift_limit() - lift the kernel's limit of background requests; the view must be attached.
+ */
 void lkg_connection_lift_limit(struct lkg_supervisor *s);
-/** lkg_natives_choose() - which names will carry native mounts; before the file server starts. */
+/** lkg_natives_choose() - choose the names that will carry native mounts; before the file server starts. */
 void lkg_natives_choose(struct lkg_supervisor *s);
 /**
- * lkg_natives_attach() - in a task. A name that fails is cleared in the shared memory: passed through.
+ * lkg_natives_attach() - in a task. A name that fails is cleared in the shared memory, and so passed
+ * through.
  * Return: 0.
  */
 int lkg_natives_attach(struct lkg_supervisor *s);
-/** lkg_natives_forget() - none is mounted: all are passed through. */
+/** lkg_natives_forget() - none is mounted: all names are passed through. */
 void lkg_natives_forget(struct lkg_shared *shared);
 /** lkg_unmount() - in a task. Return: 0 clean, 1 detached with users left, 2 not unmounted (logged). */
 int lkg_unmount(struct lkg_supervisor *s);
@@ -301,56 +314,59 @@ bool lkg_still_mounted(struct lkg_supervisor *s);
 /* task.c */
 /**
  * lkg_task_start() - run @fn in a forked process; one at a time.
- * @done: called in the loop with what @fn returned, or -1 when it was killed, after @limit_ns at the latest
+ * @done: called in the loop with the result of @fn, or -1 if it was killed, at the latest after @limit_ns
  *
- * Return: 0 or -errno, then @done is not called.
+ * Return: 0, or -errno: @done is not called.
  */
 int lkg_task_start(struct lkg_supervisor *s, int (*fn)(struct lkg_supervisor *s),
                    void (*done)(struct lkg_supervisor *s, int status), uint64_t limit_ns);
-/** lkg_task_cancel() - kill it, @done is not called. Nothing to do without one. */
+/** lkg_task_cancel() - kill the task, if there is one; @done is not called. */
 void lkg_task_cancel(struct lkg_supervisor *s);
 
 /* How a child ended. */
 struct lkg_child_end {
-        int code, status;           /* as waitid(2) gives them: CLD_* and its value; 0 = unknown */
+        int code, status;           /* as returned by waitid(2): CLD_* and its value; 0 = unknown */
         bool ready, adopted, fatal; /* its previous state */
         uint64_t lived_ns;
 };
 
-/* Callbacks from the parts to supervisor.c, which knows all of them; the parts do not know it. */
+/* Callbacks from the parts to supervisor.c, which knows all of them; the parts do not know supervisor.c. */
 struct lkg_life {
         /* Before the view was served: end with @exit_code and leave nothing behind. */
         void (*fail)(struct lkg_supervisor *s, int exit_code, const char *fmt, ...) LKG_PRINTF(3, 4);
-        /* It has published; the view comes when the first copies are written. */
+        /* The engine has published; the view is attached when the first copies are written. */
         void (*engine_ready)(struct lkg_supervisor *s);
         void (*copies_done)(struct lkg_supervisor *s);
         void (*server_ready)(struct lkg_supervisor *s);
-        /* The device says error: mounted anew, or the end, depending on the mount table. */
+        /* The device reports an error: mount again, or end, depending on the mount table. */
         void (*connection_lost)(struct lkg_supervisor *s);
         void (*stop)(struct lkg_supervisor *s, const char *why);
-        /* End and leave the view as it is, for the next supervisor. */
+        /* End, and leave the view as it is for the next supervisor. */
         void (*leave)(struct lkg_supervisor *s);
         /* In the last phase: ends the loop with the last child. */
         void (*child_gone)(struct lkg_supervisor *s);
 };
 
-/* What differs between the three children. */
+/* The differences between the three children. */
 struct lkg_child_ops {
         int (*start)(struct lkg_supervisor *s,
-                     struct lkg_child *child); /* ends in lkg_child_spawn(); 0 or -errno */
+                     struct lkg_child *child); /* calls lkg_child_spawn(); 0 or -errno */
         void (*died)(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
-        /* One message of the channel. Return: false when there is none. */
+        /* Read one message of the channel. Return: false: there is none. */
         bool (*input)(struct lkg_supervisor *s, struct lkg_child *child);
 };
 /**
- * lkg_child_hear() - what the channel of @child has, LKG_MESSAGES_AT_ONCE at most: a child that was taken over must not occupy
- * the loop.
+ * lkg_child_hear() - read at most LKG_MESSAGES_AT_ONCE messages of @child: a compromised child must not
+ * occupy the loop.
  * Return: whether there may be more.
  */
 bool lkg_child_hear(struct lkg_child *child);
-/** lkg_child_hear_out() - all that its channel can hold at a time. */
+/** lkg_child_hear_out() - read everything that its channel can hold. */
 void lkg_child_hear_out(struct lkg_child *child);
-/** lkg_notifier_look() - replaces one that is stopped or stuck. Return: whether it must be looked at again in a tick. */
+/**
+ * lkg_notifier_look() - replace a notifier that is stopped or stuck.
+ * Return: whether to check again in a tick.
+ */
 bool lkg_notifier_look(struct lkg_supervisor *s);
 extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,
         lkg_notifier_ops; /* engine-child.c, server-child.c, notifier-child.c */
@@ -365,23 +381,23 @@ extern const char *const lkg_child_names[_LKG_CHILD_KIND_MAX];
  * Return: 0 or -errno.
  */
 int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel);
-/** lkg_child_start() - start it now, if it does not run and the phase wants it; tries again by itself. */
+/** lkg_child_start() - start it now, if it is not running and the phase needs it; retries by itself. */
 void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind);
 void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns);
-/** lkg_child_end() - send @signal (0 = it was told in another way), and SIGKILL after @limit_ns. */
+/** lkg_child_end() - send @signal (0 = it was told otherwise), and SIGKILL after @limit_ns. */
 void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns);
 /**
- * lkg_child_abandon() - SIGKILL, and go on without it, after @grace_ns even if it sticks in the kernel. It counts as abandoned until
- * it has ended; a child that is `held` is started then.
+ * lkg_child_abandon() - SIGKILL, and continue without it after @grace_ns even if it is stuck in the kernel.
+ * It counts as abandoned until it has ended; then a child that is `held` is started.
  */
 void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns);
-/** lkg_child_log() - one line that begins with the child's name; rate-limited per child. */
+/** lkg_child_log() - log one line that starts with the child's name; rate-limited per child. */
 void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...) LKG_PRINTF(3, 4);
 bool lkg_child_running(const struct lkg_child *child);
 void lkg_child_deinit(struct lkg_child *child);
 /**
- * lkg_child_adopt() - watch a process started by a predecessor. Return: 0, @channel is taken over; -ESRCH;
- * -errno.
+ * lkg_child_adopt() - watch a process started by a predecessor.
+ * Return: 0: @channel is taken over; -ESRCH; -errno.
  */
 int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel);
 /**
@@ -390,42 +406,53 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
  */
 int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
 /**
- * lkg_is_ours() - was it started by an lkgfsd of this runtime directory? Memory and files that children can write must not decide
- * which process is ended: not another program, and not a helper of another lkgfs on this node.
+ * lkg_is_ours() - was it started by an lkgfsd of this runtime directory? Memory and files that children can
+ * write must not decide which process is killed: it must not be another program, or a helper of another
+ * lkgfs on this node.
  *
- * Either lkgfsd has recorded it where they cannot write, or it has what only ours are given: our state directory, our private
- * runtime directory, the shared memory of the view.
- * @shared_fd: that memory, negative = not known any more
+ * Either lkgfsd has recorded it where they cannot write, or it has what only our children get: our state
+ * directory, our private runtime directory, the shared memory of the view.
+ * @shared_fd: that memory, negative = no longer known
  */
 bool lkg_is_ours(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd);
-/** lkg_runs_helper() - has its program the name of one of ours? Enough for a process that, as the kernel says, holds our lock. */
+/**
+ * lkg_runs_helper() - does its program have the name of one of ours? Enough for a process that holds our
+ * lock according to the kernel.
+ */
 bool lkg_runs_helper(int pid);
 /**
- * lkg_process_end() - SIGTERM, SIGKILL after @limit_ns, if pid and start time agree and @is_wanted, asked when the number cannot
- * become another process's any more. Return: 1 if it ran, else 0.
+ * lkg_process_end() - SIGTERM, then SIGKILL after @limit_ns, if pid and start time match and @is_wanted
+ * returns true; it is called once the pid can no longer be reused.
+ * Return: 1 if it ran, else 0.
  */
 int lkg_process_end(const struct lkg_process *process, bool (*is_wanted)(const struct lkg_process *, void *),
                     void *userdata, uint64_t limit_ns);
-/** lkg_ours_end() - the same for one that is ours, see lkg_is_ours(). */
+/** lkg_ours_end() - the same for a process that is ours, see lkg_is_ours(). */
 int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
                  uint64_t limit_ns);
 
 /* engine-channel.c */
-/** lkg_engine_tell() - Return: 0; -errno, -ENOTCONN when no engine runs. */
+/** lkg_engine_tell() - Return: 0; -errno; -ENOTCONN: no engine is running. */
 int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
-/** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost when no engine runs. */
+/** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost if no engine is running. */
 void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 
 /* engine-note.c: the engine's current work, and the cause of its death */
-/** lkg_engine_note_open() - for the next engine. It also runs without one; then a document that kills it is not recognised. */
+/**
+ * lkg_engine_note_open() - for the next engine. It also runs without a note; then a document that kills it
+ * is not recognised.
+ */
 void lkg_engine_note_open(struct lkg_supervisor *s);
-/** lkg_engine_note_end() - record how it ended, for its successor, which reads that together with the work in progress. */
+/**
+ * lkg_engine_note_end() - record how it ended, for its successor, which reads that together with the work in
+ * progress.
+ */
 void lkg_engine_note_end(struct lkg_supervisor *s, const struct lkg_child_end *end);
 /**
- * lkg_engine_work() - check the engine's current work by its note and by the processor time that it uses.
+ * lkg_engine_work() - check the engine's current work by its note and its CPU time.
  *
- * If the work takes too long, the engine is killed, and the note tells its successor. To be called whenever a caller waits for the
- * engine, and every few seconds besides.
+ * If the work takes too long, the engine is killed, and the note tells its successor. Call it whenever a
+ * caller waits for the engine, and every few seconds otherwise.
  */
 enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
 
@@ -436,7 +463,7 @@ struct lkg_engine_setup {
         struct lkg_shared *shared;
         pid_t parent;
         struct lkg_account account;
-        bool hand_over_all; /* no engine of this user has published anything since we run */
+        bool hand_over_all; /* no engine of this user has published since we started */
 };
 /* The descriptors of an engine. */
 enum {
@@ -450,40 +477,50 @@ enum {
 int lkg_engine_begin(const void *setup);
 int lkg_engine_prepare(const void *setup);
 /**
- * lkg_hide_view() - in a new process: a mount namespace in which the view does not exist, so that no path of a
- * configuration leads through our own mount. Return: 0 or an exit code; the reason was printed.
+ * lkg_hide_view() - in a new process: enter a mount namespace in which the view does not exist, so that no
+ * path of a configuration leads through our own mount.
+ * Return: 0 or an exit code; the reason was printed.
  */
 int lkg_hide_view(const char *mount_point);
 
 /* engine-child.c */
 /**
- * lkg_engine_check_mounts() - it has the source with the mounts that were below it when it started: when others are there now,
- * another engine is started. Nothing to do for a directory that the view covers.
+ * lkg_engine_check_mounts() - the engine has the source with the mounts that were below it when it started:
+ * if they have changed, another engine is started. Does nothing for a directory that the view covers.
  */
 void lkg_engine_check_mounts(struct lkg_supervisor *s);
-/** lkg_engine_check_user() - it is to run as somebody else now: ended, another one is started. Return: true when so. */
+/**
+ * lkg_engine_check_user() - if it has to run as another user now, end it, and another one is started.
+ * Return: true if so.
+ */
 bool lkg_engine_check_user(struct lkg_supervisor *s);
-/** lkg_kept_add() - @fd, which is taken over, is the one of the deleted but open file @node; without room it is closed. */
+/**
+ * lkg_kept_add() - keep @fd, which is taken over, for the deleted but open file @node; if there is no room,
+ * it is closed.
+ */
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
 void lkg_kept_clear(struct lkg_supervisor *s);
 
 /* recorded.c */
-/** lkg_recorded_note() - by @start_time and number, where neither the engine nor the notifier can write (records_fd). */
+/**
+ * lkg_recorded_note() - record pid and @start_time where neither the engine nor the notifier can write
+ * (records_fd).
+ */
 void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,
                        uint64_t start_time);
-/** lkg_recorded_read() - the record of that child in @dirfd. Return: false: none. */
+/** lkg_recorded_read() - read the record of that child in @dirfd. Return: false: none. */
 bool lkg_recorded_read(int dirfd, enum lkg_child_kind kind, struct lkg_process *ret);
-/** lkg_recorded_has() - by lkg_recorded_note()? */
+/** lkg_recorded_has() - was it recorded by lkg_recorded_note()? */
 bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *process);
-/** lkg_recorded_forget() - no child runs any more. */
+/** lkg_recorded_forget() - no child is running any more. */
 void lkg_recorded_forget(const struct lkg_supervisor *s);
 
 /* lock.c */
 /**
  * lkg_lock_take() - lock the file `lock` of @dirfd, or report its holder.
  * @what: "state directory", for a message
- * @ret:  the descriptor that holds it; unchanged where the file system is read-only and there is no such file
+ * @ret:  the descriptor that holds it; unchanged if the file system is read-only and there is no such file
  *
  * Return: 0; an exit status of <sysexits.h>.
  */
@@ -492,14 +529,15 @@ int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, co
 
 /* adopt.c */
 /**
- * lkg_adopt() - part of the start: take over from a dead supervisor; sets adopted when a view is served.
+ * lkg_adopt() - part of the start: take over from a dead supervisor; sets `adopted` if a view is served.
  */
 int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
 /**
  * lkg_adopt_receive() - receive the descriptors of a file server: FDS KEEP* END (handover.h).
  * @ret: descriptors or -EBADF; received ones replace them
  *
- * Return: 0 all four are there; -ETIMEDOUT, -ECONNRESET, -EBADMSG; another -errno. Those received before an error stay.
+ * Return: 0: all four were received; -ETIMEDOUT, -ECONNRESET, -EBADMSG; another -errno. Those received
+ * before an error stay open.
  */
 int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX]);
 
@@ -512,11 +550,14 @@ void lkg_heartbeat_disarm(struct lkg_supervisor *s);
 int lkg_watchdog_init(struct lkg_supervisor *s); /* signals on the loop; 0 or -errno */
 void lkg_watchdog_deinit(struct lkg_supervisor *s);
 void lkg_watchdog_signals(sigset_t *blocked); /* adds the signals to be blocked for it */
-/** lkg_watchdog_wake() - somebody uses the view, or something happened to the engine: look now and then until all is quiet. */
+/**
+ * lkg_watchdog_wake() - the view is in use, or something happened to the engine: check periodically until
+ * everything is quiet.
+ */
 void lkg_watchdog_wake(struct lkg_supervisor *s);
 void lkg_watchdog_started(struct lkg_supervisor *s);
 void lkg_watchdog_gone(struct lkg_supervisor *s);
-/** lkg_watchdog_heard() - the engine has said something that only a living one says. */
+/** lkg_watchdog_heard() - the engine has sent a message that proves that it works. */
 void lkg_watchdog_heard(struct lkg_supervisor *s);
 void lkg_watchdog_answered(struct lkg_supervisor *s, uint64_t ticket);
 
@@ -524,7 +565,7 @@ void lkg_watchdog_answered(struct lkg_supervisor *s, uint64_t ticket);
 /** lkg_leave_or_stop() - SIGTERM: is it a stop or a restart? */
 void lkg_leave_or_stop(struct lkg_supervisor *s);
 struct sd_bus;
-/** lkg_unit_restarts() - does the unit that @pid belongs to have a job, and is that a restart? Return: 1; 0; -errno. */
+/** lkg_unit_restarts() - does the unit of @pid have a job, and is that a restart? Return: 1; 0; -errno. */
 int lkg_unit_restarts(struct sd_bus *bus, pid_t pid);
 
 /* notify.c: sd_notify(3); silent without a service manager */
@@ -545,10 +586,10 @@ void lkg_reload_deinit(struct lkg_supervisor *s);
  * lkg_supervisor_run() - the whole life of a view.
  * @ready_fd: from lkg_background_enter(), taken over; -EBADF in the foreground
  *
- * Return: exit code; the reason of a failure was printed.
+ * Return: exit code; the reason for a failure was printed.
  */
 int lkg_supervisor_run(const struct lkg_options *options, int ready_fd);
-extern const struct lkg_life lkg_life; /* of every supervisor */
+extern const struct lkg_life lkg_life; /* the same for every supervisor */
 
 /* background.c */
 /**
@@ -556,10 +597,11 @@ extern const struct lkg_life lkg_life; /* of every supervisor */
  * exit code.
  */
 int lkg_background_enter(int *ret_ready_fd, int *ret_code, struct lkg_error *err);
-/** lkg_background_redirect() - stdout and stderr become the journal or the log file. */
+/** lkg_background_redirect() - send stdout and stderr to the journal or the log file. */
 int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err);
 /**
- * lkg_background_report() - the first call ends the caller's process with @code, and @text unless it is 0.
+ * lkg_background_report() - the first call ends the caller's process with @code, and prints @text unless
+ * @code is 0.
  */
 void lkg_background_report(struct lkg_supervisor *s, int code, const char *text);
 void lkg_background_cleanup(struct lkg_supervisor *s);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One forked piece of ourselves at a time that may send requests through the view and so may block: when the
- * file server dies meanwhile, the loop is free to start the next one, and the task goes on.
+ * One forked copy of this process at a time that may send requests through the view and so may block: if the
+ * file server dies meanwhile, the loop is free to start the next one, and the task continues.
  */
 #include "supervisor.h"
 
-/* In the forked process. A hanging one must not hold our locks, or no lkgfsd could take over. */
+/* In the forked process. If it hangs, it must not hold our locks, or no lkgfsd could take over. */
 static int run(void *userdata)
 {
         struct lkg_supervisor *s = userdata;

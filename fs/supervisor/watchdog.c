@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the engine still answer (alive.h), and does the notifier do its work? It is asked twice a second while the view is in
- * use, while it has work to do or has not published yet, and until it has answered; otherwise once a minute, so that an idle
- * node has nearly no wake-ups. Urgent events come from the kernel: its end (children.c), a stop (SIGCHLD), and another second
- * of processor time (a timer on its CPU clock, for an endless loop).
+ * Does the engine still answer (alive.h), and does the notifier do its work? The engine is asked twice a
+ * second while the view is in use, while it has work to do or has not published yet, and until it has
+ * answered; otherwise once a minute, so that an idle node has almost no wake-ups. Urgent events come from
+ * the kernel: its end (children.c), a stop (SIGCHLD), and each second of CPU time (a timer on its CPU clock,
+ * for an endless loop).
  *
- * After a second of silence that is reported: in the shared memory for the file server, in the log, and to the service
+ * A second of silence is reported: in the shared memory for the file server, in the log, and to the service
  * manager. After engineTimeout and a second of silence the engine is killed and replaced.
  */
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include "supervisor.h"
 
 #define QUIET_NS      (60 * LKG_NSEC_PER_SEC)
-#define START_NS      (30 * LKG_NSEC_PER_SEC) /* reading everything for the first time; as ENGINE_LIMIT_NS */
+#define START_NS      (30 * LKG_NSEC_PER_SEC) /* for the first reading; the same as ENGINE_LIMIT_NS */
 #define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC)
 #define CLOCK_STEP_S  1
 #define CLOCK_SIGNAL  (SIGRTMIN + 1)
@@ -32,7 +33,7 @@ static struct lkg_health *health_of(struct lkg_supervisor *s)
         return s->connection.shared ? &s->connection.shared->health : NULL;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 static void note_silent(struct lkg_supervisor *s)
 {
@@ -44,7 +45,7 @@ static void note_silent(struct lkg_supervisor *s)
         atomic_store(&h->silent_ns, s->watchdog.silent_ns);
 }
 
-/* The one place where it becomes silent. @since_ns: CLOCK_BOOTTIME */
+/* The only place where the state becomes silent. @since_ns: CLOCK_BOOTTIME */
 static void begin_silence(struct lkg_supervisor *s, uint64_t since_ns, uint64_t since_wall_ns)
 {
         if (s->watchdog.silent_ns == 0) {
@@ -108,7 +109,10 @@ static bool is_stopped(const struct lkg_child *child)
         return lkg_process_running((int)child->pid, 0) == 0;
 }
 
-/* Without waiting for its end, as with a file server: a process that sticks in the kernel can delay that for ever. */
+/*
+ * Does not wait for its end, as with a file server: a process that is stuck in the kernel can delay that for
+ * ever.
+ */
 static void replace(struct lkg_supervisor *s, uint64_t limit_ns)
 {
         struct lkg_child *child = engine_of(s);
@@ -136,7 +140,7 @@ static void look_at_engine(struct lkg_supervisor *s)
 
         if (!lkg_child_running(child) || child->ending) {
                 if (s->watchdog.silent_ns != 0)
-                        note_silent(s); /* the memory may be another one meanwhile */
+                        note_silent(s); /* the shared memory may have been replaced meanwhile */
                 tell(s);
                 return;
         }
@@ -172,7 +176,7 @@ static void look_in(struct lkg_supervisor *s, uint64_t pause_ns)
                 lkg_log_error("no timer for watching the engine: out of memory");
 }
 
-/* Nobody uses the view, and the engine has nothing in hand and owes no answer. */
+/* The view is not in use, and the engine has neither work nor an unanswered question. */
 static bool is_quiet(struct lkg_supervisor *s)
 {
         const struct lkg_child *child = engine_of(s);
@@ -210,9 +214,12 @@ void lkg_watchdog_wake(struct lkg_supervisor *s)
                 look_in(s, LKG_ALIVE_TICK_NS);
 }
 
-/* ---- what the kernel tells ---- */
+/* ---- events of the kernel ---- */
 
-/* A look alone would find nothing in hand and rest again: only a question that stays open shows one that does nothing. */
+/*
+ * A check alone would find no work and go back to sleep: only an unanswered question reveals an engine that
+ * does nothing.
+ */
 static void ask_now(struct lkg_supervisor *s)
 {
         if (!s->watchdog.alive.asked)
@@ -233,7 +240,7 @@ static int on_sigchld(sd_event_source *source, const struct signalfd_siginfo *in
         struct lkg_supervisor *s = userdata;
 
         (void)source;
-        (void)info; /* several of them may have become one */
+        (void)info; /* several signals may have been merged */
         if (was_stopped(engine_of(s)))
                 ask_now(s);
         if (was_stopped(&s->children[LKG_CHILD_NOTIFIER]))
@@ -259,7 +266,7 @@ static void drop_clock(struct lkg_supervisor *s)
         s->watchdog.has_clock = false;
 }
 
-/* Without it such a loop is found when somebody looks at the view, within a minute at the latest. */
+/* Without the timer, an endless loop is found when the view is used, or within a minute. */
 static void watch_clock(struct lkg_supervisor *s)
 {
         const struct itimerspec step = { { CLOCK_STEP_S, 0 }, { CLOCK_STEP_S, 0 } };
@@ -290,7 +297,7 @@ void lkg_watchdog_gone(struct lkg_supervisor *s)
         if (health_of(s))
                 atomic_store(&health_of(s)->works, 0);
         if (s->phase == LKG_PHASE_ENGINE)
-                return; /* it has never answered anybody */
+                return; /* it has never answered */
         begin_silence(s, lkg_boottime_ns(), lkg_realtime_ns());
         lkg_watchdog_wake(s);
 }

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is the engine in the middle of work that it noted (lkg/judging.h), and does that work go on? Pure: the note, processor
- * time and clock are numbers.
+ * Is the engine doing work that it has noted (lkg/judging.h), and is it making progress? Pure: the caller
+ * passes in the note, CPU time and clock.
  */
 #pragma once
 
 #include <lkg/base.h>
 
 /*
- * The limit of processor time for one piece of work. A usual change takes a few milliseconds, the largest documents that the limits
- * allow less than a second. Processor time and not wall time: a busy machine says nothing about a document.
+ * The limit of CPU time for one piece of work. A typical change takes a few milliseconds, the largest
+ * documents that the limits allow less than a second. CPU time and not wall time: a busy machine proves
+ * nothing about a document.
  */
 #define LKG_WORK_CPU_NS (5 * LKG_NSEC_PER_SEC)
 
 enum lkg_work {
-        LKG_WORK_NONE,    /* it has nothing in hand */
-        LKG_WORK_GOES_ON, /* it computes */
-        LKG_WORK_STILL, /* it has work in hand and uses no processor time: stopped, or it waits for something */
+        LKG_WORK_NONE,     /* no work */
+        LKG_WORK_GOES_ON,  /* it is computing */
+        LKG_WORK_STILL,    /* it has work but uses no CPU time: it is stopped or waits */
         LKG_WORK_TOO_LONG, /* more than LKG_WORK_CPU_NS for one piece of work */
 };
 
 struct lkg_work_watch {
-        uint64_t since_ns;     /* which piece of work: when it began; 0 = none */
-        uint64_t first_cpu_ns; /* processor time of the process when we first saw this piece of work */
-        uint64_t cpu_ns;       /* at the last look */
-        uint64_t moved_ns;     /* CLOCK_BOOTTIME of the last look that found more processor time used */
+        uint64_t since_ns;     /* start of the current piece of work; 0 = none */
+        uint64_t first_cpu_ns; /* CPU time of the process when this piece of work was first seen */
+        uint64_t cpu_ns;       /* at the last check */
+        uint64_t moved_ns;     /* CLOCK_BOOTTIME of the last check that found more CPU time used */
 };
 
 /**
  * lkg_work_look() - one check.
  * @since_ns: from the note, 0 = no work
- * @cpu_ns:   processor time that the process has used so far
- * @still_ns: how long work may use no processor time at all
+ * @cpu_ns:   CPU time that the process has used so far
+ * @still_ns: how long work may use no CPU time at all
  *
  * The checks need not be regular: time before the first one does not count.
  */

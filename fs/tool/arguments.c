@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command line. Options may come before and after the verb and its words; `--` ends them. No
- * abbreviations: a script that worked must not stop working because a later version has another option that
- * begins alike.
+ * abbreviations: a working script must not break because a later version has another option with the same
+ * beginning.
  */
 #include "tool.h"
 
@@ -13,8 +13,8 @@ enum kind { STRING, FLAG, FORMAT, COLOUR, DURATION, RELEASE, HOST };
 struct row {
         const char *name;
         char letter;       /* 0 = none */
-        const char *value; /* NULL = takes none */
-        unsigned bits;     /* verbs that take it; 0 = all */
+        const char *value; /* NULL = has no value */
+        unsigned bits;     /* verbs that accept it; 0 = all */
         enum kind kind;
         size_t offset; /* in struct lkg_tool_options */
         const char *help;
@@ -22,7 +22,7 @@ struct row {
 
 #define AT(member) offsetof(struct lkg_tool_options, member)
 
-/* A name may have several rows for different verbs: the row whose bits include the verb counts. */
+/* A name may have several rows for different verbs: the row whose bits include the verb applies. */
 static const struct row rows[] = {
         { "config", 0, "BASE", LKG_OPT_STACK, STRING, AT(config), "base document, `-` = standard input" },
         { "config-dir", 0, "DIR", LKG_OPT_STACK, STRING, AT(config_dir), "drop-in directory" },
@@ -74,8 +74,10 @@ static bool row_named(const struct row *row, const char *arg)
         return strlen(row->name) == n && strncmp(row->name, arg + 2, n) == 0;
 }
 
-/* @bits 0: any verb's (to find the verb, it only matters whether a value follows, which is the same in all
- * rows). */
+/*
+ * @bits 0: of any verb. (To find the verb, it only matters whether a value follows, which is the same in all
+ * rows.)
+ */
 static const struct row *find_row(const char *arg, unsigned bits)
 {
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
@@ -198,7 +200,7 @@ static int store(struct lkg_tool_options *options, const struct row *row, const 
         return -EINVAL;
 }
 
-/* One option at argv[*i]; *i moves over its value. */
+/* Parse the option at argv[*i]; *i advances past its value. */
 static int take_option(struct lkg_tool *tool, int argc, char **argv, int *i, char message[static 512])
 {
         const char *arg = argv[*i], *value = inline_value(arg);
@@ -242,7 +244,7 @@ static int check_words(const struct lkg_tool *tool, char message[static 512])
         return 0;
 }
 
-/* `lkgfs explain --max-pods`: an option that the tool does not know may be a flag of a component. */
+/* `lkgfs explain --max-pods`: an option unknown to the tool may be a flag of a component. */
 static bool is_flag_to_explain(const struct lkg_tool *tool, const char *arg)
 {
         return tool->verb && (tool->verb->options & LKG_OPT_EXPLAIN) && arg[1] == '-' &&
@@ -270,7 +272,7 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
                 }
         }
         tool->words =
-                argv + 1; /* words are moved to the front: there are never more of them than read already */
+                argv + 1; /* words are moved to the front, over arguments that have been read already */
         for (int i = 1; i < argc; i++) {
                 if (i == at)
                         continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which field, flag or feature gate somebody means by a word. */
+/* Finds the field, flag or feature gate that a word refers to. */
 #include "explain.h"
 
 #include <ctype.h>
@@ -39,7 +39,7 @@ static bool same_char(char a, char b, bool fold)
         return fold && tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* @word as somebody writes a path: dots or slashes, with or without indices. */
+/* Is @word this path, written with dots or slashes, with or without indexes? */
 static bool same_path(const char *word, const char *path, bool fold)
 {
         if (*word == '.' || *word == '/')
@@ -54,7 +54,7 @@ static bool same_path(const char *word, const char *path, bool fold)
         }
 }
 
-/* Is @word the end of @path, from a dot on? */
+/* Is @word the end of @path, starting at a dot? */
 static bool same_end(const char *word, const char *path)
 {
         for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.'))
@@ -63,7 +63,7 @@ static bool same_end(const char *word, const char *path)
         return false;
 }
 
-/* Underscores count as hyphens, as the components have it; a value may follow. */
+/* Underscores count as hyphens, as in the components; a value may follow. */
 static bool same_flag(const char *word, const char *name, bool fold)
 {
         word += strspn(word, "-");
@@ -82,7 +82,7 @@ static void add(struct lkg_explained_list *list, struct lkg_explained item)
 
 enum how { EXACT, FOLDED, KEY, END };
 
-/* Rows of one path are adjacent: only the first of them is offered. */
+/* Rows of one path are adjacent: only the first one is offered. */
 static bool first_row(const struct lkg_field *fields, size_t i)
 {
         return i == 0 || strcmp(fields[i - 1].path, fields[i].path) != 0;
@@ -116,7 +116,7 @@ static const char *key_of(const char *word, const struct lkg_field *field)
         return NULL;
 }
 
-/* Return: the feature gate that the word names as well, NULL = none. */
+/* Return: the feature gate that the word also names, NULL = none. */
 static const char *find_keys(const struct lkg_kind *kind, const char *word, struct lkg_explained_list *list)
 {
         const char *gate = NULL;
@@ -215,7 +215,7 @@ const char *lkg_explain_nearest(const char *word, const char *kind)
         struct lkg_nearest nearest;
 
         if (strlen(word) < 3)
-                return NULL; /* everything short is near */
+                return NULL; /* a short word is similar to everything */
         lkg_nearest_init(&nearest, word + strspn(word, "-"));
         for (size_t i = 0; i < lkg_n_kinds; i++) {
                 if (!kind_wanted(&lkg_kinds[i], kind))

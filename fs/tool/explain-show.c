@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows the facts about a field, a flag or a feature gate, for people and for programs. The code names each fact once; a sink
- * turns it into a line of text or an entry of a map.
+ * Shows the facts about a field, a flag or a feature gate, for people and for programs. The code states each
+ * fact once; a sink turns it into a line of text or an entry of a map.
  */
 #include "explain.h"
 
@@ -20,7 +20,7 @@ static void fact(struct sink *sink, const char *key, const char *text)
                 lkg_buf_printf(sink->buf, "  %-11s %s\n", key, text);
 }
 
-/* A truth that is only worth a word when it is true; @text is what people read. */
+/* A property that is only mentioned if it is true; @text is for people. */
 static void fact_if(struct sink *sink, const char *key, bool is, const char *text)
 {
         if (sink->map)
@@ -58,7 +58,7 @@ static void words_add(struct words *words, const char *word, size_t size)
         lkg_tool_list_take(words->list, &item, &words->failed);
 }
 
-/* Hands the list over; an empty one is not worth a line. */
+/* Writes the list; an empty one gets no line. */
 static void fact_words(struct sink *sink, const char *key, struct words *words)
 {
         struct lkg_value *list = LKG_STEAL(words->list);
@@ -130,7 +130,7 @@ static void fact_changes(struct sink *sink, const struct lkg_field *rows, const 
         fact_words(sink, "otherwise", &words);
 }
 
-/* Direct parts of a struct, or of the structs in a list. */
+/* Direct members of a struct, or of the structs in a list. */
 static void fact_parts(struct sink *sink, const struct lkg_kind *kind, const char *path, unsigned release)
 {
         size_t size = strlen(path);
@@ -160,7 +160,7 @@ static const struct lkg_field *last_row(const struct lkg_kind *kind, const struc
         return row;
 }
 
-/* The row of @release, NULL when it does not have the field. */
+/* The row of @release, NULL if it does not have the field. */
 static const struct lkg_field *row_for(const struct lkg_kind *kind, const struct lkg_field *first,
                                        unsigned release)
 {

@@ -12,7 +12,7 @@ struct lkg_explained {
         enum lkg_explained_what what;
         const struct lkg_kind *kind;   /* NULL for a gate */
         const struct lkg_field *field; /* the first row of its path */
-        const char *key; /* of the map that the field is, as asked for; NULL = none. Borrowed */
+        const char *key; /* of the map that the field is, as requested; NULL = none. Borrowed */
         const struct lkg_flag *flag;
         const struct lkg_gate *gate; /* the first row of its name */
 };
@@ -21,17 +21,17 @@ struct lkg_explained {
 
 struct lkg_explained_list {
         struct lkg_explained items[LKG_EXPLAINED_MAX];
-        size_t n_items; /* found; more than LKG_EXPLAINED_MAX are only counted */
+        size_t n_items; /* number found; beyond LKG_EXPLAINED_MAX they are only counted */
         bool ambiguous; /* the word is the end of several paths of one kind */
 };
 
 /**
- * lkg_explain_find() - what @word is the name of.
+ * lkg_explain_find() - find what @word names.
  * @kind: a kind or a component, NULL = all
  *
- * A whole path, flag or gate as it is written is preferred to the same in other letter case, that to a map and one
- * of its keys (`systemReserved.cpu`, and a gate with `featureGates.` before it is also the gate), and that to the end
- * of a path (`cacheTTL`). List indices and brackets do not count, nor do the hyphens before a flag.
+ * Matches in order of preference: a whole path, flag or gate as it is written; the same in another case; a
+ * map and one of its keys (`systemReserved.cpu`; a gate after `featureGates.` is also the gate); the end of
+ * a path (`cacheTTL`). List indexes, brackets and the hyphens before a flag are ignored.
  */
 void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_list *ret);
 /** lkg_explain_nearest() - the name that was probably meant, or NULL. */
@@ -40,7 +40,7 @@ const char *lkg_explain_nearest(const char *word, const char *kind);
 bool lkg_explain_kind_known(const char *name);
 
 /**
- * lkg_explain_text() - one item for people, several lines.
+ * lkg_explain_text() - several lines about one item, for people.
  * @release: 136 is 1.36
  */
 void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a broken node a call into the mount may wait for ever: the kernel holds the caller until somebody
- * answers. SIGKILL ends that, but not when a server that hangs has already taken the request (fs/fuse/dev.c,
- * request_wait_answer: then the kernel waits it out). So a verb that touches the mount runs in a child; the
- * parent waits for a bounded time and passes on the child's output. The child holds no pipe of the
- * caller's: `x=$(lkgfs status)` ends when the parent does, even if the child cannot.
+ * On a broken node a call into the mount may wait for ever: the kernel holds the caller until there is an
+ * answer. SIGKILL ends that, but not if a server that hangs has already read the request (fs/fuse/dev.c,
+ * request_wait_answer: then the kernel waits for the answer). So a verb that touches the mount runs in a
+ * child; the parent waits for a limited time and passes on the child's output. The child holds no pipe of
+ * the caller: `x=$(lkgfs status)` ends when the parent does, even if the child cannot.
  */
 #include "tool.h"
 
@@ -20,10 +20,10 @@
 struct output {
         int to;                /* our own descriptor */
         int read_fd, write_fd; /* -EBADF: the child uses ours */
-        int error;             /* -errno of passing on, e.g. a full disk */
+        int error;             /* -errno of writing it, e.g. on a full disk */
 };
 
-/* A terminal is passed to the child: no reader waits for its end, and colour and width depend on it. */
+/* A terminal is passed to the child: no reader waits for end of file, and colour and width depend on it. */
 static int outputs_open(struct output outputs[N_OUTPUTS])
 {
         for (size_t i = 0; i < N_OUTPUTS; i++) {
@@ -53,7 +53,7 @@ static void pass_on(struct output *output)
                 lkg_closep(&output->read_fd);
 }
 
-/* Return: true when the child has ended and everything it printed was passed on; false at the deadline. */
+/* Return: true: the child has ended and all its output was passed on; false: the deadline has passed. */
 static bool wait_child(uint64_t limit_ns, int pidfd, struct output outputs[N_OUTPUTS])
 {
         uint64_t deadline_ns = lkg_boottime_ns() + limit_ns;
@@ -100,7 +100,7 @@ static int run_verb(void *userdata)
         return guarded->tool->verb->run(guarded->tool);
 }
 
-/* Of a child that has ended. */
+/* For a child that has ended. */
 static int finish(const struct lkg_tool *tool, struct lkg_job *job, const struct output outputs[N_OUTPUTS])
 {
         int status = lkg_job_reap(job);
@@ -145,7 +145,7 @@ int lkg_tool_guard(const struct lkg_tool *tool)
                 lkg_closep(&guarded.outputs[i].write_fd);
         if (wait_child(tool->verb->limit_s * LKG_NSEC_PER_SEC, job.pidfd, guarded.outputs))
                 return finish(tool, &job, guarded.outputs);
-        lkg_job_kill(&job); /* waits for nothing: we end, and init reaps it */
+        lkg_job_kill(&job); /* does not wait: we exit, and init reaps it */
         (void)lkg_tool_fail(tool, LKG_TOOL_FAILED,
                             "the mount has not answered for %u s: is lkgfsd running? "
                             "(journalctl -u lkgfs; lkgfsd adopts the mount when it is started again)",

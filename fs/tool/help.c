@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help made from the table of verbs: the whole fits a screen of 24 lines of 80 columns, so what no person types is only
- * named. */
+/*
+ * Help, generated from the table of verbs: all of it fits on a screen of 24 lines of 80 columns, so verbs
+ * that people do not type are only named.
+ */
 #include "tool.h"
 
 static void line(const struct lkg_tool_verb *verb, struct lkg_buf *buf)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One document that a verb reads: a file, or standard input, which is called `-`. */
+/* Reads one document for a verb: from a file, or from standard input (`-`). */
 #include "tool.h"
 
 #include <fcntl.h>
@@ -12,7 +12,10 @@ bool lkg_tool_is_stdin(const char *path)
         return path && strcmp(path, "-") == 0;
 }
 
-/* All of @fd, one byte more than a document may have at most: the decoder then says that it is too big. */
+/*
+ * Reads all of @fd, up to one byte more than the limit of a document: the decoder then reports that it is
+ * too big.
+ */
 static int read_stream(int fd, char **ret, size_t *ret_size)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;

@@ -23,7 +23,7 @@ static int print_version(void)
         return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
-/* A gate has two answers; a mount that hangs is one that does not serve. */
+/* A gate has two results; a mount that hangs does not serve. */
 static int guarded(const struct lkg_tool *tool)
 {
         int status = lkg_tool_guard(tool);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything the tool prints. Colour never carries meaning alone and never reaches a file or a pipe by
- * itself. */
+/*
+ * All output of the tool. Colour is never the only carrier of meaning, and is not written to a file or a
+ * pipe by default.
+ */
 #include "tool.h"
 
 #include <stdarg.h>
@@ -111,9 +113,11 @@ void lkg_tool_put_clean(struct lkg_buf *buf, const char *text)
         lkg_buf_shown(buf, text, strlen(text));
 }
 
-/* The place of `error:` in a line `file:line:col: error: text [LKGnnnn]`; a file name may hold the word
- * as well, so the first one after a colon and a blank (or at the start) is taken: at worst another word
- * is coloured. */
+/*
+ * The position of `error:` in a line `file:line:col: error: text [LKGnnnn]`. A file name may also contain
+ * the word, so the first one after a colon and a blank (or at the start) is used: at worst the wrong word is
+ * coloured.
+ */
 static const char *find_severity(const char *line, size_t size, enum lkg_severity *ret)
 {
         for (size_t at = 0; at < size; at++) {
@@ -180,7 +184,7 @@ int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, en
 
         if (format == LKG_FORMAT_YAML) {
                 lkg_render_json_compact(doc, &json);
-                /* Larger than a document may be: aliases made it so, and they come from YAML. */
+                /* Larger than a document may be: aliases expanded it, and only YAML has them. */
                 if (!lkg_buf_failed(&json) && json.size <= LKG_DOC_BYTES_MAX)
                         r = lkg_decode(json.data, json.size, LKG_FORMAT_JSON, LKG_DECODE_UNTYPED, NULL,
                                        &ignored, &back);

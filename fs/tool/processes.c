@@ -10,7 +10,7 @@
 #define AGAIN_NS (300 * LKG_NSEC_PER_MSEC)
 #define ENGINE   "lkgfs-engine"
 
-/* The effect of a missing process. Not the file server: without it there is no answer at all. */
+/* The effect of a missing process. Not for the file server: without it there is no answer at all. */
 static const struct loss {
         const char *name, *loss, *advice;
 } losses[] = {
@@ -118,9 +118,9 @@ void lkg_processes_read(const struct lkg_view *view, const char *component, stru
         }
 }
 
-/* ---- those of others ---- */
+/* ---- processes of others ---- */
 
-/* Is @pid a process of root with this name? A hint only: anybody can choose the name of a process. */
+/* Is @pid a process of root with this name? Only a hint: every process can choose its name. */
 static bool is_named(int proc, const char *pid, const char *name)
 {
         char path[300], comm[LKG_PROC_NAMES + 2] = "";

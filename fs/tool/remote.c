@@ -3,8 +3,9 @@
  * --remote: a ConfigMap in place of the base, as with remote.file on a node. The engine's code checks the object; settings of a
  * node (allowedSources, guard, the bad list) do not apply.
  *
- * Three ways to end: the file cannot be read (a failure), it is not a usable ConfigMap (a finding: the document is wrong), or
- * it means the local configuration (then the base is the base).
+ * Besides success, there are three outcomes: the file cannot be read (a failure), it is not a usable
+ * ConfigMap (a finding: the document is wrong), or it selects the local configuration (then the base file is
+ * used).
  */
 #include "tool.h"
 
@@ -19,7 +20,7 @@ static const struct lkg_trial_settings trial_settings = {
         .threshold = LKG_TRIAL_THRESHOLD_MAX,
 };
 
-/* `FILE:LINE:COLUMN: text` of a fault about @file as the place and the text of a finding. */
+/* Turns `FILE:LINE:COLUMN: text` of an error about @file into position and text of a finding. */
 static void add_refusal(const char *file, const struct lkg_error *err, struct lkg_report *report)
 {
         struct lkg_where where = { .file = file };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input of the offline verbs. Paths are relative to the working directory. Standard input becomes the file
- * `-` of a private directory, so that a document from a pipe takes the same path through the stack as one on
- * disk and is still called `-` in findings.
+ * `-` of a private directory, so that a document from a pipe is handled like one on disk and is still called
+ * `-` in findings.
  */
 #include "tool.h"
 
@@ -80,7 +80,7 @@ static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
         return lkg_write_file_atomic(sources->dirfd, "-", data, size, 0600, false, err);
 }
 
-/* The other sources lie in the working directory, not beside the copy of standard input. */
+/* The other sources are in the working directory, not next to the copy of standard input. */
 static int make_absolute(const char **path, char **ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *cwd = NULL;
@@ -98,8 +98,9 @@ static int make_absolute(const char **path, char **ret, struct lkg_error *err)
         return 0;
 }
 
-/* A named file that is not there or may not be read is the caller's mistake and not the document's: exit
- * status 2. */
+/*
+ * A named file that is missing or unreadable is the caller's mistake and not the document's: exit status 2.
+ */
 static int check_readable(const struct lkg_tool *tool, const char *path)
 {
         if (!path || lkg_tool_is_stdin(path) || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
@@ -107,7 +108,10 @@ static int check_readable(const struct lkg_tool *tool, const char *path)
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(errno));
 }
 
-/* With a remote the base is not read: it only says where relative paths start. Standard input is nowhere. */
+/*
+ * With a remote the base is not read: it only determines where relative paths start. Standard input has no
+ * place.
+ */
 static const char *base_of(const struct lkg_tool *tool, const struct lkg_tool_sources *sources)
 {
         const char *base = tool->options.config;
@@ -139,7 +143,7 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
                 r = store_stdin(sources, err);
                 if (r < 0)
                         return r;
-                /* At most one of the two is `-`: the other one and the directory become absolute. */
+                /* At most one of the two is `-`: make the other one and the directory absolute. */
                 r = make_absolute(lkg_tool_is_stdin(config->base) ? &config->instance : &config->base,
                                   &sources->instance, err);
                 if (r == 0)
@@ -151,7 +155,10 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
         return 0;
 }
 
-/* Images are built and changes reviewed on other machines than the node: facts of a host are used only if it is named. */
+/*
+ * Images are built and changes are reviewed on machines other than the node: facts of a host are used only
+ * if it is named.
+ */
 static struct lkg_host host_of(const struct lkg_tool *tool)
 {
         struct lkg_host host = { .cgroup = 0 };
@@ -159,12 +166,12 @@ static struct lkg_host host_of(const struct lkg_tool *tool)
         if (tool->options.host == LKG_TOOL_HOST_THIS)
                 lkg_host_detect(&host);
         else
-                host.cgroup = tool->options.host; /* another machine's files are not here */
+                host.cgroup = tool->options.host; /* the files of the other machine are not here */
         host.stated = tool->options.host != 0;
         return host;
 }
 
-/* The documents are judged as the component of the named release, with the named flags, would judge them. */
+/* The documents are judged as the named release of the component, with the named flags, would judge them. */
 static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sources, struct lkg_error *err)
 {
         struct lkg_judge_config config = {
@@ -207,7 +214,7 @@ static int check_usage(const struct lkg_tool *tool)
         return LKG_TOOL_OK;
 }
 
-/* Nobody else has seen the candidate yet, so it may still change. */
+/* The candidate is not shared yet, so it may still be changed. */
 static void add_remote_findings(struct lkg_candidate *candidate, struct lkg_report *report)
 {
         const struct lkg_report merged = candidate->report;

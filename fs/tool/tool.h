@@ -7,8 +7,8 @@
  * handled once.
  *
  * Offline verbs link core/layers and read plain files. The others only read and write the files of a mounted
- * view (status/, history/, control/): there is no other protocol, so that whatever the tool does a shell can
- * do as well.
+ * view (status/, history/, control/): there is no other protocol, so that a shell can do everything that the
+ * tool does.
  *
  * One thread. Nothing here outlives main().
  */
@@ -28,13 +28,13 @@ enum {
         LKG_TOOL_USAGE = 64,
 };
 
-#define LKG_TOOL_HOST_THIS 3u /* the machine we run on */
+#define LKG_TOOL_HOST_THIS 3u /* the current machine */
 
 enum lkg_tool_format { LKG_TOOL_NATIVE, LKG_TOOL_TEXT, LKG_TOOL_JSON, LKG_TOOL_YAML };
 
 enum lkg_tool_colour { LKG_COLOUR_AUTO, LKG_COLOUR_ALWAYS, LKG_COLOUR_NEVER };
 
-/* Which options a verb takes; one bit per group that always travels together. */
+/* The options that a verb accepts; one bit per group of options that belong together. */
 enum lkg_tool_option_bits {
         LKG_OPT_FORMAT = 1 << 0,
         LKG_OPT_STACK = 1 << 1,  /* --config, --config-dir, --instance-config, --kind */
@@ -59,9 +59,9 @@ struct lkg_tool_options {
         const char *output_dir; /* bake */
         const char *check;      /* npd: "condition", "served", "bad", "processes"; NULL = the first */
         const char *remote;     /* a file with a ConfigMap; NULL = none */
-        const char *remote_key; /* of its data; NULL = as in the object, else `kubelet` */
+        const char *remote_key; /* key of its data; NULL = the one that the object names, else `kubelet` */
         unsigned release;       /* 136 is 1.36; 0 = the latest known */
-        unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not said */
+        unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not given */
         enum lkg_tool_format format;
         enum lkg_tool_colour colour;
         bool strict, force, effective, all, help, version;
@@ -79,42 +79,46 @@ struct lkg_tool {
         size_t n_words;
         char **flags; /* LKG_OPT_JUDGE: the words after `--`, the component's own command line */
         size_t n_flags;
-        char (*said)[512]; /* messages go here instead of to standard error; NULL = standard error */
+        /* messages are written here instead of to standard error; NULL = standard error */
+        char (*said)[512];
 };
 
 struct lkg_tool_verb {
         const char *name, *words; /* "hold", "on|off" */
         const char *help;         /* one line, at most 60 columns */
-        const char *example;      /* one command that works */
+        const char *example;      /* one valid command */
         unsigned options;         /* enum lkg_tool_option_bits */
         unsigned min_words, max_words;
         unsigned limit_s; /* seconds until "does not answer"; 0 = offline, or waits by design */
         int (*run)(const struct lkg_tool *tool);
         bool for_programs; /* called by units and monitors: the overview only names it */
-        /* Called in the parent after the message, when the mount does not answer within limit_s; NULL = LKG_TOOL_FAILED. */
+        /*
+         * Called in the parent after the message, if the mount does not answer within limit_s; NULL =
+         * LKG_TOOL_FAILED.
+         */
         int (*silent)(const struct lkg_tool *tool);
-        bool refuses_start; /* what would keep the component from starting is an error to it */
+        bool refuses_start; /* reports as an error what would keep the component from starting */
 };
 
 /* verbs.c */
 extern const struct lkg_tool_verb lkg_tool_verbs[];
 extern const size_t lkg_n_tool_verbs;
 const struct lkg_tool_verb *lkg_tool_find_verb(const char *name);
-/** lkg_tool_nearest() - the verb a person may have meant (edit distance at most 2, or a prefix), or NULL. */
+/** lkg_tool_nearest() - the verb that was probably meant (edit distance at most 2, or a prefix), or NULL. */
 const char *lkg_tool_nearest(const char *name);
 
 /* arguments.c */
 /**
  * lkg_tool_parse() - read a command line.
  * @tool:  filled in; @tool->words points into @argv, which is reordered
- * @message: why not, one sentence without a final newline
+ * @message: the reason for a failure, one sentence without a final newline
  *
  * Return: 0; -EINVAL with @message set.
  */
 int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512]);
 /** lkg_tool_release() - "1.36", "v1.36.3": 136 is 1.36. Return: 0 or -EINVAL. */
 int lkg_tool_release(const char *text, unsigned *ret);
-/** lkg_tool_format_options() - the options in @bits, one a line, for `VERB --help`. */
+/** lkg_tool_format_options() - the options in @bits, one per line, for `VERB --help`. */
 void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf);
 
 /* help.c */
@@ -124,48 +128,62 @@ void lkg_tool_verb_help(const struct lkg_tool_verb *verb, struct lkg_buf *buf);
 /* output.c */
 /** lkg_tool_colour_for() - may escape sequences go to @fd (--color, NO_COLOR, TERM, a terminal)? */
 bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd);
-const char *lkg_tool_paint(bool colour, enum lkg_severity severity); /* start of a colour, "" without */
+/* start of a colour, "" without colour */
+const char *lkg_tool_paint(bool colour, enum lkg_severity severity);
 const char *lkg_tool_paint_end(bool colour);
 /**
- * lkg_tool_render() - @doc for standard output. A number beyond a float64 stays one in JSON, but YAML readers would take it for a
- * text: then only a message. Return: LKG_TOOL_OK or LKG_TOOL_FAILED.
+ * lkg_tool_render() - render @doc for standard output. JSON keeps a number that does not fit into a float64,
+ * but YAML readers would read it as a string: then only a message is printed.
+ * Return: LKG_TOOL_OK or LKG_TOOL_FAILED.
  */
 int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
                     struct lkg_buf *buf);
-/** lkg_tool_print() - all of @buf to standard output. Return: @status, or LKG_TOOL_FAILED with a message. */
+/** lkg_tool_print() - print @buf on standard output. Return: @status, or LKG_TOOL_FAILED with a message. */
 int lkg_tool_print(const struct lkg_buf *buf, int status);
-/** lkg_tool_print_value() - @value as YAML or JSON, a text format being YAML. */
+/** lkg_tool_print_value() - print @value as YAML or JSON; the text format means YAML. */
 int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status);
-/** lkg_tool_fail() - `lkgfs VERB: message` on standard error. Return: @status. */
+/** lkg_tool_fail() - print `lkgfs VERB: message` on standard error. Return: @status. */
 int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...) LKG_PRINTF(3, 4);
 /** lkg_tool_note() - the same for messages that are not failures. */
 void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_tool_put_clean() - @text with a `?` for each control character, so that it stays one line and cannot steer a terminal. */
+/**
+ * lkg_tool_put_clean() - @text with `?` for each control character, so that it remains one line and cannot
+ * control a terminal.
+ */
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
-/** lkg_tool_print_findings() - every finding on @fd, coloured on a terminal. */
+/** lkg_tool_print_findings() - print every finding on @fd, coloured on a terminal. */
 void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report);
-/** lkg_tool_paint_findings() - finding lines of a report or of status/<component>/findings into @buf. */
+/** lkg_tool_paint_findings() - add finding lines of a report or of status/<component>/findings to @buf. */
 void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, struct lkg_buf *buf);
 
-/* value.c: builders that never return half a tree; on no memory the map stays as it was and *failed becomes
- * true. */
+/*
+ * value.c: builders that never return an incomplete tree; out of memory, the map stays as it was and *failed
+ * becomes true.
+ */
 struct lkg_tool_map {
         struct lkg_value *value;
         bool failed;
 };
 void lkg_tool_map_init(struct lkg_tool_map *map, bool schema_version);
 void lkg_tool_map_deinit(struct lkg_tool_map *map);
-void lkg_tool_map_string(struct lkg_tool_map *map, const char *key, const char *text); /* NULL: left out */
+void lkg_tool_map_string(struct lkg_tool_map *map, const char *key, const char *text); /* NULL: omitted */
 void lkg_tool_map_number(struct lkg_tool_map *map, const char *key, uint64_t number);
 void lkg_tool_map_bool(struct lkg_tool_map *map, const char *key, bool b);
-void lkg_tool_map_value(struct lkg_tool_map *map, const char *key, struct lkg_value *value); /* takes it */
-void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool *failed);    /* takes it */
+/* takes it over */
+void lkg_tool_map_value(struct lkg_tool_map *map, const char *key, struct lkg_value *value);
+/* takes it over */
+void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool *failed);
 /** lkg_tool_print_map() - print and release @map. */
 int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status);
 struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report);
-/** lkg_tool_findings_take() - those of status/<c>/findings.json. Return: false when it is not a list of findings. */
+/**
+ * lkg_tool_findings_take() - read those of status/<c>/findings.json.
+ * Return: false: it is not a list of findings.
+ */
 bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret);
-/** lkg_tool_findings_parse() - the lines of status/<c>/findings as a report. Other lines are ignored. */
+/**
+ * lkg_tool_findings_parse() - parse the lines of status/<c>/findings into a report. Other lines are ignored.
+ */
 void lkg_tool_findings_parse(const char *text, struct lkg_report *ret);
 
 /* sources.c: input of the offline verbs */
@@ -174,44 +192,50 @@ struct lkg_tool_sources {
         struct lkg_judge *judge;
         struct lkg_remote_base *remote; /* NULL = the base is a file, or missing */
         struct lkg_candidate *candidate;
-        int dirfd;                   /* holds standard input under the name "-", or AT_FDCWD */
-        char *directory;             /* its path, removed again */
-        char *config_dir, *instance; /* absolute when dirfd is not the working directory */
+        int dirfd;                   /* contains standard input as the file "-", or is AT_FDCWD */
+        char *directory;             /* its path; removed at the end */
+        char *config_dir, *instance; /* absolute if dirfd is not the working directory */
 };
 /**
  * lkg_tool_sources_load() - build the candidate of --config or --remote, --config-dir and --instance-config.
- * Return: LKG_TOOL_OK, also for an invalid candidate; another exit status after a message.
+ * Return: LKG_TOOL_OK, even for an invalid candidate; another exit status after a message.
  */
 int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret);
 void lkg_tool_sources_deinit(struct lkg_tool_sources *sources);
 /** lkg_tool_has_sources() - was any of the four options given? */
 bool lkg_tool_has_sources(const struct lkg_tool *tool);
-/** lkg_tool_no_document() - say that nothing was found, and where it was looked for. Return: LKG_TOOL_DIFFERENT. */
+/**
+ * lkg_tool_no_document() - report that nothing was found, and where it was searched for.
+ * Return: LKG_TOOL_DIFFERENT.
+ */
 int lkg_tool_no_document(const struct lkg_tool *tool);
 /* input.c */
 bool lkg_tool_is_stdin(const char *path);
-/** lkg_tool_read_input() - one file ("-": standard input), one byte more than a document may have at most. 0 or -errno. */
+/**
+ * lkg_tool_read_input() - read one file ("-": standard input), up to one byte more than the limit of a
+ * document. 0 or -errno.
+ */
 int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err);
 /**
- * lkg_tool_read_doc() - one file ("-": standard input) as a value tree.
- * @as_yaml: read JSON as YAML too, as sigs.k8s.io/yaml does; else as lkg_decode_patch() does
+ * lkg_tool_read_doc() - read one file ("-": standard input) as a value tree.
+ * @as_yaml: read JSON as YAML, too, like sigs.k8s.io/yaml; else like lkg_decode_patch()
  * @ret_format: its format, for the output; may be NULL
- * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT when @report says why it is refused; LKG_TOOL_FAILED after a
+ * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT: @report has the reason why it is refused; LKG_TOOL_FAILED after a
  * message.
  */
 int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yaml, unsigned decode_flags,
                       struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret);
-/** lkg_tool_render_format() - the format of a document on output: -o, else that of the input. */
+/** lkg_tool_render_format() - the output format of a document: -o, else that of the input. */
 enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input);
 
 /* remote.c */
 struct lkg_remote_base;
 /**
- * lkg_tool_remote_load() - the ConfigMap of --remote.
- * @ret: caller frees; stays as it is when the file means the local configuration
+ * lkg_tool_remote_load() - load the ConfigMap of --remote.
+ * @ret: caller frees; not changed if the file selects the local configuration
  * @report: why it is refused (LKG6004 to LKG6006)
- * Return: LKG_TOOL_OK, also with LKG6005 in @report; LKG_TOOL_DIFFERENT when it is refused as a whole; another exit status
- * after a message.
+ * Return: LKG_TOOL_OK, also with LKG6005 in @report; LKG_TOOL_DIFFERENT if it is refused as a whole; another
+ * exit status after a message.
  */
 int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **ret,
                          struct lkg_report *report);
@@ -225,52 +249,57 @@ struct lkg_view {
 /** lkg_view_find_mount() - mount points of type fuse.lkgfs in @mountinfo (its text), one string each. */
 int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n);
 void lkg_view_free_mounts(char **mounts, size_t n);
-/** lkg_view_find_shared() - a mount below @mountpoint that is propagated to others; NULL = none. Caller frees. 0 or -ENOMEM. */
+/**
+ * lkg_view_find_shared() - a mount below @mountpoint that propagates to others; NULL = none. Caller frees. 0
+ * or -ENOMEM.
+ */
 int lkg_view_find_shared(const char *mountinfo, const char *mountpoint, char **ret);
 int lkg_view_read_mountinfo(char **ret);
 /** lkg_view_open() - find the mount. Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message. */
 int lkg_view_open(const struct lkg_tool *tool, struct lkg_view *ret);
 void lkg_view_close(struct lkg_view *view);
 /**
- * lkg_view_components() - names below status/, sorted. Caller frees with lkg_view_free_mounts(). 0 or
+ * lkg_view_components() - the names below status/, sorted. Caller frees with lkg_view_free_mounts(). 0 or
  * -errno.
  */
 int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n);
 /**
- * lkg_view_bad_names() - names in bad/<component>/, sorted; none if the directory is missing. Caller frees with
- * lkg_view_free_mounts(). 0 or -errno.
+ * lkg_view_bad_names() - the names in bad/<component>/, sorted; none if the directory is missing. Caller
+ * frees with lkg_view_free_mounts(). 0 or -errno.
  */
 int lkg_view_bad_names(const struct lkg_view *view, const char *component, char ***ret, size_t *ret_n);
 /**
- * lkg_view_component() - --component, else the only one. Return: LKG_TOOL_OK, caller frees *ret; else a
- * status.
+ * lkg_view_component() - --component, else the only one.
+ * Return: LKG_TOOL_OK, caller frees *ret; else an exit status.
  */
 int lkg_view_component(const struct lkg_tool *tool, const struct lkg_view *view, char **ret);
 /**
- * lkg_view_read() - one file below the root, without its final newline. Return: 0 or -errno. Caller frees.
+ * lkg_view_read() - read one file below the root, without its final newline.
+ * Return: 0 or -errno. Caller frees.
  */
 int lkg_view_read(const struct lkg_view *view, char **ret, struct stat *ret_st, const char *fmt, ...)
         LKG_PRINTF(4, 5);
 /**
- * lkg_view_write() - one write of @text to @path below the root; if refused, prints last-error.
- * @flags: of open(2), besides O_WRONLY
+ * lkg_view_write() - write @text to @path below the root, with one write(2); if refused, print last-error.
+ * @flags: for open(2), in addition to O_WRONLY
  * Return: exit status.
  */
 int lkg_view_write(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
                    const char *path, int flags, const char *text);
-/** lkg_view_command() - one control write; if refused, prints last-error. Return: exit status. */
+/** lkg_view_command() - one write to a control file; if refused, print last-error. Return: exit status. */
 int lkg_view_command(const struct lkg_tool *tool, const char *command, const char *text);
-/** lkg_view_read_json() - one file as a map; NULL if it is missing. Caller owns one reference. */
+/** lkg_view_read_json() - read one file as a map; NULL if it is missing. Caller owns one reference. */
 struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...) LKG_PRINTF(2, 3);
 /**
- * lkg_view_list_numbers() - numbers that name the entries of @path, descending. Return: 0 or -errno; caller
- * frees.
+ * lkg_view_list_numbers() - the numbers that name the entries of @path, descending.
+ * Return: 0 or -errno; caller frees.
  */
 int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_t **ret, size_t *ret_n);
 
 /* hang.c */
 /**
- * lkg_tool_guard() - run the verb in a child of its own; kill it, with a message, when the mount does not answer.
+ * lkg_tool_guard() - run the verb in a child process; if the mount does not answer, print a message and kill
+ * it.
  */
 int lkg_tool_guard(const struct lkg_tool *tool);
 
@@ -288,7 +317,7 @@ int lkg_verb_history(const struct lkg_tool *tool);
 int lkg_verb_doctor(const struct lkg_tool *tool);
 int lkg_verb_drift(const struct lkg_tool *tool);
 int lkg_verb_bad(const struct lkg_tool *tool);
-int lkg_verb_command(const struct lkg_tool *tool); /* one write to the control file of the same name */
+int lkg_verb_command(const struct lkg_tool *tool); /* one write to the control file with the same name */
 int lkg_verb_wait(const struct lkg_tool *tool);
 int lkg_verb_gate(const struct lkg_tool *tool);
 int lkg_verb_mount(const struct lkg_tool *tool);
@@ -296,5 +325,5 @@ int lkg_verb_npd(const struct lkg_tool *tool);
 int lkg_npd_silent(const struct lkg_tool *tool); /* struct lkg_tool_verb.silent */
 
 /* verb-blame.c, shared with its tests */
-/** lkg_blame_matches() - does @pointer (JSON pointer) lie at or below @field (dotted or JSON pointer)? */
+/** lkg_blame_matches() - is @pointer (JSON pointer) at or below @field (dotted or JSON pointer)? */
 bool lkg_blame_matches(const char *pointer, const char *field);

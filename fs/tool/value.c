@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structured output is a value tree as well: one renderer makes both its JSON and its YAML. */
+/* Structured output is a value tree, too: one renderer makes both its JSON and its YAML. */
 #include <limits.h>
 
 #include "tool.h"
@@ -105,7 +105,10 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report)
         return failed ? NULL : LKG_STEAL(list);
 }
 
-/* The severity in a finding's line: after its place, or at its beginning. Return: false = not a finding. */
+/*
+ * The severity in the line of a finding: after its position, or at the start.
+ * Return: false = not a finding.
+ */
 static bool find_severity(const char *line, size_t size, enum lkg_severity *ret, const char **ret_at)
 {
         const char *first = NULL;
@@ -165,7 +168,7 @@ static void parse_line(const char *line, size_t size, struct lkg_report *ret)
                 tail[-1] = '\0';
         where.column = take_number(place);
         where.line = where.column ? take_number(place) : 0;
-        if (where.column && !where.line) { /* a line alone */
+        if (where.column && !where.line) { /* only a line */
                 where.line = where.column;
                 where.column = 0;
         }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs bad: the configurations that are known to be bad, one file each in bad/<component>/, newest first; with an id and a
- * reason, one more of them (what `echo REASON > bad/<component>/ID` does). Forgiving is the verb forget.
+ * lkgfs bad: the configurations that are known to be bad, one file each in bad/<component>/, newest first;
+ * with an id and a reason, it adds one (as `echo REASON > bad/<component>/ID` does). The verb `forget`
+ * removes one.
  *
- * Id and reason come from anybody who could name an object or write the file, so control characters are escaped for a terminal.
+ * Ids and reasons come from anyone who can name an object or write the file, so control characters are
+ * escaped.
  */
 #include "tool.h"
 
@@ -11,7 +13,7 @@
 
 struct mark {
         char *id;
-        struct lkg_value *json; /* NULL: cannot be read */
+        struct lkg_value *json; /* NULL: unreadable */
 };
 
 static void marks_free(struct mark *marks, size_t n)
@@ -65,7 +67,7 @@ static int read_marks(const struct lkg_view *view, const char *component, struct
         return 0;
 }
 
-/* Behind @text, up to the next column. */
+/* Add blanks after @text, up to the next column. */
 static void put_blanks(struct lkg_buf *buf, int width, const char *text)
 {
         int n = width - (int)strlen(text);
@@ -169,7 +171,7 @@ int lkg_verb_bad(const struct lkg_tool *tool)
         const char *id = tool->n_words > 0 ? tool->words[0] : NULL;
         int r;
 
-        /* An id that is not a file name would lead to another place; an empty reason would have no effect. */
+        /* An id that is not a file name would lead elsewhere; an empty reason would have no effect. */
         if (id && (!*id || *id == '.' || strchr(id, '/')))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
         if (id && (tool->n_words < 2 || !*tool->words[1]))

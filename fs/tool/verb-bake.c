@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs bake: the merge as plain files, for a node that shall go on without lkgfs. Documents named on the
- * command line give one file with the name of the base; without any, every document of the mounted view is
- * written, aliases too.
+ * lkgfs bake: writes the merged documents as plain files, for a node that continues without lkgfs. Documents
+ * named on the command line give one file with the name of the base; without any, every document of the
+ * mounted view is written, including aliases.
  *
- * A file is there whole or not at all; without --force one that is there already stops everything before the
- * first is written, and a file that appears meanwhile is not replaced either (RENAME_NOREPLACE).
+ * Each file is written completely or not at all. Without --force, an existing file stops everything before
+ * the first write, and a file that appears meanwhile is not replaced either (RENAME_NOREPLACE).
  */
 #include "tool.h"
 
@@ -22,7 +22,7 @@
 
 #define XATTR_GENERATION "user.lkgfs.generation"
 #define XATTR_SHA256     "user.lkgfs.sha256"
-#define DEFAULT_MODE     0600 /* as the view file has by default: it may hold secrets */
+#define DEFAULT_MODE     0600 /* the default mode of the view file: it may contain secrets */
 
 struct baked {
         char *name;
@@ -110,7 +110,7 @@ static int write_files(struct bake *bake)
         return LKG_TOOL_OK;
 }
 
-/* A component reads it without lkgfs: so another reader reads it first, as before a document is served. */
+/* A component reads it without lkgfs, so a second reader checks it first, as before a document is served. */
 static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg_format format,
                   struct baked *file)
 {
@@ -185,8 +185,7 @@ static int bake_view_file(struct bake *bake, int fd, const char *name)
         return LKG_TOOL_OK;
 }
 
-/* A document of the view is known by its generation attribute; @sha256 (or NULL) selects those of one
- * component. */
+/* A document of the view has the generation attribute; @sha256 (or NULL) selects those of one component. */
 static bool is_wanted(int fd, const char *sha256)
 {
         char value[LKG_SHA256_HEX] = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs blame: every leaf, the layer and place it comes from, and what it shadows. With documents named,
- * their merge; without, the `origin` file of the mounted view, which has the same form: tab-separated JSON
- * pointer, JSON value, layer, file:line:col, shadowed values.
+ * lkgfs blame: shows every leaf, the layer and position it comes from, and what it shadows. For documents
+ * named on the command line, of their merge; otherwise from the `origin` file of the mounted view, which has
+ * the same form: tab-separated JSON pointer, JSON value, layer, file:line:col, shadowed values.
  */
 #include "tool.h"
 
@@ -44,7 +44,7 @@ bool lkg_blame_matches(const char *pointer, const char *field)
         return !lkg_buf_failed(&dotted) && dotted.data && at_or_below(dotted.data, field, '.');
 }
 
-/* Cuts @line at its tabs; missing columns are empty. */
+/* Splits @line at its tabs; missing columns are empty. */
 static void split(char *line, char *columns[static N_COLUMNS])
 {
         for (size_t i = 0; i < N_COLUMNS; i++) {
@@ -82,7 +82,7 @@ static void structured_line(char *columns[static N_COLUMNS], struct lkg_value *l
         lkg_tool_list_take(list, &item, failed);
 }
 
-/* Prints the lines of @tsv (changed) that lie at or below the field asked for. */
+/* Prints the lines of @tsv (which is modified) that are at or below the requested field. */
 static int print_lines(const struct lkg_tool *tool, char *tsv)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;

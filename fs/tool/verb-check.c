@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs check: every finding, on standard output because they are its product. Errors and warnings give exit status 1; notes
- * alone do not stop a pipeline.
+ * lkgfs check: prints every finding, on standard output because findings are its product. Errors and
+ * warnings give exit status 1; notes alone do not stop a pipeline.
  */
 #include "tool.h"
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rollback, promote, forget, hold, sync, try, commit, startup: one write to the control file of the same name. Words are
- * the file's own words. */
+/*
+ * rollback, promote, forget, hold, sync, try, commit, startup: one write to the control file of the same
+ * name. The words are those of the file.
+ */
 #include "tool.h"
 
-#define DEFAULT_WORD "now" /* of the files that know this one: promote, sync, commit, startup */
+#define DEFAULT_WORD "now" /* of the files that accept it: promote, sync, commit, startup */
 
 int lkg_verb_command(const struct lkg_tool *tool)
 {
         const char *word = tool->n_words > 0 ? tool->words[0] : DEFAULT_WORD;
 
-        /* An empty write would do nothing and look like success. */
+        /* An empty write would do nothing and look successful. */
         if (!*word)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "want %s", tool->verb->words);
         return lkg_view_command(tool, tool->verb->name, word);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lkgfs diff: what each layer changes in the running result, as unified diffs. Secret values are masked: a
- * diff is made to be shown to others.
+ * diff is often shown to others.
  */
 #include "tool.h"
 
@@ -30,7 +30,7 @@ static int render_merged(const struct lkg_candidate *candidate, size_t i, enum l
         return r < 0 ? r : 1;
 }
 
-/* The diff of layer @i against the result before it. Return: 1 when there is one, 0, -ENOMEM. */
+/* The diff between layer @i and the result before it. Return: 1: there is one; 0; -ENOMEM. */
 static int diff_layer(const struct lkg_candidate *candidate, size_t i, enum lkg_format format,
                       struct lkg_buf *buf)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs doctor: why does it not do what I expect? Looks at the node and at status/ of each component for what is wrong without
- * being an error of a document: lkgfs does not run, a switch or a hold was left on, starts that nobody sees, a component that
- * crash-looped or runs with something else, stored state that was lost, an API server that cannot be asked, an assigned
- * configuration that is not served. One line each, with what to do about it; nothing is changed.
+ * lkgfs doctor: why does it not do what I expect? Checks the node and status/ of each component for problems
+ * that are not errors of a document: lkgfs is not running, a switch or a hold was left on, starts that lkgfs
+ * does not see, a component that is in a crash loop or runs with another document, stored state that was
+ * lost, an API server that cannot be reached, an assigned configuration that is not served. One line each,
+ * with what to do about it; it changes nothing.
  *
- * Exit status 1 when there is an error or a warning. A view that cannot be opened is one: this is made for broken nodes.
+ * Exit status 1 if there is an error or a warning. A view that cannot be opened is one: this verb is for
+ * broken nodes.
  */
 #include "verb-drift.h"
 #include "view-dynamic.h"
@@ -25,11 +27,11 @@
 struct diagnosis {
         const struct lkg_tool *tool;
         struct lkg_view view;
-        const char *component;  /* the one being looked at; NULL = the node */
+        const char *component;  /* the one being checked; NULL = the node */
         struct lkg_value *list; /* structured output; NULL = text */
         struct lkg_buf text;
         size_t n_severity[_LKG_SEVERITY_MAX];
-        bool looked_at_processes; /* they are the same for every component */
+        bool looked_at_processes; /* they are the same for all components */
         bool engine_silent;
         bool failed;
 };
@@ -85,7 +87,7 @@ static void look_at_node(struct diagnosis *d)
 
 /* ---- one component ---- */
 
-/* Return: the text, NULL when it is missing or not readable. Caller frees. */
+/* Return: the text, NULL if it is missing or unreadable. Caller frees. */
 static char *fact(const struct diagnosis *d, const char *file)
 {
         char *text = NULL;
@@ -140,7 +142,7 @@ static void check_generation(struct diagnosis *d)
                     "no document is served");
 }
 
-/* Codes of findings about what lkgfs itself keeps on disk; one row each in core/base/findings.c. */
+/* Codes of findings about lkgfs's own state on disk; one row each in core/base/findings.c. */
 static bool is_about_state(unsigned code)
 {
         return code == 4005 || code == 4022 || (code >= 6010 && code <= 6019);
@@ -173,7 +175,7 @@ static bool is_about_configuration(unsigned code)
         return code == 4011 || (code >= 3000 && code <= 3999);
 }
 
-/* The word at the beginning or after a place: `error: text`, `file:1:2: error: text`. */
+/* The word at the start or after a position: `error: text`, `file:1:2: error: text`. */
 static enum lkg_severity severity_of(const char *line, size_t size)
 {
         for (size_t i = 0; i < size; i++) {
@@ -190,7 +192,10 @@ static enum lkg_severity severity_of(const char *line, size_t size)
         return LKG_NOTE;
 }
 
-/* Findings that are about no document: what lkgfs keeps on disk, its configuration, and the way to the API server. */
+/*
+ * Findings that are not about a document: lkgfs's state on disk, its configuration, and the connection to
+ * the API server.
+ */
 static void check_findings(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_freep) char *findings = fact(d, "findings");
@@ -241,7 +246,7 @@ static void check_assigned(struct diagnosis *d, const struct lkg_view_dynamic *d
                     dynamic->active);
 }
 
-/* The log with the reason of its end: that of its unit, or of programs with its name. */
+/* Where the reason of its end is logged: the journal of its unit, or of programs with its name. */
 static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_freep) char *process = fact(d, "process");
@@ -261,7 +266,7 @@ static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf
         lkg_buf_puts(buf, " -n 50` shows its last messages");
 }
 
-/* The last one; earlier ones are in `lkgfs bad`. */
+/* Only the last one; earlier ones are in `lkgfs bad`. */
 static void check_crash_loop(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
@@ -294,7 +299,7 @@ static void check_crash_loop(struct diagnosis *d)
                 add(d, LKG_WARNING, advice.data, "crash-looped with %s, which is bad since %s", id, time);
 }
 
-/* Return: true when status/<component>/startups is an empty list. */
+/* Return: true: status/<component>/startups is an empty list. */
 static bool never_started(const struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
@@ -306,7 +311,7 @@ static bool never_started(const struct diagnosis *d)
         return lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
 }
 
-/* Return: true when that was said. */
+/* Return: true: a problem was reported. */
 static bool check_starts(struct diagnosis *d, const struct lkg_view_dynamic *dynamic)
 {
         const char *advice =
@@ -324,7 +329,7 @@ static bool check_starts(struct diagnosis *d, const struct lkg_view_dynamic *dyn
         return pid && (lkg_dynamic_is_on_trial(dynamic) || lkg_dynamic_matters(dynamic));
 }
 
-/* While it is not known which generation it has read, the time of a trial does not pass. */
+/* While it is unknown which generation the component has read, the clock of a trial does not run. */
 static void check_unseen(struct diagnosis *d, const struct lkg_view_dynamic *dynamic,
                          const struct lkg_drift *drift)
 {
@@ -359,7 +364,7 @@ static void check_drift(struct diagnosis *d, const struct lkg_view_dynamic *dyna
             drift.n_fields == 1 ? "" : "s", first.data, drift.n_fields == 1 ? "" : ", ...");
 }
 
-/* Once, as something of the node and not of the component. */
+/* Once, for the node and not for the component. */
 static void look_at_processes(struct diagnosis *d)
 {
         const char *component = d->component;
@@ -373,7 +378,7 @@ static void look_at_processes(struct diagnosis *d)
         lkg_processes_read(&d->view, component, &processes);
         d->engine_silent = processes.engine_silent;
         findings = processes.no_user ? fact(d, "findings") : NULL;
-        warned = findings && strstr(findings, "[LKG3022]"); /* of a user that somebody named */
+        warned = findings && strstr(findings, "[LKG3022]"); /* about a user that was configured */
         d->component = NULL;
         for (size_t i = 0; i < processes.n; i++) {
                 const char *advice, *loss = lkg_process_loss(processes.items[i].name, &advice);
@@ -408,9 +413,12 @@ static void look_at_component(struct diagnosis *d)
         check_drift(d, &dynamic, check_starts(d, &dynamic));
 }
 
-/* ---- all of it ---- */
+/* ---- the whole node ---- */
 
-/* A container whose volume is read-only can write there: a runtime makes only the topmost mount of a volume read-only. */
+/*
+ * A container with a read-only volume can write there: a container runtime makes only the topmost mount of a
+ * volume read-only.
+ */
 static void check_native(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_freep) char *mountinfo = NULL, *mount = NULL;
@@ -424,7 +432,7 @@ static void check_native(struct diagnosis *d)
             mount, d->view.mountpoint);
 }
 
-/* The view, or the reason why there is none. */
+/* Check the view, or report why there is none. */
 static void look_at_view(struct diagnosis *d)
 {
         const char *only = d->tool->options.component;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs drift: the fields in which the running component differs from what is served, each with both values. Exit status 1 when
- * there is one, 2 when a process runs and it is not known what it has read.
+ * lkgfs drift: shows the fields in which the running component differs from the served document, each with
+ * both values. Exit status 1 if there are any, 2 if a process is running and it is unknown what it has read.
  */
 #include "verb-drift.h"
 #include "processes.h"
@@ -68,7 +68,7 @@ int lkg_drift_parse(const char *text, struct lkg_drift *ret)
         return 0;
 }
 
-/* status/<c>/process names none; a daemon that does not have that file leaves it unsaid. */
+/* status/<c>/process names none; a daemon without that file does not report it. */
 static unsigned long find_unseen(const struct lkg_view *view, const char *component)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;

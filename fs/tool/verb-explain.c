@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lkgfs explain: finding codes, fields, flags and feature gates in words. */
+/* lkgfs explain: explains finding codes, fields, flags and feature gates. */
 #include "explain.h"
 
 /* "LKG1001", "lkg1001" or "1001"; 0 = none of these. */
@@ -59,7 +59,7 @@ static int print_codes_structured(const struct lkg_tool *tool, unsigned wanted)
 
 #define COLUMNS 80
 
-/* @text broken at spaces. */
+/* Add @text, wrapped at spaces. */
 static void append_wrapped(struct lkg_buf *buf, const char *text)
 {
         size_t column = 0;

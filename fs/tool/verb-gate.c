@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs gate COMPONENT, for the component's ExecStartPre=: a node must not start it by accident on the
- * unmerged base below the mount point while lkgfs is down. 0 if the view is served or an administrator has
+ * lkgfs gate COMPONENT, for the component's ExecStartPre=: while lkgfs is down, a node must not accidentally
+ * start it on the unmerged base below the mount point. 0 if the view is served or an administrator has
  * created /etc/lkgfs/disabled, else 1, also if the mount does not answer.
  *
- * While the engine does not answer, starts are not counted: a crash loop would go unnoticed and not be rolled back. An engine
- * that hangs is replaced within seconds, so the gate waits for a moment and then stays closed
+ * While the engine does not answer, starts are not counted: a crash loop would go unnoticed and not be
+ * rolled back. A hung engine is replaced within seconds, so the gate waits briefly and then stays closed
  * (docs/decisions/017-gate-and-silence.md). Other missing processes are only reported.
  */
 #include <linux/magic.h>
@@ -54,7 +54,7 @@ static bool is_served(const struct lkg_tool *tool, const char *component)
         if (lkg_view_open(tool, &view) != LKG_TOOL_OK)
                 return false;
         if (fstatfs(view.fd, &fs) < 0 || fs.f_type != FUSE_SUPER_MAGIC) {
-                lkg_tool_note(tool, "%s is not mounted", view.root); /* a backup of a view, perhaps */
+                lkg_tool_note(tool, "%s is not mounted", view.root); /* perhaps a backup of a view */
                 return false;
         }
         r = lkg_view_read(&view, &generation, NULL, "status/%s/generation", component);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lkgfs history: the generations under history/<component>/, newest first; the one served is marked. */
+/* lkgfs history: lists the generations in history/<component>/, newest first; the one served is marked. */
 #include "tool.h"
 
 static uint64_t served_generation(const struct lkg_view *view, const char *component)
@@ -87,7 +87,7 @@ int lkg_verb_history(const struct lkg_tool *tool)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         }
         r = lkg_view_list_numbers(&view, path, &numbers, &n);
-        if (r < 0 && r != -ENOENT) /* nothing was ever served: an empty history */
+        if (r < 0 && r != -ENOENT) /* nothing has been served yet: an empty history */
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s/%s': %s", view.root, path, strerror(-r));
         return print_history(tool, &view, component, numbers, n);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lkgfs mount: lkgfsd in the background, found beside this program or where it was installed. */
+/* lkgfs mount: starts lkgfsd in the background, found next to this program or where it was installed. */
 #include "tool.h"
 
 #define DAEMON "lkgfsd"

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs npd: the program that a custom plugin monitor of node-problem-detector calls, again and again.
+ * lkgfs npd: the program that a custom plugin monitor of node-problem-detector calls periodically.
  *
- * What the detector expects (its custom_plugin_monitor.md): one line on standard output, cut at max_output_length
- * bytes, 80 by default; exit status 0 = OK, 1 = NonOK, anything else = Unknown. Its conditions are problems: NonOK makes
- * the condition True. Ours, ConfigOK, has the opposite sense, so False becomes 1. For a rule of type `temporary` 1 is an
- * event, and Unknown is nothing at all.
+ * What the detector expects (its custom_plugin_monitor.md): one line on standard output, cut at
+ * max_output_length bytes, 80 by default; exit status 0 = OK, 1 = NonOK, anything else = Unknown. Its
+ * conditions are problems: NonOK makes the condition True. Ours, ConfigOK, has the opposite sense, so False
+ * becomes 1. For a rule of type `temporary`, 1 is an event, and Unknown has no effect.
  *
- * lkgfs that does not run is Unknown for the check `condition`: nobody can tell whether the configuration is good, and a
- * node that has not been switched over yet has no problem. Whether it runs is a question of its own, the check `served`.
+ * If lkgfs is not running, the check `condition` is Unknown: it cannot be determined whether the
+ * configuration is good, and a node that does not use lkgfs yet has no problem. Whether it runs is a
+ * separate check, `served`.
  *
- * Whether it can still do anything is the check `processes`: a view whose engine or supervisor is gone goes on being served,
- * and nothing changes any more.
+ * Whether it can still do anything is the check `processes`: a view whose engine or supervisor is gone is
+ * still served, but nothing changes any more.
  *
  * A mount that does not answer must not cost the detector its timeout: the verb runs guarded (hang.c), and the line is
  * then printed by the parent.
@@ -24,11 +25,14 @@ enum { NPD_OK = 0, NPD_PROBLEM = 1, NPD_UNKNOWN = 2 };
 
 struct npd_check {
         const char *name;
-        int silent; /* the result for a mount that does not answer */
+        int silent; /* the result if the mount does not answer */
         int (*run)(const struct lkg_tool *tool, struct lkg_buf *line);
 };
 
-/* ASCII only: the detector counts bytes, and cutting a character in two would give invalid text in the node's status. */
+/*
+ * ASCII only: the detector counts bytes, and splitting a character would make invalid text in the node's
+ * status.
+ */
 static int say(const char *text, int status)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -40,7 +44,7 @@ static int say(const char *text, int status)
         return lkg_tool_print(&buf, status);
 }
 
-/* Finds the view and the component; error messages of the helpers become the line. */
+/* Opens the view and determines the component; error messages of the helper functions become the line. */
 static int open_component(const struct lkg_tool *tool, struct lkg_view *ret_view, char **ret,
                           struct lkg_buf *line)
 {
@@ -130,7 +134,7 @@ static int check_bad(const struct lkg_tool *tool, struct lkg_buf *line)
         return n ? NPD_PROBLEM : NPD_OK;
 }
 
-/* The condition says that the engine is silent, and since when. */
+/* The condition tells since when the engine has been silent. */
 static int check_processes(const struct lkg_tool *tool, struct lkg_buf *line)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs patch: one patch on one document, as the libraries upstream uses apply it. Like those it does not
- * compare kind and apiVersion: that is a rule of layers, not of patches.
+ * lkgfs patch: applies one patch to one document, as the libraries that upstream uses do. Like these, it
+ * does not compare kind and apiVersion: that is a rule for layers, not for patches.
  */
 #include "tool.h"
 
@@ -23,7 +23,7 @@ static int apply_merge(const struct lkg_tool *tool, const struct lkg_value *targ
         return lkg_merge_json_patch(target, patch, report, ret);
 }
 
-/* The kind is the one of --kind, else that of the target; one without a table has no types to go by. */
+/* The kind is that of --kind, else that of the target; a kind without a table has no types. */
 static int apply_strategic(const struct lkg_tool *tool, const struct lkg_value *target,
                            const struct lkg_value *patch, struct lkg_report *report, struct lkg_value **ret)
 {

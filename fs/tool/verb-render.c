@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs render: the merged document as it would be served, without the comment line; or the effective one. The effective one
- * is for people in YAML, with a mark after each value and secrets masked, as in status/; and for programs in JSON, complete.
- * The merged document is complete in both.
+ * lkgfs render: prints the merged document as it would be served, without the comment line; or the effective
+ * one. In YAML the effective document is for people, with a mark after each value and with masked secrets,
+ * as in status/; in JSON it is for programs, and complete. The merged document is complete in both formats.
  */
 #include "tool.h"
 

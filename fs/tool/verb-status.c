@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs status: an administrator's first look at three in the morning. Components with problems come first; for each the
- * condition, then the served configuration, then the problems, then advice. Everything is read from status/<component>/; a
- * file that the caller may not read, or that this daemon does not have, is left out.
+ * lkgfs status: an administrator's first look at three in the morning. Components with problems come first;
+ * for each the condition, then the served configuration, then the problems, then advice. Everything is read
+ * from status/<component>/; a file that the caller may not read, or that this daemon does not provide, is
+ * skipped.
  *
- * Exit status 1 when any condition is not True, or a process of lkgfs does not run.
+ * Exit status 1 if any condition is not True, or if a process of lkgfs is not running.
  */
 #include "verb-drift.h"
 #include "view-dynamic.h"
@@ -14,9 +15,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define FINDINGS_LINES_MAX 8 /* of all components together: the rest is one `cat` away */
+#define FINDINGS_LINES_MAX 8 /* for all components together: `cat` shows the rest */
 #define DRIFT_FIELDS_MAX   3
-#define POISON_CODE        2030 /* content that ended an engine: nothing is more urgent */
+#define POISON_CODE        2030 /* content that crashed an engine: nothing is more urgent */
 
 enum rank { RANK_FALSE, RANK_UNKNOWN, RANK_FINDINGS, RANK_GOOD };
 
@@ -31,7 +32,7 @@ struct facts {
         struct lkg_held held;
         struct lkg_drift drift;
         struct lkg_processes processes;
-        size_t lines[_LKG_SEVERITY_MAX]; /* how many findings of each kind there is room for */
+        size_t lines[_LKG_SEVERITY_MAX]; /* how many findings of each kind may be shown */
         bool findings_hidden;            /* only root may read them */
         char served_since[21];
         enum rank rank;
@@ -64,7 +65,7 @@ static enum rank rank_of(const struct facts *facts)
                        : RANK_GOOD;
 }
 
-/* An earlier daemon has lines only; in them a place cannot always be told from text. */
+/* An earlier daemon has only lines; there a position cannot always be distinguished from text. */
 static void read_findings(const struct lkg_view *view, const char *component, struct facts *facts)
 {
         LKG_CLEANUP(lkg_value_unrefp)
@@ -140,7 +141,7 @@ static void append_explain(const struct lkg_report *findings, struct lkg_buf *bu
                 }
 }
 
-/* When no document of this node is wrong. Return: false when there is nothing to do. */
+/* Used if no document of this node is wrong. Return: false: there is nothing to do. */
 static bool append_next_remote(const struct facts *facts, struct lkg_buf *buf)
 {
         if (lkg_dynamic_next(&facts->dynamic, facts->name, buf))
@@ -168,7 +169,7 @@ static bool append_next_wrong(const struct facts *facts, struct lkg_buf *buf)
         return true;
 }
 
-/* Nothing that is corrected is served before a hold ends, so that comes first. A warning may be about the hold itself. */
+/* Nothing is served before a hold ends, so that comes first. A warning may be about the hold itself. */
 static void append_next_held(const struct facts *facts, struct lkg_buf *buf)
 {
         if (facts->rank > RANK_UNKNOWN)
@@ -189,7 +190,7 @@ static bool missing_advice(const struct lkg_processes *processes, const char **r
         return false;
 }
 
-/* What to do next, one line. */
+/* The next step, one line. */
 static void append_next(const struct facts *facts, struct lkg_buf *buf)
 {
         const char *advice = NULL;
@@ -238,7 +239,7 @@ static void append_finding(const struct lkg_finding *f, bool colour, struct lkg_
                 lkg_tool_paint_findings(colour, line.data, "    ", buf);
 }
 
-/* What there is to say of findings of this severity, and of poison or of all others: poison comes first. */
+/* Shows findings of this severity, either of poison or all others: poison comes first. */
 static void append_some(const struct facts *facts, enum lkg_severity severity, bool poison, bool colour,
                         size_t *room, struct lkg_buf *buf)
 {
@@ -252,7 +253,7 @@ static void append_some(const struct facts *facts, enum lkg_severity severity, b
         }
 }
 
-/* The worst first, so errors and warnings come before notes; notes only on request. */
+/* The worst first: errors and warnings before notes; notes only on request. */
 static void append_findings(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)
 {
         size_t left = facts->findings.n_dropped, notes = facts->findings.n_severity[LKG_NOTE];
@@ -270,7 +271,9 @@ static void append_findings(const struct facts *facts, bool colour, bool all, st
                 lkg_buf_printf(buf, "    %zu note%s: lkgfs status --all\n", notes, notes == 1 ? "" : "s");
 }
 
-/* The screen is shared: first one line for each component of its worst, then errors of all, then warnings. */
+/*
+ * Share the screen: first one line per component for its worst finding, then errors of all, then warnings.
+ */
 static void share_lines(struct facts *facts, size_t n, bool all)
 {
         size_t left = all ? SIZE_MAX : FINDINGS_LINES_MAX;
@@ -370,7 +373,7 @@ static void text_component(const struct lkg_view *view, const struct facts *fact
         lkg_buf_putc(buf, '\n');
 }
 
-/* From condition.json: a reason may hold a colon, so the line of text cannot be taken apart. */
+/* From condition.json: a reason may contain a colon, so the line of text cannot be parsed. */
 static void put_condition(struct lkg_tool_map *map, const struct facts *facts)
 {
         static const char *const members[] = { "status", "reason", "message" };
@@ -451,7 +454,7 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
         return lkg_tool_print_map(tool, &map, status);
 }
 
-/* The components asked for: the one named, else all. */
+/* The requested components: the named one, else all. */
 static int choose_components(const struct lkg_tool *tool, const struct lkg_view *view, char ***ret,
                              size_t *ret_n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs wait: poll(2) on status/<component>/generation. A file of the view shows one publication from open
- * to close, and poll reports POLLPRI as soon as another content has replaced it: so no change between the
- * read and the poll is lost, and the new number is read by opening again.
+ * lkgfs wait: uses poll(2) on status/<component>/generation. A file of the view shows one publication from
+ * open to close, and poll reports POLLPRI as soon as other content has replaced it: so no change between the
+ * read and the poll is lost, and the file is reopened to read the new number.
  */
 #include "tool.h"
 
@@ -36,7 +36,7 @@ static int open_generation(const struct wait *wait, uint64_t *ret)
         return LKG_STEAL_FD(fd);
 }
 
-/* Return: 1 changed; 0 time is over; -errno. */
+/* Return: 1 changed; 0 timeout; -errno. */
 static int poll_change(const struct wait *wait, int fd)
 {
         struct pollfd poll_fd = { .fd = fd, .events = POLLPRI };
@@ -60,7 +60,7 @@ static int poll_change(const struct wait *wait, int fd)
         }
 }
 
-/* @wanted 0: any other generation than the first one seen. */
+/* @wanted 0: any generation other than the first one seen. */
 static int wait_for(const struct wait *wait, uint64_t wanted)
 {
         uint64_t first = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs, in the order in which `lkgfs --help` lists them: first those that need no daemon. */
+/* The verbs, in the order of `lkgfs --help`: first those that need no daemon. */
 #include "tool.h"
 
 #include <limits.h>
@@ -7,9 +7,9 @@
 #include <lkg/nearest.h>
 
 #define VIEW_LIMIT_S \
-        20 /* engineTimeout is 2 s by default; a mount that is silent for ten times that is sick */
+        20 /* engineTimeout is 2 s by default; a mount that is silent for ten times as long is broken */
 
-#define NPD_LIMIT_S 3 /* below the timeout of the rules in contrib/node-problem-detector */
+#define NPD_LIMIT_S 3 /* shorter than the timeout of the rules in contrib/node-problem-detector */
 
 const struct lkg_tool_verb lkg_tool_verbs[] = {
         { "render", "", "merged document on stdout, findings on stderr",

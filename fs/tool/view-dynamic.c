@@ -15,7 +15,7 @@ void lkg_dynamic_deinit(struct lkg_view_dynamic *dynamic)
         *dynamic = (struct lkg_view_dynamic){ 0 };
 }
 
-/* A fact that no memory is left for is one that is not known. */
+/* If there is no memory for a fact, it counts as unknown. */
 static void take_text(char **text, const char *value)
 {
         free(*text);
@@ -63,7 +63,7 @@ bool lkg_dynamic_is_remote(const char *text)
         return at && strncmp(text, "local@", 6) != 0;
 }
 
-/* A mark with the id of the assigned configuration, or with its uid, which condemns all versions. */
+/* A mark with the id of the assigned configuration, or with its uid, which covers all versions. */
 static bool marks(const char *name, const char *assigned)
 {
         size_t id = strcspn(assigned, " "), uid = strcspn(assigned, "@"), n = strlen(name);

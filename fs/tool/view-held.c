@@ -11,7 +11,7 @@ void lkg_held_deinit(struct lkg_held *held)
         *held = (struct lkg_held){ 0 };
 }
 
-/* A fact that no memory is left for is one that is not known. */
+/* If there is no memory for a fact, it counts as unknown. */
 static void take_line(char *line, struct lkg_held *held)
 {
         const struct {

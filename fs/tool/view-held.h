@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reasons why the view does not follow changes, from status/<component>/hold: a hold, a pin, a try, a rollout. Shared by the verbs
- * status and doctor. With a daemon that does not have the file, nothing counts as held.
+ * Reasons why the view does not follow changes, from status/<component>/hold: a hold, a pin, a try, a
+ * rollout. Shared by the verbs status and doctor. If a daemon does not provide the file, nothing counts as
+ * held.
  */
 #pragma once
 
@@ -9,7 +10,7 @@
 
 struct lkg_held {
         char *mode; /* "hold", "rollback", "try-expired"; NULL = free */
-        char *generation, *since, *uid, *pid, *program, *until, *rollout; /* NULL = not said */
+        char *generation, *since, *uid, *pid, *program, *until, *rollout; /* NULL = not given */
         bool newer_waits;
         bool on_try, try_armed;
 };
@@ -19,14 +20,17 @@ void lkg_held_read(const struct lkg_view *view, const char *component, struct lk
 void lkg_held_deinit(struct lkg_held *held);
 
 /**
- * lkg_held_who() - "since T by uid U (pid P, PROGRAM)", or "since T, after a try by uid ...", as far as it is known; nothing
- * where nothing is.
+ * lkg_held_who() - "since T by uid U (pid P, PROGRAM)", or "since T, after a try by uid ...", as far as
+ * known; nothing if unknown.
  */
 void lkg_held_who(const struct lkg_held *held, struct lkg_buf *buf);
 
-/** lkg_held_text() - the lines of `lkgfs status`; nothing when nothing is held. */
+/** lkg_held_text() - the lines of `lkgfs status`; none if nothing is held. */
 void lkg_held_text(const struct lkg_held *held, struct lkg_buf *buf);
 void lkg_held_map(const struct lkg_held *held, struct lkg_tool_map *map);
 
-/** lkg_held_next() - the command that ends it, one line of advice. Return: false when nothing is held or tried. */
+/**
+ * lkg_held_next() - the command that ends it, one line of advice.
+ * Return: false: nothing is held or tried.
+ */
 bool lkg_held_next(const struct lkg_held *held, const char *component, struct lkg_buf *buf);

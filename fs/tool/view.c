@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mounted view as the tool sees it: a directory with files. Nothing but open, read, write and poll.
+ * The mounted view as the tool sees it: a directory with files. It only uses open, read, write and poll.
  *
  * Which mount: --mountpoint, else $LKGFS_MOUNTPOINT, else the only mount of type fuse.lkgfs in
  * /proc/self/mountinfo. Which directory in it: --virtual-dir, else the root if it has
@@ -46,7 +46,10 @@ static char *unescape(const char *text, size_t size)
         return ret;
 }
 
-/* `id parent dev root MOUNTPOINT options [optional...] - TYPE source super`: the fifth field. @end: of the optional ones */
+/*
+ * `id parent dev root MOUNTPOINT options [optional...] - TYPE source super`: the fifth field. @end: of the
+ * optional fields
+ */
 static const char *mount_path(const char *line, const char *end, size_t *ret_size)
 {
         const char *p = line;
@@ -61,7 +64,7 @@ static const char *mount_path(const char *line, const char *end, size_t *ret_siz
         return p;
 }
 
-/* The same if TYPE is ours. */
+/* The same, if TYPE is ours. */
 static const char *our_mountpoint(const char *line, size_t size, size_t *ret_size)
 {
         const char *end = line + size, *separator = memmem(line, size, " - ", 3);
@@ -87,7 +90,7 @@ int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n)
                         char *mount = unescape(path, path_size);
                         bool known = false;
 
-                        for (size_t i = 0; mount && i < n; i++) /* mounted twice over itself: one place */
+                        for (size_t i = 0; mount && i < n; i++) /* mounted twice over itself: one view */
                                 known |= strcmp(mounts[i], mount) == 0;
                         if (known) {
                                 free(mount);
@@ -172,7 +175,7 @@ static int find_mountpoint(const struct lkg_tool *tool, char **ret)
         return *ret ? LKG_TOOL_OK : lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
 }
 
-/* Is there a component's status below @root? A directory `status` of the node's own has none. */
+/* Is there a component's status below @root? The node's own directory `status` has none. */
 static bool has_status(const char *root)
 {
         struct lkg_view view = { .fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) };
@@ -193,7 +196,7 @@ static bool has_status(const char *root)
         return found;
 }
 
-/* Return: the directory in @mountpoint that has the status; NULL = none. */
+/* Return: the directory in @mountpoint with the status; NULL = none. */
 static char *find_virtual_dir(const char *mountpoint)
 {
         DIR *dir = opendir(mountpoint);
@@ -283,7 +286,7 @@ static DIR *open_directory(const struct lkg_view *view, const char *path)
         return dir;
 }
 
-/* Entries of @path that are of @type, sorted. */
+/* Entries of @path with type @type, sorted. */
 static int list_names(const struct lkg_view *view, const char *path, unsigned char type, char ***ret,
                       size_t *ret_n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users of this machine, as its own file names them. */
+/* Users of this machine, as in its own user database file. */
 #pragma once
 
 #include <sys/types.h>
@@ -15,9 +15,10 @@ struct lkg_account {
 };
 
 /**
- * lkg_account_find() - the user @name: an entry of @database with its group, a number (which needs no entry and is used for the
- * group, too), or root, also for "".
- * @database: a file like LKG_PASSWD_FILE. No directory service is asked: a node must come up while none of them answers.
+ * lkg_account_find() - look up the user @name: an entry of @database with its group, a number (which needs
+ * no entry and is also used for the group), or root, also for "".
+ * @database: a file like LKG_PASSWD_FILE. No directory service is queried: a node must come up while none of
+ * them answers.
  *
  * Return: 0; -ENOENT: unknown, or a number that no process can have; another -errno: @database cannot be read.
  */

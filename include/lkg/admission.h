@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A question that libraries ask before they parse, merge or judge content that others wrote: docs/decisions/012-poison.md.
- * Only the engine answers it (core/engine/poison.h); all other callers pass NULL, and everything is admitted.
+ * A check that libraries make before they parse, merge or judge content from users:
+ * docs/decisions/012-poison.md. Only the engine implements it (core/engine/poison.h); all other callers pass
+ * NULL, and everything is admitted.
  */
 #pragma once
 
@@ -10,14 +11,14 @@
 enum lkg_admit_what {
         LKG_ADMIT_LAYER,    /* the content of one layer */
         LKG_ADMIT_TOGETHER, /* all layers of a component, to be merged and judged */
-        LKG_ADMIT_OBJECT, /* what a layer will be taken from: an API object as it came, or as it was stored */
+        LKG_ADMIT_OBJECT,   /* the origin of a layer: an API object as received, or as stored */
 };
 
 struct lkg_admission {
         /**
-         * admit() - may this content be used? Asked after it was read, right before it is used.
+         * admit() - may this content be used? Called after it was read, right before it is used.
          * @file:    as findings name it; "" of LKG_ADMIT_TOGETHER
-         * @ret_why: what to say when it may not; heap
+         * @ret_why: the message if it may not; heap
          *
          * Return: 0; -EKEYREJECTED: it may not; -ENOMEM.
          */
@@ -28,9 +29,9 @@ struct lkg_admission {
         void *userdata;
 };
 
-/** lkg_admit() - as admit(); 0 when @admission is NULL. */
+/** lkg_admit() - call admit(); 0 if @admission is NULL. */
 int lkg_admit(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
               const char *sha256, char **ret_why);
-/** lkg_admit_text() - the same for content whose digest is not known yet. */
+/** lkg_admit_text() - the same for content whose digest has not been computed. */
 int lkg_admit_text(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
                    const void *text, size_t size, char **ret_why);

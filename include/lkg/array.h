@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growing arrays. An array is three members of the struct that owns it: `items`, `n` and, if it grows in steps, `allocated`. All
- * are 0 at the beginning, and free(items) frees it.
+ * Growing arrays. An array is three members of the struct that owns it: `items`, `n` and, if it grows in
+ * steps, `allocated`. All are initially 0, and free(items) frees it.
  */
 #pragma once
 
@@ -31,11 +31,14 @@ static inline int lkg_array_reserve(void *items, size_t n, size_t *allocated, si
         return 0;
 }
 
-/** LKG_RESERVE() - room for one more item after the @n that exist, in steps that double. Return: 0; -ENOMEM, nothing changed. */
+/**
+ * LKG_RESERVE() - make room for one more item after the existing @n; doubles the size.
+ * Return: 0; -ENOMEM, nothing changed.
+ */
 #define LKG_RESERVE(items, n, allocated) lkg_array_reserve(&(items), n, &(allocated), sizeof(*(items)))
 
-/** LKG_RESIZE() - room for @n items, never fewer than there are. Return: 0; -ENOMEM, nothing changed. */
+/** LKG_RESIZE() - make room for @n items; never shrinks. Return: 0; -ENOMEM, nothing changed. */
 #define LKG_RESIZE(items, n) lkg_array_resize(&(items), (n), sizeof(*(items)))
 
-/** LKG_GROW() - room for one more, without steps: for arrays with few items. */
+/** LKG_GROW() - make room for exactly one more: for arrays with few items. */
 #define LKG_GROW(items, n) LKG_RESIZE(items, (n) + 1)

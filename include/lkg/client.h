@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of one API server: it sends requests with the current credential and says what the answer means. After a 401 the
- * credential's files are read again; if the credential has changed, the request is repeated once.
+ * A client of one API server: it sends requests with the current credential and interprets the answers.
+ * After a 401 the credential's files are read again; if the credential has changed, the request is repeated
+ * once.
  *
- * At most 5 requests a second on average, 10 in a burst (client-go's limits); further requests wait. The credential's files
- * are checked before each request, every 10 s while a request is under way, and every 45 s otherwise.
+ * At most 5 requests per second on average, 10 in a burst (client-go's limits); further requests wait. The
+ * credential's files are checked before each request, every 10 s while a request is in flight, and every 45
+ * s otherwise.
  *
- * Callbacks run from the event loop, never from within the call that asks for them. One thread.
+ * Callbacks run from the event loop, never from within the call that starts the request. One thread.
  */
 #pragma once
 
 #include <lkg/admission.h>
 #include <lkg/http.h>
 
-#define LKG_CLIENT_REQUEST_NS (60 * LKG_NSEC_PER_SEC) /* a GET, POST or PATCH as a whole */
-#define LKG_CLIENT_IDLE_NS    (30 * LKG_NSEC_PER_SEC) /* of it without one byte */
+#define LKG_CLIENT_REQUEST_NS (60 * LKG_NSEC_PER_SEC) /* for a whole GET, POST or PATCH */
+#define LKG_CLIENT_IDLE_NS    (30 * LKG_NSEC_PER_SEC) /* for the time without a byte */
 
 /* One object. */
 struct lkg_resource {
@@ -22,37 +24,36 @@ struct lkg_resource {
         const char *plural;        /* "configmaps" */
         const char *kind;          /* "ConfigMap": the kind that a reply must have */
         const char *ns;            /* NULL = cluster-scoped */
-        const char *name;          /* NULL of a POST */
+        const char *name;          /* NULL for a POST */
         const char *subresource;   /* "status", or NULL */
 };
 
 enum lkg_api_status {
         LKG_API_OK,
-        LKG_API_UNREACHABLE, /* no or half an answer: network, TLS, time, a limit of all replies; no credential */
+        LKG_API_UNREACHABLE,  /* no complete answer: network, TLS, timeout, a limit; no credential */
         LKG_API_UNAUTHORIZED, /* 401 */
         LKG_API_FORBIDDEN,    /* 403 */
-        LKG_API_NOT_FOUND,    /* 404 with a Status: one by a proxy is INVALID */
+        LKG_API_NOT_FOUND,    /* 404 with a Status; a 404 from a proxy is INVALID */
         LKG_API_CONFLICT,     /* 409 */
         LKG_API_GONE,         /* 410, or an Expired in a stream */
-        LKG_API_TOO_LARGE,    /* over our limit: the object is not used */
+        LKG_API_TOO_LARGE,    /* over our limit: the object is ignored */
         LKG_API_BUSY,         /* 429, 5xx */
-        LKG_API_INVALID,      /* no JSON, another kind, another object, a redirect, any other status */
+        LKG_API_INVALID,      /* not JSON, another kind, another object, a redirect, any other status */
         _LKG_API_STATUS_MAX
 };
 const char *lkg_api_status_name(enum lkg_api_status status); /* "ok", "unreachable", ...: for metrics */
 
 #define LKG_API_WORDS_MAX 512
 
-/* An answer. Texts live during the call only. */
+/* An answer. Texts are valid only during the call. */
 struct lkg_api_answer {
         enum lkg_api_status status;
-        unsigned http_status; /* 0 = none came */
-        bool cut;             /* UNREACHABLE: it had begun, and the connection broke */
+        unsigned http_status; /* 0 = none received */
+        bool cut;             /* UNREACHABLE: the answer had begun when the connection broke */
         uint64_t retry_after_ns;
         char words
                 [LKG_API_WORDS_MAX]; /* not OK: a sentence. 403: verb, resource, name and the server's message */
-        char flow_schema
-                [64]; /* which one of the server's queues it was in; "" = not said. For logs of 429 */
+        char flow_schema[64];        /* the server's priority level; "" = not given. For logs of 429 */
         const struct lkg_value *object; /* OK: the decoded reply */
         const char *text;               /* OK: its bytes */
         size_t size;
@@ -64,12 +65,12 @@ struct lkg_client_options {
         sd_event *event;
         struct lkg_credential *credential; /* borrowed */
         const char *user_agent;
-        size_t max_bytes; /* remote.maxBytes: of one object */
+        size_t max_bytes; /* remote.maxBytes: limit of one object */
         const struct lkg_admission
-                *admission; /* asked before a reply is decoded; borrowed, NULL = no check */
+                *admission; /* called before a reply is decoded; borrowed, NULL = no check */
         /*
-         * 0 = the limits above, and LKG_HTTP_CONNECT_NS. A watch has no limit of silence here: a server need not send
-         * anything on it, and the reader of the stream knows whether this one does.
+         * 0 = the limits above, and LKG_HTTP_CONNECT_NS. A watch has no limit of silence here: a server need
+         * not send anything on it, and the reader of the stream knows whether this server does.
          */
         uint64_t request_ns, idle_ns, connect_ns;
         /* The credential has changed: watches must be started again. May be NULL. */
@@ -78,17 +79,17 @@ struct lkg_client_options {
 };
 
 struct lkg_client;
-struct lkg_call; /* a request under way */
+struct lkg_call; /* a request in flight */
 
 int lkg_client_new(const struct lkg_client_options *options, struct lkg_client **ret, struct lkg_error *err);
-/** lkg_client_free() - cancels every call. Not from a callback. */
+/** lkg_client_free() - cancel every call. Not from a callback. */
 struct lkg_client *lkg_client_free(struct lkg_client *client);
 
 /**
- * lkg_client_get() - the newest state (a consistent read).
+ * lkg_client_get() - read the newest state (a consistent read).
  *
  * If the request cannot be sent (no credential, no connection, ...), @done is called later with that answer.
- * Return: 0; -EINVAL: a name that no object can have; -ENOMEM. Then @done is not called.
+ * Return: 0; on failure @done is not called: -EINVAL: a name that no object can have; -ENOMEM.
  */
 int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
                    void *userdata, struct lkg_call **ret, struct lkg_error *err);
@@ -101,29 +102,34 @@ int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resour
 struct lkg_watch_handlers {
         void (*open)(void *userdata); /* the server has accepted */
         int (*data)(const char *data, size_t size,
-                    void *userdata); /* bytes of the stream; negative ends it */
-        lkg_client_fn *end;          /* OK: the server ended it as announced; an answer else. No object */
+                    void *userdata); /* bytes of the stream; a negative result ends it */
+        /* OK: the server ended it as announced; otherwise the error. No object */
+        lkg_client_fn *end;
         void *userdata;
 };
 /**
  * lkg_client_watch() - follow one object: fieldSelector metadata.name=..., allowWatchBookmarks, timeoutSeconds.
- * @version: resourceVersion to begin after; NULL = the current state comes first, as an ADDED event; "" = changes from now on,
- *           without the current state (sendInitialEvents=false; API servers of about 1.32 and later)
- * @seconds: after which the server ends it; we do 30 s later
+ * @version: resourceVersion to start after; NULL = the current state comes first, as an ADDED event; "" =
+ *           changes from now on, without the current state (sendInitialEvents=false; API servers of about
+ *           1.32 and later)
+ * @seconds: after which the server ends it; we end it 30 s later
  *
- * When handlers->data returns -EFBIG the watch ends as LKG_API_TOO_LARGE, with -EBADMSG as LKG_API_INVALID, with another
- * negative number as LKG_API_UNREACHABLE.
+ * If handlers->data returns -EFBIG, the watch ends with LKG_API_TOO_LARGE; for -EBADMSG with
+ * LKG_API_INVALID; for another negative number with LKG_API_UNREACHABLE.
  */
 int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
                      unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
                      struct lkg_error *err);
 
-/** lkg_call_cancel() - nothing is called any more. NULL is fine; returns NULL. From any callback, not from its own end. */
+/**
+ * lkg_call_cancel() - no callback is called any more. NULL is fine; returns NULL. From any callback except
+ * its own end.
+ */
 struct lkg_call *lkg_call_cancel(struct lkg_call *call);
-/** lkg_call_abandon() - the same, because its connection leads nowhere: requests from now on get another one. */
+/** lkg_call_abandon() - the same, because its connection is dead: requests from now on get another one. */
 struct lkg_call *lkg_call_abandon(struct lkg_call *call);
 
-/** lkg_client_set_max_bytes() - after a reload; for requests from now on. */
+/** lkg_client_set_max_bytes() - after a reload; applies to requests from now on. */
 void lkg_client_set_max_bytes(struct lkg_client *client, size_t max_bytes);
 
 struct lkg_client_counters {

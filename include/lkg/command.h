@@ -13,9 +13,9 @@ enum lkg_command_action {
         LKG_DO_ROLLBACK_GOOD, /* `rollback lkg` */
         LKG_DO_PROMOTE,
         LKG_DO_FORGET,  /* id, with all versions of a uid; "" = all */
-        LKG_DO_FORGIVE, /* id: the entry of exactly this name */
+        LKG_DO_FORGIVE, /* id: the entry with exactly this name */
         LKG_DO_CONDEMN, /* id, text: the reason */
-        LKG_DO_STARTUP, /* argument: pid, 0 = not known */
+        LKG_DO_STARTUP, /* argument: pid, 0 = unknown */
 };
 
 #define LKG_COMMAND_TEXT_MAX 255u
@@ -46,9 +46,9 @@ extern const struct lkg_command lkg_commands[];
 extern const size_t lkg_n_commands;
 
 /**
- * lkg_command_parse() - one write to control/<component>/@name.
+ * lkg_command_parse() - parse one write to control/<component>/@name.
  * @text: @size bytes as written; a final newline is ignored
- * @why:  filled when the result is negative
+ * @why:  filled if the result is negative
  *
  * Return: 1; 0 for an empty write (nothing to do); -EINVAL.
  */

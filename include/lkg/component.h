@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything the engine knows about one component: its layers, their candidate, the served generation and the ones
- * before, the operator's commands, and which files of these are rendered.
+ * Everything the engine knows about one component: its layers, their candidate, the served generation and
+ * earlier ones, the operator's commands, and which files of these are rendered.
  *
  * Owned by the engine. The flow: refresh (stack -> candidate), decide (decide.h), commit (a new generation becomes
  * active) or undo (it could not be published). `dirty` says which status files differ from the last publication.
@@ -43,7 +43,7 @@ enum lkg_component_dirty {
 enum lkg_rollback {
         LKG_ROLLBACK_CRASH_LOOP,
         LKG_ROLLBACK_OPERATOR,  /* a command */
-        LKG_ROLLBACK_INVALID,   /* it cannot be loaded, or is forbidden now */
+        LKG_ROLLBACK_INVALID,   /* it cannot be loaded, or is now forbidden */
         LKG_ROLLBACK_CONDEMNED, /* a name in bad/ */
         _LKG_ROLLBACK_MAX
 };
@@ -60,11 +60,11 @@ struct lkg_component {
         const struct lkg_config_component *config; /* borrowed from the engine's configuration */
         unsigned index;
         char *hint;        /* first line of a YAML document */
-        char *top;         /* `lkgfs/` for a virtualDir, "" without */
+        char *top;         /* `lkgfs/` for a virtualDir, otherwise "" */
         char *status_path; /* `status/kubelet`, below it */
 
-        struct lkg_facts *facts;  /* NULL in tests and --check: nothing is known */
-        struct lkg_strings flags; /* the command line that the judge goes by (it borrows the words) */
+        struct lkg_facts *facts;  /* NULL in tests and --check: no facts are known */
+        struct lkg_strings flags; /* the command line that the judge uses (it borrows the words) */
         unsigned release;         /* and the release, 0 = the latest */
         bool facts_unchecked;     /* facts_findings are about older facts */
         struct lkg_judge *judge;
@@ -73,7 +73,7 @@ struct lkg_component {
         struct lkg_poison *poison;   /* borrowed from the engine; NULL = everything is admitted */
         struct lkg_dynamic *dynamic; /* NULL = no store: see the findings */
         const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = it is not asked */
-        struct lkg_remote_base *base;          /* in place of the base; NULL = the base file */
+        struct lkg_remote_base *base;          /* instead of the base; NULL = the base file */
         struct lkg_track local,
                 good;           /* open while base is remote, while the last known good is another source */
         struct lkg_track tried; /* open while the assigned source is judged */
@@ -81,49 +81,51 @@ struct lkg_component {
                 *waited; /* local candidate that was invalid when the assigned source was tried */
         char untried
                 [LKG_REASON_MAX]; /* the local fault (memory, disk) that keeps the assigned source from being tried */
-        uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: not before; the pause that led there */
+        uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: not earlier; the pause that led there */
         struct lkg_report remote_findings; /* about the assigned source */
         bool guard_unchecked;              /* base was followed before this lkgfs configuration was read */
         bool bad_document;                 /* the candidate is known to be bad (trialScope all) */
-        bool explained; /* they say why it was refused; else it is judged once more for them */
+        bool explained; /* they say why it was refused; otherwise it is judged again to get them */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
-        struct lkg_text rendered;        /* of a valid candidate that differs from active; else empty */
-        bool same;                       /* its bytes are those of active */
-        bool made_active; /* active was made of this very candidate, so their origins are one */
+        struct lkg_text rendered;        /* of a valid candidate that differs from active; otherwise empty */
+        bool same;                       /* its bytes equal those of active */
+        bool made_active; /* active was made from this candidate, so their origins are the same */
         enum lkg_verdict verdict;
-        uint64_t rejected_ns; /* wall time since when the candidate is invalid, 0 = it is not */
-        char *fault;          /* the layers could not be looked at, or nothing could be published */
-        bool publish_fault;   /* the second: over as soon as a publication succeeds */
+        uint64_t rejected_ns; /* wall time since when the candidate has been invalid, 0 = it is valid */
+        char *fault;          /* the layers could not be read, or publishing failed */
+        bool publish_fault;   /* the latter: cleared when a publication succeeds */
         bool last_good;       /* active comes from disk because no candidate was valid yet */
 
         struct lkg_generation *active, *previous; /* previous: what `diff` compares with */
-        struct lkg_generation *published;         /* what readers get since the last publication */
-        bool served_before;                       /* active was, and is served again */
+        struct lkg_generation *published;         /* what readers have got since the last publication */
+        bool served_before;                       /* active had been served before, and is served again */
         /* The document of generation served_number, whose values know their layers; NULL = it came from disk. */
         struct lkg_value *served;
         uint64_t served_number;
-        struct lkg_config_source served_source; /* of served_number: whose document it was taken for last */
+        /* of served_number: the source that its document was last attributed to */
+        struct lkg_config_source served_source;
         struct lkg_component_state state;
         struct lkg_condition condition;
         struct lkg_history history;
-        struct lkg_report findings; /* of the engine about holds */
+        struct lkg_report findings; /* of the engine, about holds */
         struct lkg_report fallback_findings;
         struct lkg_report facts_findings; /* about release and command line */
         char *last_error;
-        bool lost_now; /* in this round: its consequences are not yet part of the answer */
-        bool state_changed; /* the state file is older than state (not for hold and try: those are written first) */
+        bool lost_now; /* lost in this round: its consequences are not part of the answer yet */
+        /* the state file is older than the state (not for hold and try: those are written first) */
+        bool state_changed;
         bool fallback_due;
         uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
         uint64_t n_rollbacks[_LKG_ROLLBACK_MAX];
-        struct lkg_buf drift;                 /* status/<c>/drift, of the last publication */
+        struct lkg_buf drift;                 /* status/<c>/drift of the last publication */
         size_t n_drift;                       /* its lines */
-        size_t n_findings[_LKG_SEVERITY_MAX]; /* that status/<c>/findings shows, or counts */
+        size_t n_findings[_LKG_SEVERITY_MAX]; /* findings that status/<c>/findings shows or counts */
         uint64_t served_ns;                   /* CLOCK_BOOTTIME of the last new generation */
-        bool own_event;                       /* the last process ended because of our change event ... */
-        int ended_fd;       /* ... unless this one says that it was killed; -EBADF = it does not */
-        bool answers_start; /* the generation that comes is read by a process that is just starting */
+        bool own_event;                       /* the last process exited because of our change event ... */
+        int ended_fd;       /* ... unless this pidfd says that it was killed; -EBADF = it does not */
+        bool answers_start; /* the next generation will be read by a process that is just starting */
 
-        unsigned dirty; /* enum lkg_component_dirty: since the last publication */
+        unsigned dirty; /* enum lkg_component_dirty: changes since the last publication */
 };
 
 struct lkg_component_env {
@@ -145,12 +147,12 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
 struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 
 /**
- * lkg_component_reader() - whose documents the layers of @k are, where that follows from its name; NULL = it does not, or they
- * were said to be others.
+ * lkg_component_reader() - the component that reads the layers of @k, if its name tells; NULL = it does not,
+ * or they are configured to be of another kind.
  */
 const char *lkg_component_reader(const struct lkg_config_component *k);
 
-/** lkg_component_judge_config() - by what @c is judged. Borrows its command line. */
+/** lkg_component_judge_config() - the inputs for judging @c. Borrows its command line. */
 struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c);
 
 #define LKG_BASE_MISSING 2031u /* the finding */
@@ -161,13 +163,16 @@ struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c
  * missing.
  */
 const char *lkg_component_wanted_base(const struct lkg_component *c);
-/** lkg_component_note_base() - the served document contains the base, so it must exist from now on. */
+/** lkg_component_note_base() - the served document contains the base, so the base must exist from now on. */
 void lkg_component_note_base(struct lkg_component *c);
-/** lkg_component_served_has_base() - is the served local document `init`? Also when its base has gone meanwhile. */
+/**
+ * lkg_component_served_has_base() - is the served local document `init`? True even if its base is gone by
+ * now.
+ */
 bool lkg_component_served_has_base(const struct lkg_component *c);
 /**
- * lkg_component_local_has_base() - is the local configuration, also while a remote one hides it, `init`? One whose base must
- * be there, and is not, is.
+ * lkg_component_local_has_base() - is the local configuration `init`, even while a remote one hides it? True
+ * also if its base must exist but is missing.
  */
 bool lkg_component_local_has_base(const struct lkg_component *c);
 /** lkg_component_local_errors() - number of errors in the local layers; a base that a remote one replaces may be missing. */
@@ -176,10 +181,13 @@ size_t lkg_component_local_errors(const struct lkg_component *c);
 /** lkg_component_errors_in() - number of errors in @file that are certain. @ret_syntax: is one of them a syntax error? */
 size_t lkg_component_errors_in(const struct lkg_report *report, const char *file, bool *ret_syntax);
 
-/** lkg_component_set_base() - another base for its layers from the next refresh on. Takes @base over; NULL = the base file. */
+/**
+ * lkg_component_set_base() - use another base for its layers from the next refresh on. Takes @base over;
+ * NULL = the base file.
+ */
 void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base);
 
-/** lkg_component_source() - what its layers are merged over: the local one, or that of its remote base. */
+/** lkg_component_source() - the source of its base: the local one, or that of its remote base. */
 const struct lkg_config_source *lkg_component_source(const struct lkg_component *c);
 
 /**
@@ -191,43 +199,47 @@ const struct lkg_config_source *lkg_component_source(const struct lkg_component 
 const struct lkg_config_source *lkg_component_shown(const struct lkg_component *c,
                                                     struct lkg_config_source *ret);
 
-/** lkg_component_take_candidate() - @candidate (one reference taken over) instead of that of its own stack. */
+/**
+ * lkg_component_take_candidate() - use @candidate (one reference taken over) instead of that of its own
+ * stack.
+ */
 int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *candidate);
 
 /** lkg_component_init() - stack, history and state of @config. @report: lost state. */
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
                        struct lkg_report *report, struct lkg_error *err);
 /**
- * lkg_component_keep() - @c was made for another configuration; it becomes @known, except for what a configuration decides. Layers are
- * looked at anew. @known is left with the rest of @c, for lkg_component_deinit().
+ * lkg_component_keep() - @c was made for another configuration; it takes over @known, except for what a
+ * configuration decides. Layers are read again. @known gets the rest of @c, for lkg_component_deinit().
  */
 void lkg_component_keep(struct lkg_component *c, struct lkg_component *known);
 void lkg_component_deinit(struct lkg_component *c);
 
 /**
- * lkg_component_refresh() - look at the layers and judge the candidate; nothing is changed for readers yet.
+ * lkg_component_refresh() - read the layers and judge the candidate; nothing changes for readers yet.
  * @touched: what may have changed since the last refresh
  *
- * Return: 1 when the verdict may have changed; 0 when nothing has; -errno (also noted as fault).
+ * Return: 1: the verdict may have changed; 0: nothing has; -errno (also recorded as fault).
  */
 int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env,
                           const struct lkg_touched *touched, struct lkg_error *err);
 
 /**
- * lkg_component_learn() - judge by what c->facts say now; the next refresh asks the judge again.
- * Return: 1 when that differs from before, else 0; -ENOMEM.
+ * lkg_component_learn() - use the current c->facts for judging; the next refresh judges again.
+ * Return: 1: they have changed; 0; -ENOMEM.
  */
 int lkg_component_learn(struct lkg_component *c);
 
-/** lkg_component_release() - whose tables judge @c: 136 is 1.36. */
+/** lkg_component_release() - the release whose tables judge @c: 136 is 1.36. */
 unsigned lkg_component_release(const struct lkg_component *c);
 
 /**
  * lkg_component_effective() - the component's effective configuration with the active generation.
  * @ret: one reference; NULL: nothing is active, or its kind has no table
  *
- * From the candidate when it is served; otherwise the served document is judged again, and when it was read back from
- * the history every value of it comes from `generation N`. Return: 0 or -ENOMEM.
+ * Taken from the candidate if that is served; otherwise the served document is judged again, and if it was
+ * read back from the history, every value of it comes from `generation N`.
+ * Return: 0 or -ENOMEM.
  */
 int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret);
 
@@ -235,17 +247,23 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
 int lkg_component_judge(struct lkg_component *c);
 
 /**
- * lkg_component_set_active() - another generation (or none) is what readers get with the next publication. Takes a reference of its
- * own. What follows from it (restart, fallback copy) follows when that has succeeded.
+ * lkg_component_set_active() - with the next publication, readers get another generation (or none). Takes
+ * its own reference. The consequences (restart, fallback copy) follow when that has succeeded.
  */
 void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *generation);
 
 /** lkg_component_serve_again() - the same for one that was served before. */
 void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *generation);
-/** lkg_component_note_published() - readers get c->active now. Return: whether they got another one before. */
+/**
+ * lkg_component_note_published() - readers get c->active now.
+ * Return: did they get another generation before?
+ */
 bool lkg_component_note_published(struct lkg_component *c);
 
-/** lkg_component_update_condition() - facts -> words. @node: findings that are not about a component. */
+/**
+ * lkg_component_update_condition() - update the condition from the facts. @node: findings that are not about
+ * a component.
+ */
 void lkg_component_update_condition(struct lkg_component *c, const struct lkg_report *node, bool not_ready);
 
 /** lkg_component_set_fault() - remember why the layers or the publication failed; NULL = no longer. */
@@ -255,47 +273,61 @@ void lkg_component_clear_fault(struct lkg_component *c);
 /** lkg_component_set_last_error() - text of status/<c>/last-error; NULL = empty. */
 void lkg_component_set_last_error(struct lkg_component *c, const char *text);
 
-/** lkg_component_set_lost() - what could not be kept; shown until somebody acts. NULL = nothing any more. */
+/**
+ * lkg_component_set_lost() - what could not be saved; shown until an operator acts. NULL = nothing any more.
+ */
 void lkg_component_set_lost(struct lkg_component *c, const char *text);
 
 /** lkg_component_note() - findings: held, tried, waiting for the rollout, or missing. */
 void lkg_component_note(struct lkg_component *c, const char *source_path);
 
-/** lkg_component_waiting() - why the rollout holds back the desired configuration; NULL = it does not. */
+/**
+ * lkg_component_waiting() - why the rollout holds back the desired configuration; NULL = it is not held
+ * back.
+ */
 const char *lkg_component_waiting(const struct lkg_component *c);
 
 /** lkg_component_try_deadline() - wall time, in whole seconds, at which a running try ends. */
 uint64_t lkg_component_try_deadline(const struct lkg_component *c);
 
-/* ---- questions that several files of the view answer: component-facts.c ---- */
+/* ---- values that several files of the view show: component-facts.c ---- */
 
-/** lkg_component_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */
+/** lkg_component_error() - the field `error` of NodeConfigStatus; "" = no error. */
 const char *lkg_component_error(const struct lkg_component *c);
-/** lkg_component_pointers() - which source plays which part; all local while remote configuration is off. */
+/**
+ * lkg_component_pointers() - the assigned, active and last known good source; all local while remote
+ * configuration is off.
+ */
 const struct lkg_pointers *lkg_component_pointers(const struct lkg_component *c);
-/** lkg_component_good_document() - of the last known good, where it is known. Return: its generation, 0 = none. */
+/**
+ * lkg_component_good_document() - the document of the last known good, if it is known.
+ * Return: its generation, 0 = none.
+ */
 uint64_t lkg_component_good_document(const struct lkg_component *c, const char **ret_sha256);
 /** lkg_trial_wall_deadline() - wall time; 0 = there is none now. */
 uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
 
 /* ---- its command line: component-flags.c ---- */
 
-/* The view, which the engine does not see, and what is underneath. */
+/* The view, which the engine cannot see, and what is underneath. */
 struct lkg_view_place {
         const char *mount_point; /* NULL = none (tests) */
         int source_fd;
 };
 /** lkg_component_check_facts() - c->facts_findings: about release and command line. */
 void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_place *place);
-/** lkg_flag_on_line() - what flag @name has on the command line, by @flags of its kind; NULL = not there. */
+/**
+ * lkg_flag_on_line() - the value of flag @name on the command line, using @flags of its kind; NULL = it is
+ * not there.
+ */
 const char *lkg_flag_on_line(const struct lkg_flag *flags, size_t n_flags, const struct lkg_strings *words,
                              const char *name);
 
 /* ---- the last known good: good-generation.c ---- */
 
 /**
- * lkg_component_good_generation() - the generation that a rollback now would serve.
- * @ret: one reference; NULL: the very bytes of c->active, or nothing
+ * lkg_component_good_generation() - the generation that a rollback would serve now.
+ * @ret: one reference; NULL: the same bytes as c->active, or nothing
  * Return: 0 or -ENOMEM.
  */
 int lkg_component_good_generation(const struct lkg_component *c, struct lkg_generation **ret);
@@ -305,17 +337,17 @@ int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generati
 
 /* ---- all findings: component-findings.c ---- */
 
-/* In their order; the first is about the layers that are followed, and the list ends with what is not about a component. */
+/* In order; the first is about the layers that are followed, the last ones are not about a component. */
 #define LKG_COMPONENT_REPORTS_MAX 8
 struct lkg_component_reports {
         const struct lkg_report *items[LKG_COMPONENT_REPORTS_MAX];
         size_t n_items;
-        struct lkg_report layers, local; /* of these two, what is true of this component */
+        struct lkg_report layers, local; /* the parts of these two that are true for this component */
 };
 /** lkg_component_reports() - @node: findings that are not about a component; may be NULL. Give it to the next. */
 void lkg_component_reports(const struct lkg_component *c, const struct lkg_report *node,
                            struct lkg_component_reports *ret);
 void lkg_component_reports_deinit(struct lkg_component_reports *reports);
-/** lkg_component_count_findings() - of each severity, how many of them there are. */
+/** lkg_component_count_findings() - count them by severity. */
 void lkg_component_count_findings(const struct lkg_component *c, const struct lkg_report *node,
                                   size_t ret[static _LKG_SEVERITY_MAX]);

@@ -35,7 +35,7 @@ struct lkg_config_component {
         struct lkg_strings aliases;
         char *kind, *api_version;
         char *base, *dropin_dir, *instance, *patches_dir; /* relative to the source directory, or absolute */
-        bool base_set, dropin_dir_set, instance_set;      /* named by the user, not by default */
+        bool base_set, dropin_dir_set, instance_set;      /* set by the user, not a default */
         uint32_t mode, uid, gid;
         struct {
                 char *unit;
@@ -49,8 +49,9 @@ struct lkg_config_component {
                 uint64_t min_interval_ns;
                 uint64_t max_per_hour;
         } restart;
-        int local_policy;  /* enum lkg_local_policy */
-        int startup_rules; /* enum lkg_startup_rules: what validation lets pass and ends the component */
+        int local_policy; /* enum lkg_local_policy */
+        /* enum lkg_startup_rules: for values that pass validation and stop the component at its start */
+        int startup_rules;
         struct {
                 int profile; /* enum lkg_guard_profile */
                 struct lkg_strings deny, pinned;
@@ -68,7 +69,7 @@ struct lkg_config {
         int layer_links;    /* enum lkg_layer_links */
         uint32_t status_mode;
         char *engine_user;        /* a name, a number, "" = root */
-        bool engine_user_set;     /* named by the user, not by default */
+        bool engine_user_set;     /* set by the user, not a default */
         bool engine_user_missing; /* no such user: root is used */
         struct lkg_account engine_account;
         uint64_t engine_timeout_ns;
@@ -90,7 +91,7 @@ struct lkg_config {
                 int scope; /* enum lkg_trial_scope */
                 uint64_t duration_ns, crash_loop_threshold;
                 uint64_t min_duration_ns, max_duration_ns; /* 0 = no clamp */
-                bool min_duration_set;                     /* named by the user, not by default */
+                bool min_duration_set;                     /* set by the user, not a default */
         } trial;
         struct lkg_config_component *components;
         size_t n_components;
@@ -103,7 +104,7 @@ struct lkg_config_options {
 };
 
 /**
- * lkg_config_load() - read the document and its drop-ins, decode strictly, check.
+ * lkg_config_load() - read the document and its drop-ins, decode them strictly and check them.
  * @report: every finding, with file, line and column
  * @ret:    caller frees with lkg_config_free()
  *
@@ -111,14 +112,14 @@ struct lkg_config_options {
  * names; one in config.d replaces the vendor's of the same name (systemd's rule). `components` merge by name. A missing
  * file or directory is empty.
  *
- * Return: 0; -EBADMSG when @report has errors; -EPERM when a file or a directory on its way is not root's or is writable
- * by others (the report says which); -ENOMEM.
+ * Return: 0; -EBADMSG: @report has errors; -EPERM: a file or a directory of its path is not owned by
+ * root or is writable by others (the report says which); -ENOMEM.
  */
 int lkg_config_load(const struct lkg_config_options *options, struct lkg_config **ret,
                     struct lkg_report *report);
 
 /**
- * lkg_config_decode() - the merged document -> settings. Pure but for the user database.
+ * lkg_config_decode() - turn the merged document into settings. Pure, except for the user database.
  * @doc:       a map, or NULL for all defaults
  * @directory: absolute; relative paths of the document start here
  *
@@ -128,18 +129,18 @@ int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct
                       struct lkg_report *report);
 
 /**
- * lkg_config_merge() - one drop-in onto the document: JSON merge patch, `components` by name.
+ * lkg_config_merge() - merge one drop-in into the document: a JSON merge patch, `components` by name.
  * Return: 0; -ENOMEM.
  */
 int lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch, struct lkg_value **ret);
 
-/** lkg_config_check() - what concerns several settings at once: duplicates, reserved names, contradictions. */
+/** lkg_config_check() - checks that involve several settings: duplicates, reserved names, contradictions. */
 void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc,
                       struct lkg_report *report);
 
 struct lkg_config *lkg_config_free(struct lkg_config *config);
 
-/** lkg_config_is_virtual() - whether @name is a top directory of the virtual tree under this configuration. */
+/** lkg_config_is_virtual() - is @name a top-level directory of the virtual tree under this configuration? */
 bool lkg_config_is_virtual(const struct lkg_config *config, const char *name);
 
 /* The names of the virtual directories, in byte order, NULL at the end. */

@@ -18,16 +18,17 @@
  * engine -> file server:
  *
  *     DONE       ticket, result 0 or -errno; everything that the request caused is contained in publication `number`.
- *                For STARTED: -ESTALE = the opener must look the name up again; anything else = let it go on
+ *                For STARTED: -ESTALE = the opener must look the name up again; anything else = let it
+ *                continue
  *     PUBLISHED  publication `number` is current (sent for every publication; DONE for it comes after)
  *
  * engine -> supervisor over the supervisor socket:
  *
- *     PUBLISHED  as above; the first one means "ready"
- *     FATAL      result is a sysexits code, text is the reason: do not restart me
- *     STARTED    a process of the component (index) began or ended: its executable and its unit may have changed
- *     CREDENTIAL run the exec plugin of the kubeconfig that our configuration names; the engine may not execute anything
- *     RESTART    restart the component (index): its configuration means something else now. `number` = generation that
+ *     PUBLISHED as above; the first one means "ready" FATAL result is a sysexits code, text is the reason:
+ *     do not restart me STARTED a process of the component (index) began or ended: its executable and its
+ *     unit may have changed CREDENTIAL run the exec plugin of the kubeconfig that our configuration names;
+ *     the engine may not execute programs RESTART restart the component (index): the meaning of its
+ *     configuration has changed. `number` = generation that
  *                it is to read, 0 = a planned restart is no longer needed; result 1 = because of a remote change (with
  *                jitter, so that a fleet does not restart at once), 0 = because of a local change or an operator
  *
@@ -42,10 +43,11 @@
  *
  *     ALIVE      the answer to a question of the same ticket
  *
- * supervisor -> engine:  ALIVE (are you there?), RELOAD (SIGHUP), STOP (write the durable state, exit 0), CREDENTIAL (the
- * plugin's answer is the file `credential` of the runtime directory, result 0; or result -errno and the reason as text).
- * supervisor -> file server: STOP. The sender of a request chooses its ticket, unique per boot. A repeated ticket (the file
- * server was killed and its successor asks again) gets the first result and is not carried out twice.
+ * supervisor -> engine: ALIVE (are you there?), RELOAD (SIGHUP), STOP (write the durable state, exit 0),
+ * CREDENTIAL (the plugin's answer is the file `credential` of the runtime directory, result 0; or result
+ * -errno and the reason as text). supervisor -> file server: STOP. The sender of a request chooses its
+ * ticket, unique per boot. A repeated ticket (the file server was killed and its successor asks again) gets
+ * the first result and is not carried out twice.
  */
 #pragma once
 
@@ -85,22 +87,24 @@ struct lkg_message {
         uint64_t start_time; /* field 22 of /proc/<pid>/stat, for STARTED */
         uint32_t text_size;  /* bytes used in text */
         char command[32];    /* COMMAND: name of the control file */
-        char exe[256];       /* COMMAND, STARTED: executable of the caller, cut */
+        char exe[256];       /* COMMAND, STARTED: executable of the caller, truncated */
         char text[LKG_MESSAGE_TEXT_MAX +
-                  3]; /* COMMAND: what was written; CHANGED: source path; NUL-terminated */
+                  3]; /* COMMAND: the written text; CHANGED: source path; NUL-terminated */
 };
 
 /** lkg_message_init() - zero it and set version and type. */
 void lkg_message_init(struct lkg_message *message, enum lkg_message_type type);
-/** lkg_message_is_sound() - does it have this version and a known type, and is each text in it terminated? */
+/**
+ * lkg_message_is_sound() - does it have this version and a known type, and is each text in it terminated?
+ */
 bool lkg_message_is_sound(const struct lkg_message *message);
 /**
- * lkg_message_send() - never blocks. The unused tail of the text is not sent.
- * Return: 0; -EAGAIN when the peer's queue is full; another -errno.
+ * lkg_message_send() - never blocks. The unused end of the text is not sent.
+ * Return: 0; -EAGAIN: the peer's queue is full; another -errno.
  */
 int lkg_message_send(int fd, const struct lkg_message *message);
 /**
- * lkg_message_recv() - one message, never blocks.
+ * lkg_message_recv() - receive one message, never blocks.
  * Return: 1; 0 at end of file; -EAGAIN; -EBADMSG: not one of our messages; another -errno.
  */
 int lkg_message_recv(int fd, struct lkg_message *ret);

@@ -15,7 +15,7 @@ enum lkg_hold_mode {
         LKG_HOLD_FREE,        /* the view follows the layers */
         LKG_HOLD_ON,          /* `hold on` */
         LKG_HOLD_ROLLBACK,    /* `rollback N` */
-        LKG_HOLD_TRY_EXPIRED, /* not committed in time: the generation before the try is back */
+        LKG_HOLD_TRY_EXPIRED, /* not committed in time: the generation before the try is served again */
         _LKG_HOLD_MODE_MAX
 };
 const char *lkg_hold_mode_name(enum lkg_hold_mode mode); /* "", "hold", "rollback", "try expired" */
@@ -23,7 +23,7 @@ const char *lkg_hold_mode_name(enum lkg_hold_mode mode); /* "", "hold", "rollbac
 enum lkg_try_phase {
         LKG_TRY_NONE,
         LKG_TRY_ARMED,   /* the next generation will be on try */
-        LKG_TRY_RUNNING, /* it is active; deadline_ns counts */
+        LKG_TRY_RUNNING, /* it is active; deadline_ns applies */
         _LKG_TRY_PHASE_MAX
 };
 
@@ -67,13 +67,13 @@ uint64_t lkg_hold_deadline(const struct lkg_hold *hold);
 /** lkg_hold_tick() - time passed: a try that is due freezes the generation before it. */
 struct lkg_hold lkg_hold_tick(struct lkg_hold hold, uint64_t now_ns);
 
-/* ---- an operator's word ---- */
+/* ---- commands of an operator ---- */
 
 enum lkg_hold_command { LKG_CMD_HOLD_ON, LKG_CMD_HOLD_OFF, LKG_CMD_ROLLBACK, LKG_CMD_TRY, LKG_CMD_COMMIT };
 
 /* The author of the hold, or of the try that expired. */
 struct lkg_held_by {
-        uint64_t time_ns; /* wall time; 0 = not known: held by an earlier version */
+        uint64_t time_ns; /* wall time; 0 = unknown: held by an earlier version */
         uint32_t uid;
         int32_t pid;
         char program[64]; /* without its directory; "try" = a try expired, and its author is unknown */
@@ -81,8 +81,8 @@ struct lkg_held_by {
 
 struct lkg_hold_step {
         struct lkg_hold next;
-        int result;      /* 0, -EINVAL or -EBUSY; next is unchanged unless 0 */
-        const char *why; /* in words, when result is not 0 */
+        int result;      /* 0, -EINVAL or -EBUSY; if not 0, next is unchanged */
+        const char *why; /* a message, if result is not 0 */
 };
 
 /**

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text -> value tree. YAML as sigs.k8s.io/yaml reads it (YAML 1.1 scalars by table, first document
- * only, stringified keys), with a parser of our own; JSON with positions, as Go's encoding/json reads
- * it.
+ * Text -> value tree. YAML as sigs.k8s.io/yaml reads it (YAML 1.1 scalars by table, first document only,
+ * stringified keys), with our own parser; JSON with positions, as Go's encoding/json reads it.
  *
- * Bounded in memory and time whatever the input: LKG_DOC_BYTES_MAX, LKG_DOC_DEPTH_MAX, LKG_DOC_NODES_MAX and
+ * Bounded in memory and time for any input: LKG_DOC_BYTES_MAX, LKG_DOC_DEPTH_MAX, LKG_DOC_NODES_MAX and
  * the alias guard (limits.h). No recursion on input depth.
  */
 #pragma once
@@ -17,28 +16,31 @@ enum lkg_format { LKG_FORMAT_YAML, LKG_FORMAT_JSON };
 enum lkg_decode_flags {
         LKG_DECODE_STRICT = 1 << 0, /* a duplicate key is an error, not a warning */
         /*
-         * Numbers as Go keeps them in an untyped document (drop-ins): what fits into an int64 stays, everything else
-         * becomes the shortest float64. Without it a JSON number keeps its text, so that a typed decoder can
-         * still tell 50 from 50.0.
+         * Numbers as Go stores them in an untyped document (drop-ins): a number that fits into an int64
+         * stays, everything else becomes the shortest float64. Without this flag a JSON number keeps its
+         * text, so that a typed decoder can still distinguish 50 from 50.0.
          */
         LKG_DECODE_UNTYPED = 1 << 1,
         /*
-         * Of two maps of one name the later is merged into the earlier, as a typed decoder of Go fills one field twice (a
-         * JSON base; in YAML only one of them is left when it has become JSON).
+         * If a name occurs twice with a map, the later map is merged into the earlier one, as a typed
+         * decoder of Go fills one field twice (a JSON base; in YAML only one of them is left after the
+         * conversion to JSON).
          */
         LKG_DECODE_TWICE = 1 << 2,
 };
 
-/** lkg_detect_format() - JSON if '{' comes first after white space, else YAML, as apimachinery has it. */
+/**
+ * lkg_detect_format() - JSON if the first character after white space is '{', else YAML, as in apimachinery.
+ */
 enum lkg_format lkg_detect_format(const char *data, size_t size);
 
 /**
  * lkg_decode() - read one document.
- * @source: where the text came from; becomes the origin of every value
+ * @source: where the text comes from; becomes the origin of every value
  * @report: everything that is wrong with the document, with line and column
  * @ret:    the tree, caller owns one reference; an empty document is LKG_NULL
  *
- * Return: 0; -EBADMSG when @report now says why there is no tree; -ENOMEM.
+ * Return: 0; -EBADMSG: @report has the reason why there is no tree; -ENOMEM.
  */
 int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned flags,
                struct lkg_source *source, struct lkg_report *report, struct lkg_value **ret);
@@ -51,10 +53,10 @@ int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_so
  * lkg_decode_patch() - read a patch: valid JSON as JSON, everything else as YAML.
  * @ret_format: which of them it was
  *
- * Upstream reads a patch file as YAML whatever it looks like, so `{a: 1}` is not broken JSON; and its patch library
- * gets JSON, so nothing that JSON can express (surrogate pairs, escaped slashes, a list or scalar) is refused.
+ * Upstream always reads a patch file as YAML, so `{a: 1}` is not broken JSON; and its patch library gets
+ * JSON, so nothing that JSON can express (surrogate pairs, escaped slashes, a list or scalar) is refused.
  *
- * Return: as lkg_decode().
+ * Return: see lkg_decode().
  */
 int lkg_decode_patch(const char *data, size_t size, unsigned flags, struct lkg_source *source,
                      struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret);

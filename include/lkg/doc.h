@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The value tree: what a YAML or JSON document means, and where each piece of it stands.
+ * The value tree: the meaning of a YAML or JSON document, and the position of each part of it.
  *
  * A value is immutable and reference counted once it is built; trees share subtrees, so a merge costs the
  * change and not the document. References are not atomic, and trees share their keys: all trees of a process
@@ -55,11 +55,11 @@ struct lkg_value *lkg_value_new_list(struct lkg_source *source, unsigned line, u
 struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, unsigned column);
 
 /*
- * Only on a list or map that has exactly one reference. Both take over the reference to @item, also on
+ * Only for a list or map that has exactly one reference. Both take over the reference to @item, even on
  * failure.
  */
 int lkg_list_append(struct lkg_value *list, struct lkg_value *item);
-/** lkg_map_set() - add or replace @key. Return: 0; 1 when an earlier value was replaced; -ENOMEM. */
+/** lkg_map_set() - add or replace @key. Return: 0; 1: an earlier value was replaced; -ENOMEM. */
 int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item);
 /** lkg_map_remove() - drop @key. Return: 1 if it was there, else 0; -ENOMEM. */
 int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
@@ -67,19 +67,22 @@ int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value);
 
 /*
- * Reading. A document may hold anything under a name: reading a value of another type than wanted finds nothing (NULL,
- * "", 0), so a wrong document can be reported as a finding and never ends the program. The builders above assert, because
- * only code that has built a value changes it.
+ * Reading. A document may have any value under a name: reading a value of the wrong type finds nothing
+ * (NULL, "", 0), so a wrong document can be reported as a finding and never ends the program. The builders
+ * above assert, because only the code that has built a value changes it.
  */
 enum lkg_type lkg_value_type(const struct lkg_value *value);
 const char *lkg_type_name(enum lkg_type type); /* "null", "bool", "number", "string", "list", "map" */
 bool lkg_value_bool(const struct lkg_value *value);
-/** lkg_value_text() - text of a number or string (NUL-terminated, but may hold NUL bytes); "" of anything else. */
+/**
+ * lkg_value_text() - text of a number or string (NUL-terminated, but may contain NUL bytes); "" for anything
+ * else.
+ */
 const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size);
 const struct lkg_source *lkg_value_source(const struct lkg_value *value);
 unsigned lkg_value_line(const struct lkg_value *value);
 unsigned lkg_value_column(const struct lkg_value *value);
-/** lkg_where_of() - the place a value came from, for findings; @value may be NULL. */
+/** lkg_where_of() - the position of a value, for findings; @value may be NULL. */
 struct lkg_where lkg_where_of(const struct lkg_value *value);
 /** lkg_value_shadowed() - the value this one replaced in a lower layer, or NULL. Borrowed. */
 const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value);
@@ -90,15 +93,15 @@ struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key); /* 
 /** lkg_map_at() - member @i in byte order of the keys. Borrowed; NULL = there is none, and @ret_key is unchanged. */
 struct lkg_value *lkg_map_at(const struct lkg_value *map, size_t i, const char **ret_key,
                              size_t *ret_key_size);
-/** lkg_map_get_string() - text of a string member, or NULL; NULL also when it contains a NUL byte. */
+/** lkg_map_get_string() - text of a string member, or NULL; NULL also if it contains a NUL byte. */
 const char *lkg_map_get_string(const struct lkg_value *map, const char *key);
 
 /** lkg_value_equal() - same meaning (type, text, members); origins are not compared. */
 bool lkg_value_equal(const struct lkg_value *a, const struct lkg_value *b);
 
 /**
- * lkg_value_get_pointer() - follow a dotted field (`authentication.anonymous.enabled`) or, when it starts
- * with '/', a JSON pointer (RFC 6901). Borrowed or NULL.
+ * lkg_value_get_pointer() - follow a dotted field (`authentication.anonymous.enabled`) or, if it starts with
+ * '/', a JSON pointer (RFC 6901). Borrowed or NULL.
  */
 struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char *pointer);
 
@@ -108,8 +111,8 @@ struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char
  */
 struct lkg_above {
         const struct lkg_value *map;
-        size_t i;            /* the member after the one that is on the way to the leaf */
-        size_t pointer_size; /* bytes of the leaf's pointer that lead to this map */
+        size_t i;            /* the member after the one that leads to the leaf */
+        size_t pointer_size; /* size of the part of the leaf's pointer that leads to this map */
 };
 struct lkg_leaf {
         const char *pointer; /* JSON pointer, valid during the call */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two kinds of bad news.
+ * Two kinds of errors.
  *
- * A *fault* (memory, disk, kernel) is a struct lkg_error: filled once, where the cause is known, passed up, and
- * printed once by a main(). A *finding* is data: a document, a drop-in directory or a configuration is wrong
- * in one place. Validation collects all findings in a struct lkg_report and goes on.
+ * A *fault* (memory, disk, kernel) is a struct lkg_error: filled once, where the cause is known, passed up,
+ * and printed once by a main(). A *finding* is data: a document, a drop-in directory or a configuration is
+ * wrong in one place. Validation collects all findings in a struct lkg_report and continues.
  *
  * The caller owns both; neither is shared between threads.
  */
@@ -14,17 +14,17 @@
 
 #include <lkg/base.h>
 
-/* A place in a user's file. line and column count from 1; 0 = not known. file may be NULL. */
+/* A position in a user's file. line and column count from 1; 0 = unknown. file may be NULL. */
 struct lkg_where {
         const char *file; /* borrowed */
         unsigned line, column;
 };
 
-/** lkg_where_text() - `file:line:column: ` as far as it is known, else empty, into @buf. Return: its length. */
+/** lkg_where_text() - write `file:line:column: `, as far as it is known, to @buf. Return: its length. */
 size_t lkg_where_text(const struct lkg_where *where, char *buf, size_t size);
 
 #define LKG_ASIDE_MAX 512
-/** lkg_where_aside() - the same inside of a sentence: ` (file:line:column)`, or nothing. Return: @buf. */
+/** lkg_where_aside() - the same within a sentence: ` (file:line:column)`, or nothing. Return: @buf. */
 const char *lkg_where_aside(const struct lkg_where *where, char buf[static LKG_ASIDE_MAX]);
 
 struct lkg_error {
@@ -38,7 +38,7 @@ struct lkg_error {
  * @code: -errno
  * @where: the place in a user's file, or NULL
  *
- * Appends `: strerror` when @code is a plain system error and @fmt does not end in '.'; see core/base/error.c.
+ * Appends `: strerror` if @code is a plain system error and @fmt does not end in '.'; see core/base/error.c.
  *
  * Return: @code, so that `return lkg_error_set(...)` reads well.
  */
@@ -46,7 +46,7 @@ int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where
         LKG_PRINTF(4, 5);
 
 /**
- * lkg_error_setv() - the message alone, never with the system's words; for functions that take a format.
+ * lkg_error_setv() - only the message, never with the system's error text; for functions that take a format.
  * Return: @code.
  */
 int lkg_error_setv(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt,
@@ -65,9 +65,10 @@ struct lkg_finding {
         enum lkg_severity severity;
         unsigned code;         /* printed as LKG%04u */
         char *file;            /* owned; NULL = no file */
-        unsigned line, column; /* 0 = not known */
+        unsigned line, column; /* 0 = unknown */
         char *text;            /* owned; never a secret, at most LKG_QUOTE_MAX bytes of any value */
-        bool incomplete;       /* found in a merge without some broken layer: says nothing about the whole */
+        /* found in a merge without some broken layer: proves nothing about the whole */
+        bool incomplete;
 };
 
 struct lkg_buf; /* lkg/buf.h */
@@ -75,9 +76,14 @@ struct lkg_buf; /* lkg/buf.h */
 struct lkg_report {
         struct lkg_finding *findings;
         size_t n_findings, n_allocated;
-        size_t n_dropped; /* over LKG_FINDINGS_MAX: counted, not kept; an error replaces the last finding that is none */
+        /*
+         * beyond LKG_FINDINGS_MAX: counted, not stored; an error replaces the last finding that is not an
+         * error
+         */
+        size_t n_dropped;
         size_t n_kept_errors;
-        size_t n_elsewhere; /* kept by reports that this one will be appended to: it keeps that many fewer */
+        /* stored by reports that will be appended to this one: room is reserved for them */
+        size_t n_elsewhere;
         size_t n_severity[_LKG_SEVERITY_MAX];
 };
 
@@ -87,46 +93,53 @@ struct lkg_report {
         }
 
 void lkg_report_deinit(struct lkg_report *report);
-/** lkg_report_add() - add a finding; never fails (without memory it is counted as dropped). */
+/** lkg_report_add() - add a finding; never fails (out of memory, it is counted as dropped). */
 void lkg_report_add(struct lkg_report *report, enum lkg_severity severity, unsigned code,
                     const struct lkg_where *where, const char *fmt, ...) LKG_PRINTF(5, 6);
-/** lkg_report_is_full() - would another one only be counted? Then its text is not needed. */
+/** lkg_report_is_full() - would another finding only be counted? Then its text is not needed. */
 bool lkg_report_is_full(const struct lkg_report *report);
 /**
  * lkg_report_add_incomplete() - add @finding, found without some layers.
- * @without: which ones, for ` (judged without ...)` after its text; NULL = nothing is missing from the merge, it is only not to be served
+ * @without: which ones, for ` (judged without ...)` after its text; NULL = nothing is missing from the
+ * merge, but it must not be served
  */
 void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_finding *finding,
                                const char *without);
-/** lkg_report_add_copy() - add a copy of @finding of another report. */
+/** lkg_report_add_copy() - add a copy of a finding of another report. */
 void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *finding);
-/** lkg_report_has() - does @report list one with the same text about the same place? */
+/** lkg_report_has() - does @report list a finding with the same text and position? */
 bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding);
-/** lkg_report_equal() - do both list the same, in the same order, and leave out as many? */
+/** lkg_report_equal() - do both list the same findings in the same order, and omit the same number? */
 bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b);
 /** lkg_report_append() - append copies of all findings of @from to @to. */
 void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
-/** lkg_report_count_unlisted() - for callers that copy the findings of @from themselves: add those that @from only counts. */
+/**
+ * lkg_report_count_unlisted() - for callers that copy the findings of @from themselves: add the number that
+ * @from only counts.
+ */
 void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *from);
 /** lkg_finding_format() - append `file:line:col: severity: text [LKGnnnn]` without a line break; control characters escaped. */
 void lkg_finding_format(const struct lkg_finding *finding, struct lkg_buf *buf);
-/** lkg_report_format() - `file:line:col: severity: text [LKGnnnn]\n` lines; heap, caller frees; NULL = no memory. */
+/**
+ * lkg_report_format() - lines `file:line:col: severity: text [LKGnnnn]\n`; heap, caller frees; NULL = no
+ * memory.
+ */
 char *lkg_report_format(const struct lkg_report *report, size_t *ret_size);
 const char *lkg_severity_name(enum lkg_severity severity);
 
-/* One row per finding code: what `lkgfs explain` and the man page say. */
+/* One row per finding code: the text of `lkgfs explain` and the man page. */
 struct lkg_finding_kind {
         unsigned code;
         enum lkg_severity severity;
         const char *title;     /* a few words */
         const char *advice;    /* one or two sentences: what to do */
-        const char *paragraph; /* what happened, why it matters, an example where one helps */
+        const char *paragraph; /* what happened, why it matters, an example where it helps */
 };
 extern const struct lkg_finding_kind lkg_finding_kinds[];
 extern const size_t lkg_n_finding_kinds;
 
 /**
- * lkg_quote() - at most LKG_QUOTE_MAX bytes of @text in double quotes into @buf; userinfo of URLs masked, control bytes
- * and invalid UTF-8 escaped.
+ * lkg_quote() - write at most LKG_QUOTE_MAX bytes of @text in double quotes to @buf; userinfo of URLs is
+ * masked, control bytes and invalid UTF-8 are escaped.
  */
 const char *lkg_quote(const char *text, size_t size, char buf[static 5 * 64 + 8]);

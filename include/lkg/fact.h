@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts: what lkgfsd finds out about a component and the engine may not ask for itself (programs, the service manager), as files
- * below facts/<component>/ of the private runtime directory. Each is replaced as a whole. Rules: docs/specification.md 6.6.
+ * Facts: what lkgfsd finds out about a component and the engine may not query itself (programs, the service
+ * manager), as files below facts/<component>/ of the private runtime directory. Each is replaced as a whole.
+ * Rules: docs/specification.md 6.6.
  *
- * Version 1 is this layout. Another one will have a directory of another name, so that neither side reads what it does not know.
- * Whatever cannot be decoded is not known, and nothing follows from it.
+ * This layout is version 1. Another version will use a directory with another name, so that neither side
+ * reads what it does not know. A fact that cannot be decoded is unknown, and has no effect.
  */
 #pragma once
 
@@ -25,21 +26,24 @@
 
 #define LKG_FACT_BYTES_MAX (256u << 10)
 
-/* What `EXE --version` printed. */
+/* The output of `EXE --version`. */
 struct lkg_fact_version {
         const char *printed; /* one line; "" = nothing usable */
-        const char *program; /* one line: which file was asked, for lkgfsd itself */
+        const char *program; /* one line: the file that was run, for lkgfsd itself */
 };
 
 void lkg_fact_version_format(const struct lkg_fact_version *version, struct lkg_buf *buf);
-/** lkg_fact_version_parse() - @text is cut into lines, which @ret borrows; what is missing is "". */
+/** lkg_fact_version_parse() - @text is split into lines, which @ret borrows; missing ones are "". */
 void lkg_fact_version_parse(char *text, struct lkg_fact_version *ret);
 
-/* Why the unit's main process was started: by Restart= of the unit after a failure, or after a clean exit, or by somebody. */
+/*
+ * Why the unit's main process was started: by Restart= of the unit after a failure, or after a clean exit,
+ * or manually.
+ */
 enum lkg_start_why { LKG_START_AUTOMATIC, LKG_START_CLEAN, LKG_START_MANUAL, _LKG_START_MAX };
 
 const char *lkg_start_why_word(enum lkg_start_why why);
-/** lkg_start_why_parse() - Return: whether @word is one. */
+/** lkg_start_why_parse() - Return: is @word valid? */
 bool lkg_start_why_parse(const char *word, enum lkg_start_why *ret);
 
 struct lkg_fact_start {
@@ -51,24 +55,28 @@ struct lkg_fact_start {
 void lkg_fact_start_format(const struct lkg_fact_start *start, struct lkg_buf *buf);
 bool lkg_fact_start_parse(const char *text, struct lkg_fact_start *ret);
 
-/* The last restart that lkgfsd asked for: the start that follows does not count against a configuration. */
+/* The last restart that lkgfsd requested: the start that follows does not count against a configuration. */
 struct lkg_fact_restarted {
         uint64_t asked_ns; /* CLOCK_BOOTTIME */
         char boot[LKG_BOOT_ID_MAX];
         uint64_t generation;
-        char result[16]; /* its first word: asked, done, failed:; cut */
+        char result[16]; /* its first word: asked, done, failed:; truncated */
 };
 
-/** lkg_fact_restarted_format() - @result: all of it, in place of the first word */
+/** lkg_fact_restarted_format() - @result: the whole text, replaces the first word */
 void lkg_fact_restarted_format(const struct lkg_fact_restarted *restarted, const char *result,
                                struct lkg_buf *buf);
 bool lkg_fact_restarted_parse(const char *text, struct lkg_fact_restarted *ret);
 
-/** lkg_fact_plan_due() - when the restart of a plan is due. Return: CLOCK_BOOTTIME; 0 = none is planned, or no plan. */
+/**
+ * lkg_fact_plan_due() - when the planned restart is due.
+ * Return: CLOCK_BOOTTIME; 0 = none is planned, or no plan.
+ */
 uint64_t lkg_fact_plan_due(const char *text);
 
 /**
- * lkg_fact_read() - file @name in the directory of a component; no link, no FIFO, at most LKG_FACT_BYTES_MAX bytes.
+ * lkg_fact_read() - read the file @name in the directory of a component; no symlink, no FIFO, at most
+ * LKG_FACT_BYTES_MAX bytes.
  * @ret_size: may be NULL; the text ends with a NUL
  * Return: 0, caller frees; -ENOENT; another -errno.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A generation: one published document of one component, with everything a reader may ask about it. Immutable and
- * reference counted; belongs to the engine's thread.
+ * A generation: one published document of one component, with everything that readers may see of it.
+ * Immutable and reference counted; belongs to the engine's thread.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ struct lkg_generation {
 };
 
 /**
- * lkg_document_render() - the bytes a candidate would be served as.
+ * lkg_document_render() - render the bytes of a candidate as they would be served.
  * @candidate: LKG_CANDIDATE_VALID
  * @hint:      text of the first comment line of a YAML document, without `# ` and newline; JSON gets none
  *
@@ -39,23 +39,26 @@ void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, co
                          struct lkg_buf *buf);
 
 /**
- * lkg_candidate_judge() - lkg_judge_candidate(), and what passes is rendered and read by another reader (<lkg/readback.h>): what
- * that one takes for anything else is an error finding, LKG2033. A lkg_judge_fn.
+ * lkg_candidate_judge() - call lkg_judge_candidate(); a valid candidate is rendered and read by a second
+ * reader (<lkg/readback.h>): if that reads anything else, it is an error finding, LKG2033. A lkg_judge_fn.
  */
 int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge);
 
 #define LKG_ORIGIN_BYTES_MAX (4u << 20)
-/** lkg_origin_render() - text of `origin`: as many lines as fit into LKG_ORIGIN_BYTES_MAX, and one that counts the others. */
+/**
+ * lkg_origin_render() - the text of `origin`: as many lines as fit into LKG_ORIGIN_BYTES_MAX, and one that
+ * counts the rest.
+ */
 void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf);
 
-/* Digest of a layer's canonical text that somebody has already: NULL = none. */
+/* Digest of a layer's canonical text that has already been computed: NULL = none. */
 typedef const char *lkg_layer_digest_fn(const struct lkg_layer_info *layer, size_t i, void *userdata);
 
 /**
  * lkg_generation_new() - make a generation of a valid candidate.
  * @source:   the remote configuration in it; local or NULL = none
- * @document: its rendered bytes; taken over, also on failure
- * @digest:   saves rendering layers that did not change; may be NULL
+ * @document: its rendered bytes; taken over, even on failure
+ * @digest:   saves rendering of unchanged layers; may be NULL
  *
  * Return: 0 or -ENOMEM. Caller owns one reference.
  */
@@ -64,10 +67,11 @@ int lkg_generation_new(const struct lkg_candidate *candidate, const struct lkg_c
                        lkg_layer_digest_fn *digest, void *userdata, struct lkg_generation **ret);
 
 /**
- * lkg_generation_stored() - a generation of which only the document is left.
- * @document: taken over, also on failure
+ * lkg_generation_stored() - make a generation of which only the document is left.
+ * @document: taken over, even on failure
  *
- * Its origin is `stored`; its layers are unknown. Return: 0; -EBADMSG: not a document; -ENOMEM.
+ * Its origin is `stored`; its layers are unknown.
+ * Return: 0; -EBADMSG: not a document; -ENOMEM.
  */
 int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
                           struct lkg_text document, struct lkg_generation **ret);

@@ -2,10 +2,10 @@
 /*
  * Descriptors between the supervisor and the file server: SOCK_SEQPACKET datagrams with SCM_RIGHTS.
  *
- * A file server gets one end of a socket pair from the supervisor that started it (`--supervisor-fd`). It also listens
- * on `fs.sock` in the private runtime directory (0600, peers are proven by lkg_peer_of_host()): a supervisor that finds a living
- * file server there connects, is given everything the dead one held, and that connection is the supervisor channel from
- * then on.
+ * A file server gets one end of a socket pair from the supervisor that started it (`--supervisor-fd`). It
+ * also listens on `fs.sock` in the private runtime directory (0600, peers are verified by
+ * lkg_peer_of_host()): a supervisor that finds a running file server there connects, gets everything that
+ * the dead one held, and that connection is the supervisor channel from then on.
  *
  *     supervisor -> file server, when it starts one:  KEEP* LINK? END    (descriptors of unlinked, still open files)
  *     file server -> supervisor that connected:       FDS KEEP* END
@@ -13,8 +13,9 @@
  *                                                     LINK (it has no connection to the engine)
  *     supervisor -> file server:                      LINK{fd}, STOP
  *
- * FDS carries, in this order: device, shared memory, source directory, listening socket of the engine. LINK carries a socket
- * that is connected to that one: the file server itself can make no socket, so that it reaches nobody else's.
+ * FDS carries, in this order: device, shared memory, source directory, listening socket of the engine. LINK
+ * carries a socket that is connected to that one: the file server cannot create sockets itself, so that it
+ * cannot connect to any other process.
  */
 #pragma once
 
@@ -44,11 +45,14 @@ struct lkg_handover {
         uint32_t reserved;
 };
 
-/** lkg_handover_send() - one message with @n_fds descriptors; waits until the peer has room. Return: 0 or -errno. */
+/**
+ * lkg_handover_send() - send one message with @n_fds descriptors; waits until the peer has room.
+ * Return: 0 or -errno.
+ */
 int lkg_handover_send(int fd, enum lkg_handover_type type, uint64_t node, const int *fds, size_t n_fds);
 /**
- * lkg_handover_recv() - one message; the descriptors in @fds (close-on-exec, -EBADF where there is none) belong to the
- * caller. @flags as recvmsg(2), MSG_DONTWAIT not to block.
- * Return: 1; 0 at end of file; -EAGAIN; -EBADMSG for what is not ours; another -errno.
+ * lkg_handover_recv() - receive one message; the descriptors in @fds (close-on-exec, -EBADF for none) belong
+ * to the caller. @flags: see recvmsg(2); MSG_DONTWAIT does not block.
+ * Return: 1; 0 at end of file; -EAGAIN; -EBADMSG: not our message; another -errno.
  */
 int lkg_handover_recv(int fd, int flags, struct lkg_handover *ret, int fds[static LKG_HANDOVER_FDS_MAX]);

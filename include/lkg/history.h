@@ -11,8 +11,8 @@
  *                source (local@<12 hex>), layers (role, name, and of up to 64 the sha256 of the
  *                layer's canonical YAML)
  *
- * A record is written in a directory with another name and renamed, so it is there whole or not at all; meta.json's
- * sha256 is checked when it is read. The list is in ascending order of generations.
+ * A record is written to a directory with another name and renamed, so it is complete or does not exist;
+ * meta.json's sha256 is checked when it is read. The list is in ascending order of generations.
  */
 #pragma once
 
@@ -34,15 +34,15 @@ struct lkg_history {
         int dirfd; /* history/<component> */
         struct lkg_history_entry *entries;
         size_t n_entries;
-        uint64_t *forgotten; /* records on disk that no entry has any more */
+        uint64_t *forgotten; /* records on disk that no longer have an entry */
         size_t n_forgotten;
 };
 
 /**
  * lkg_history_open() - read the directory of @component below @state_fd.
  *
- * A record that a power cut has torn (it was not flushed, so it was never acknowledged) is removed; one that cannot be read for
- * another reason is reported and skipped.
+ * A record that a power failure has torn (it was not flushed, so it was never acknowledged) is removed; one
+ * that cannot be read for another reason is reported and skipped.
  */
 int lkg_history_open(int state_fd, const char *component, struct lkg_history *ret, struct lkg_report *report,
                      struct lkg_error *err);
@@ -50,26 +50,31 @@ void lkg_history_deinit(struct lkg_history *history);
 
 struct lkg_history_entry *lkg_history_find(const struct lkg_history *history, uint64_t number);
 
-/** lkg_history_add() - remember @generation; written later by lkg_history_write(). Return: 0 or -ENOMEM. */
+/** lkg_history_add() - add @generation; written later by lkg_history_write(). Return: 0 or -ENOMEM. */
 int lkg_history_add(struct lkg_history *history, struct lkg_generation *generation);
 
-/** lkg_history_remove() - take back an entry that was added and not written. */
+/** lkg_history_remove() - remove an entry that was added but not written. */
 void lkg_history_remove(struct lkg_history *history, uint64_t number);
 
 /**
  * lkg_history_write() - write entries that are not on disk, free their memory, and remove what was pruned.
- * @durable: the generation that survives a power cut when this has returned 0, also when it was written before; 0 = none
+ * @durable: the generation that survives a power failure after this has returned 0, even if it was written
+ * before; 0 = none
  */
 int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err);
 
 /**
- * lkg_history_prune() - forget entries until @limit are left, but none of @keep (active, held, the one a try goes back to):
- * first those that are there again under a newer number, then the oldest, so that a burst that goes back and forth leaves what was
- * before it. Their records go with the next lkg_history_write(), when nobody waits; a next engine prunes what it still finds. Return:
- * true when some went.
+ * lkg_history_prune() - forget entries until @limit are left, but none of @keep (active, held, the one that
+ * a try returns to): first those that exist again with a newer number, then the oldest, so that a burst of
+ * changes back and forth does not displace older entries. Their records are removed by the next
+ * lkg_history_write(), when no caller waits; a later engine prunes what it still finds.
+ * Return: true: some were removed.
  */
 bool lkg_history_prune(struct lkg_history *history, size_t limit, const uint64_t *keep, size_t n_keep);
 
-/** lkg_history_get() - the whole generation, from memory or disk. Caller owns one reference. -ENOENT; -EBADMSG. */
+/**
+ * lkg_history_get() - get the whole generation, from memory or disk. Caller owns one reference. -ENOENT;
+ * -EBADMSG.
+ */
 int lkg_history_get(const struct lkg_history *history, uint64_t number, struct lkg_generation **ret,
                     struct lkg_error *err);

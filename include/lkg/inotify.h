@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seeing changes in the source: inotify on the directories the stacks name, and the set of files somebody is in the
- * middle of writing.
+ * Detects changes in the source: inotify on the directories that the stacks name, and the set of files that
+ * are being written.
  *
- * A file is *unsettled* from its creation or a write until its writer closes it (or it is renamed, removed, or the file
- * server says that a caller's close waits for it); the stacks keep using its previous content. A writer that never closes
- * is believed after two seconds without a further write. Hard links, symlinks and directories are complete at once.
+ * A file is *unsettled* from its creation or a write until its writer closes it (or it is renamed, removed,
+ * or the file server reports that a caller's close waits for it); the stacks keep using its previous
+ * content. If a writer does not close it, its content counts after two seconds without a further write. Hard
+ * links, symlinks and directories are complete at once.
  *
- * Where inotify does not see everything (network and user-space file systems, the kernel's limit of watches) the caller
- * polls. One thread.
+ * If inotify does not see everything (network and user-space file systems, the kernel's limit of watches),
+ * the caller polls. One thread.
  */
 #pragma once
 
@@ -19,20 +20,20 @@
 
 struct lkg_watched_dir {
         char *path;
-        char **names; /* the entries that matter; 0 of them = every one */
+        char **names; /* the entries that matter; none = every entry */
         size_t n_names;
-        int wd; /* -1 = not watched: gone, or over the limit */
+        int wd; /* -1 = not watched: removed, or over the limit */
         bool wanted;
         bool every; /* every entry matters */
 };
 
-/* What may have changed since somebody asked: paths, or simply anything. */
+/* What may have changed since the last query: paths, or simply anything. */
 struct lkg_touched {
         char **paths;
         size_t n_paths;
         bool everything;
 };
-#define LKG_TOUCHED_MAX 64u /* more than these at once: anything */
+#define LKG_TOUCHED_MAX 64u /* if there are more at once: anything */
 
 struct lkg_unsettled {
         char *path;
@@ -47,7 +48,7 @@ struct lkg_watch {
         size_t n_dirs;
         struct lkg_unsettled *unsettled;
         size_t n_unsettled;
-        struct lkg_touched touched; /* everything, at first */
+        struct lkg_touched touched; /* initially everything */
         bool poll;                  /* some directory must be polled */
         bool over_limit;            /* fs.inotify.max_user_watches */
         bool added;
@@ -56,19 +57,30 @@ struct lkg_watch {
 int lkg_watch_open(struct lkg_watch *ret, int source_fd, const char *source_path, struct lkg_error *err);
 void lkg_watch_deinit(struct lkg_watch *watch);
 
-/* The wanted set: begin, add every directory of every stack, end. Unchanged ones keep their watch. */
+/*
+ * The set of wanted directories: begin, add every directory of every stack, end. Unchanged ones keep their
+ * watch.
+ */
 void lkg_watch_begin(struct lkg_watch *watch);
 int lkg_watch_add(struct lkg_watch *watch, const struct lkg_stack_watch *wanted);
-/** lkg_watch_end() - Return: true when a directory is watched that was not before: look again, something may have
- * happened in between. */
+/**
+ * lkg_watch_end() -
+ * Return: true: a directory is newly watched: look again, because something may have happened in between.
+ */
 bool lkg_watch_end(struct lkg_watch *watch);
 
-/** lkg_watch_drain() - take all queued events. Return: true when the layers must be looked at (what was touched). */
+/**
+ * lkg_watch_drain() - read all queued events.
+ * Return: true: the layers must be read again (see what was touched).
+ */
 bool lkg_watch_drain(struct lkg_watch *watch, uint64_t now_ns);
 
 /** lkg_watch_touch() - @path (as the stacks name it) may have changed; NULL = anything. */
 void lkg_watch_touch(struct lkg_watch *watch, const char *path);
-/** lkg_watch_take_touched() - what may have changed since the last call. Caller gives it to lkg_touched_deinit(). */
+/**
+ * lkg_watch_take_touched() - what may have changed since the last call. The caller calls
+ * lkg_touched_deinit().
+ */
 struct lkg_touched lkg_watch_take_touched(struct lkg_watch *watch);
 void lkg_touched_deinit(struct lkg_touched *touched);
 
@@ -78,7 +90,10 @@ void lkg_watch_settle(struct lkg_watch *watch, const char *path);
 /** lkg_watch_unsettled() - lkg_unsettled_fn for the stacks; @userdata is the watch. */
 bool lkg_watch_unsettled(const char *path, void *userdata);
 
-/** lkg_watch_deadline() - when lkg_watch_tick() has something to do; UINT64_MAX = never. */
+/** lkg_watch_deadline() - when lkg_watch_tick() must be called; UINT64_MAX = never. */
 uint64_t lkg_watch_deadline(const struct lkg_watch *watch);
-/** lkg_watch_tick() - believe writers that have been silent. Return: true when the layers must be looked at. */
+/**
+ * lkg_watch_tick() - accept the content of writers that have been silent.
+ * Return: true: the layers must be read again.
+ */
 bool lkg_watch_tick(struct lkg_watch *watch, uint64_t now_ns);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The note that an engine writes before it parses, merges or judges what others wrote, so that its successor knows what it
- * died of: docs/decisions/012-poison.md, docs/specification.md 6.4.
+ * The note that an engine writes before it parses, merges or judges content from users, so that its
+ * successor knows what it died of: docs/decisions/012-poison.md, docs/specification.md 6.4.
  *
- * One small file in the private runtime directory, mapped by the supervisor and the current engine. It outlives both and
- * ends with the runtime directory. Writing an item costs no system call. The supervisor adds how an engine
- * ended. Of the rest it uses only when work began, which it compares with the processor time that it measures
- * itself. The successor of a dead engine reads the note once, at its start (core/engine/poison.c).
+ * One small file in the private runtime directory, mapped by the supervisor and the current engine. It
+ * outlives both and ends with the runtime directory. Writing an item costs no system call. The supervisor
+ * adds how an engine ended. From the rest it only uses the time when work began, which it compares with the
+ * CPU time that it measures itself. The successor of a dead engine reads the note once, at its start
+ * (core/engine/poison.c).
  *
  * Writing rules: an item is filled before `n_items` counts it; `since_ns` is stored first and cleared last. So a SIGKILL
  * between two instructions leaves a note that names too much, never too little.
@@ -19,8 +20,8 @@
 
 #define LKG_JUDGING_NAME      "judging" /* in the runtime directory */
 #define LKG_JUDGING_MAGIC     UINT64_C(0x6c6b672d6a756402)
-#define LKG_JUDGING_KEY       16    /* bytes that tell one content in one place from another */
-#define LKG_JUDGING_ITEMS     512   /* new contents of one piece of work; more are noted as "and others" */
+#define LKG_JUDGING_KEY       16    /* bytes that identify a content in a place */
+#define LKG_JUDGING_ITEMS     512   /* new contents of one piece of work; then "and others" */
 #define LKG_JUDGING_KNOWN     16384 /* the latest contents that were judged without harm */
 #define LKG_JUDGING_FILE_MAX  192
 #define LKG_JUDGING_OWNER_MAX 64
@@ -34,9 +35,9 @@ struct lkg_judging_item {
         struct lkg_judging_key key;
         uint32_t what;                         /* enum lkg_admit_what */
         uint32_t judged;                       /* a layer: it was merged and judged without harm */
-        char component[LKG_JUDGING_OWNER_MAX]; /* whose */
+        char component[LKG_JUDGING_OWNER_MAX]; /* the component */
         char sha256[LKG_SHA256_HEX];
-        char file[LKG_JUDGING_FILE_MAX]; /* for people, cut when it is longer */
+        char file[LKG_JUDGING_FILE_MAX]; /* for messages, truncated if it is longer */
 };
 
 /* Why the engine that left the note ended. */
@@ -44,8 +45,8 @@ enum lkg_judging_end {
         LKG_END_UNKNOWN, /* not observed */
         LKG_END_SIGNAL,  /* number in end_status; SIGKILL by itself proves nothing */
         LKG_END_EXIT,    /* code in end_status */
-        LKG_END_TIME,    /* killed: it used too much processor time for one piece of work */
-        LKG_END_MEMORY,  /* it ended itself: its memory limit was reached */
+        LKG_END_TIME,    /* killed: it used too much CPU time for one piece of work */
+        LKG_END_MEMORY,  /* it exited because its memory limit was reached */
 };
 
 struct lkg_judging {
@@ -57,12 +58,12 @@ struct lkg_judging {
         _Atomic uint32_t end; /* enum lkg_judging_end */
         _Atomic int32_t end_status;
 
-        /* Engines in a row that were killed from outside in the middle of the same work. */
+        /* Engines in a row that were killed from outside during the same work. */
         _Atomic uint32_t n_killed;
         struct lkg_judging_key killed_with;
 
         _Atomic uint64_t n_known; /* in total; the ring below holds the last ones */
-        uint64_t n_saved;         /* how many of them are in the state directory, too */
+        uint64_t n_saved;         /* how many of them are also in the state directory */
         struct lkg_judging_item items[LKG_JUDGING_ITEMS];
         struct lkg_judging_key known[LKG_JUDGING_KNOWN];
 };
@@ -72,7 +73,7 @@ struct lkg_judging {
  *
  * All of its space is allocated at once: a full file system is an error here and not a SIGBUS later.
  *
- * Return: 0; -errno: there is no note, and the caller goes on without it.
+ * Return: 0; -errno: there is no note, and the caller continues without it.
  */
 int lkg_judging_open(int runtime_fd, struct lkg_judging **ret, struct lkg_error *err);
 struct lkg_judging *lkg_judging_close(struct lkg_judging *judging);
@@ -88,9 +89,9 @@ bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_jud
  */
 void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key,
                      enum lkg_admit_what what, const char *component, const char *file, const char *sha256);
-/** lkg_judging_count() - the number of items: never more than the note has room for, whatever it says. */
+/** lkg_judging_count() - the number of items, limited to the size of the note, whatever it contains. */
 uint32_t lkg_judging_count(const struct lkg_judging *judging);
-/** lkg_judging_judged() - a layer was merged and judged. It becomes known when the work is done. */
+/** lkg_judging_judged() - a layer was merged and judged. It becomes known once the work is done. */
 void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_key *key,
                         const char *component, const char *file, const char *sha256);
 /**
@@ -98,7 +99,10 @@ void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_ke
  * outside.
  */
 void lkg_judging_learn_judged(struct lkg_judging *judging);
-/** lkg_judging_done() - the work is done, and nothing in the note did harm. Judged layers are known from now on. */
+/**
+ * lkg_judging_done() - the work is done, and nothing in the note did harm. Judged layers are known from now
+ * on.
+ */
 void lkg_judging_done(struct lkg_judging *judging);
 /** lkg_judging_knows() - was this judged before without harm, as far as is remembered? */
 bool lkg_judging_knows(const struct lkg_judging *judging, const struct lkg_judging_key *key);

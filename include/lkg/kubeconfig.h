@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubeconfig (kubectl's `kind: Config`, apiVersion v1), reduced to what its current context says. Pure: text in, fields
- * out, nothing is opened. Source of the rules: client-go tools/clientcmd/api/v1 and its overrides: `*-data` (base64) wins
- * over the file of the same name, relative paths start in the directory of the kubeconfig, tokenFile wins over token.
+ * A kubeconfig (kubectl's `kind: Config`, apiVersion v1), reduced to its current context. Pure: text in,
+ * fields out, no file is opened. Source of the rules: client-go tools/clientcmd/api/v1 and its overrides:
+ * `*-data` (base64) takes precedence over the file of the same name, relative paths start in the directory
+ * of the kubeconfig, tokenFile takes precedence over token.
  */
 #pragma once
 
@@ -12,12 +13,13 @@
 #define LKG_EXEC_V1              "client.authentication.k8s.io/v1"
 #define LKG_EXEC_V1BETA1         "client.authentication.k8s.io/v1beta1"
 
-/* A file, or what would be in it. path and data NULL = not given; at most one of them is not. */
+/* A file, or its content. path and data NULL = not given; at most one of them is set. */
 struct lkg_file_or_data {
         char *path; /* absolute */
         char *data; /* NUL-terminated, size bytes; decoded */
         size_t size;
-        char *field; /* for messages: "users[u].user.client-key-data"; NULL = not given, or no kubeconfig says so */
+        /* for messages: "users[u].user.client-key-data"; NULL = not given, or not from a kubeconfig */
+        char *field;
         unsigned line, column; /* of the field */
 };
 
@@ -31,15 +33,15 @@ struct lkg_exec_plugin {
 };
 
 struct lkg_kubeconfig {
-        char *file;            /* the path people would edit; "" of an in-cluster configuration */
-        char *server;          /* https://host[:port][/path], no `/` at its end, no userinfo */
+        char *file;            /* the path that users would edit; "" for an in-cluster configuration */
+        char *server;          /* https://host[:port][/path], without a trailing `/` and userinfo */
         char *tls_server_name; /* NULL = the host of server */
-        char *proxy_url;       /* with libcurl's schemes, see endpoint.h; NULL = as in the environment */
+        char *proxy_url;       /* with libcurl's schemes, see endpoint.h; NULL = from the environment */
         bool insecure;         /* insecure-skip-tls-verify */
         bool disable_compression;
         struct lkg_file_or_data ca, certificate, key;
         struct lkg_file_or_data token_file; /* tokenFile: a path, never data */
-        char *token;                        /* what counts as long as the file cannot be read */
+        char *token;                        /* used while the file cannot be read */
         char *username, *password;
         char *impersonate; /* `as`; groups and extra are refused: following a configuration needs neither */
         struct lkg_exec_plugin *exec;
@@ -55,24 +57,28 @@ struct lkg_kubeconfig_options {
  * lkg_kubeconfig_parse() - decode and check.
  * @ret: lkg_kubeconfig_free(); written only on success
  *
- * Every mistake is one finding LKG7001 that names file, line, column, field, and what would be right; never a value of a
- * secret field. Refused: no or an unknown current-context, cluster or user; a server that is not https (or has userinfo,
- * query or fragment); insecure-skip-tls-verify, exec and interactiveMode: Always unless allowed (the last never is);
- * data that is not base64; a certificate without a key and the other way round; insecure together with a CA; a proxy that is not
- * http, https or socks5; auth-provider (removed upstream). Unknown fields are ignored, as client-go does it, with a warning.
+ * Every mistake is one finding LKG7001 that names file, line, column, field, and the correct form, but never
+ * a value of a secret field. Refused: no or an unknown current-context, cluster or user; a server that is
+ * not https (or has userinfo, query or fragment); insecure-skip-tls-verify, exec and interactiveMode: Always
+ * unless allowed (the last never is); data that is not base64; a certificate without a key and vice versa;
+ * insecure together with a CA; a proxy that is not http, https or socks5; auth-provider (removed upstream).
+ * Unknown fields are ignored, as in client-go, with a warning.
  *
- * Return: 0; -EBADMSG when @report has errors; -ENOMEM.
+ * Return: 0; -EBADMSG: @report has errors; -ENOMEM.
  */
 int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubeconfig_options *options,
                          struct lkg_kubeconfig **ret, struct lkg_report *report);
 
-/** lkg_kubeconfig_detect() - is it one (lkg_is_kubeconfig())? Return: 1; 0; -EBADMSG: not YAML, so it cannot be told; -ENOMEM. */
+/**
+ * lkg_kubeconfig_detect() - is it one (lkg_is_kubeconfig())?
+ * Return: 1; 0; -EBADMSG: not YAML, so unknown; -ENOMEM.
+ */
 int lkg_kubeconfig_detect(const char *text, size_t size);
 
 /**
  * lkg_kubeconfig_in_cluster() - make one from a pod's KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and @directory
  * (/var/run/secrets/kubernetes.io/serviceaccount) with `token` and `ca.crt`.
- * Return: 0; -ENOENT: not in a pod (a variable is missing); -EINVAL: host or port are none; -ENOMEM.
+ * Return: 0; -ENOENT: not in a pod (a variable is missing); -EINVAL: host or port is invalid; -ENOMEM.
  */
 int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
                               struct lkg_kubeconfig **ret, struct lkg_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every limit of the product, named once. A limit that input can reach is reported as a finding that names it;
- * docs/man/lkgfs.conf.5 lists those that a user can meet.
+ * Every limit of the product, defined once. A limit that input can reach is reported as a finding that names
+ * it; docs/man/lkgfs.conf.5 lists those that users may encounter.
  */
 #pragma once
 
@@ -10,16 +10,16 @@
 #define LKG_DOC_DEPTH_MAX     10000u     /* nested collections, as go-yaml's max_depth */
 #define LKG_DOC_NODES_MAX     1000000u   /* values in one document after alias expansion */
 #define LKG_ALIAS_DECODED_MIN 1000u      /* alias bomb guard starts above this many nodes ... */
-#define LKG_ALIAS_INSIDE_MIN  100u       /* ... of which this many came out of aliases */
+#define LKG_ALIAS_INSIDE_MIN  100u       /* ... of which this many came from aliases */
 
 /* layers */
 #define LKG_LAYERS_MAX       16384u /* layers of one component */
 #define LKG_WALK_DEPTH_MAX   64u    /* nested directories below a drop-in directory */
-#define LKG_WALK_ENTRIES_MAX 65536u /* directory entries looked at in one walk */
+#define LKG_WALK_ENTRIES_MAX 65536u /* directory entries read in one walk */
 #define LKG_FINDINGS_MAX \
-        1000u /* findings kept in one report, and advice about all layers of a component; others are only counted */
+        1000u /* findings stored in a report, and advice about a component's layers; others are counted */
 #define LKG_LAYER_FINDINGS_MAX 100u /* of those about reading one layer */
-#define LKG_QUOTE_MAX          64u /* bytes of a user's value quoted in a message: docs/specification.md 2.13 */
+#define LKG_QUOTE_MAX          64u  /* bytes of a user's value in a message: docs/specification.md 2.13 */
 
 /* publications and messages */
 #define LKG_MANIFEST_BYTES_MAX   (16u << 20)
@@ -28,9 +28,9 @@
 #define LKG_MESSAGE_TEXT_MAX \
         (256u + LKG_CONTROL_TEXT_MAX + 1) /* a name and NUL, a write, one byte too many */
 #define LKG_MESSAGE_BYTES_MAX  8192u      /* one datagram between two processes of ours */
-#define LKG_MESSAGES_AT_ONCE   64u        /* of one peer, before others have their turn */
+#define LKG_MESSAGES_AT_ONCE   64u        /* from one peer, before others have their turn */
 
-#define LKG_FALLBACK_BYTES_MAX (64u << 20) /* a served document that is kept as a copy */
+#define LKG_FALLBACK_BYTES_MAX (64u << 20) /* a served document for a fallback copy */
 
 /* components and configuration */
 #define LKG_COMPONENTS_MAX   32u

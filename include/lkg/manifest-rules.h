@@ -16,7 +16,7 @@ struct lkg_manifest_rules {
 };
 
 /**
- * lkg_rules_build() - @report: each real entry that the view covers, as a warning.
+ * lkg_rules_build() - @report: a warning for each real entry that the view covers.
  * Return: 0 or -ENOMEM.
  */
 int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "Did you mean ...?": the known name that is nearest to a misspelt one. Offer every known name, then ask.
+ * "Did you mean ...?": finds the known name that is nearest to a misspelt one. Offer every known name, then
+ * query the best.
  */
 #pragma once
 
@@ -12,15 +13,15 @@ struct lkg_nearest {
         unsigned distance;
 };
 
-/** lkg_nearest_init() - names longer than 64 bytes are near to nothing. */
+/** lkg_nearest_init() - names longer than 64 bytes match nothing. */
 void lkg_nearest_init(struct lkg_nearest *nearest, const char *wrong);
-/** lkg_nearest_offer() - a name that exists. */
+/** lkg_nearest_offer() - offer an existing name. */
 void lkg_nearest_offer(struct lkg_nearest *nearest, const char *name);
 /**
- * lkg_nearest_best() - the nearest name offered, or NULL when none is near.
+ * lkg_nearest_best() - the nearest name offered, or NULL if none is near.
  *
- * Near means: the same but for case; or at most two letters wrong, missing, extra or swapped, and fewer than a
- * third of the name (one for short names).
+ * Near means: equal except for case; or at most two letters wrong, missing, extra or swapped, and fewer than
+ * a third of the name (one for short names).
  */
 static inline const char *lkg_nearest_best(const struct lkg_nearest *nearest)
 {

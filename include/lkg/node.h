@@ -8,30 +8,30 @@
 
 #define LKG_ANNOTATION_CONFIG_SOURCE "lkgfs.io/config-source"
 
-/* What one place says. */
+/* The reference in one place. */
 enum lkg_says {
-        LKG_SAYS_UNKNOWN, /* it could not be looked at yet */
+        LKG_SAYS_UNKNOWN, /* it could not be read yet */
         LKG_SAYS_NOTHING, /* it is not set */
-        LKG_SAYS_LOCAL,   /* the local configuration, in words */
+        LKG_SAYS_LOCAL,   /* explicitly the local configuration */
         LKG_SAYS_REFERENCE,
-        LKG_SAYS_INVALID, /* set, and not understood */
+        LKG_SAYS_INVALID, /* set, but invalid */
 };
 
 struct lkg_saying {
         enum lkg_says says;
         struct lkg_reference reference; /* REFERENCE */
-        char fault[LKG_REASON_MAX];     /* UNKNOWN, INVALID: why */
+        char fault[LKG_REASON_MAX];     /* UNKNOWN, INVALID: the reason */
 };
 
 struct lkg_node_object {
         char uid[LKG_IDENTIFIER_MAX + 1], version[LKG_IDENTIFIER_MAX + 1];
         struct lkg_saying annotation; /* metadata.annotations["lkgfs.io/config-source"] */
-        struct lkg_saying spec;       /* spec.configSource, both shapes */
+        struct lkg_saying spec;       /* spec.configSource, in both forms */
 };
 
 /**
- * lkg_node_read() - @object is a Node of the API server.
- * Return: 0; -EINVAL: uid or name are missing or hostile, or it is another node than @name; -ENOMEM.
+ * lkg_node_read() - read @object, a Node of the API server.
+ * Return: 0; -EINVAL: uid or name is missing or unsafe, or it is not the node @name; -ENOMEM.
  */
 int lkg_node_read(const struct lkg_value *object, const char *name, struct lkg_node_object *ret,
                   struct lkg_error *err);

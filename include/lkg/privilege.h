@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process of ours gives up at its start, and how it proves to another one that it belongs to lkgfs. */
+/* Dropping privileges at the start of a process, and proving to another process that it belongs to lkgfs. */
 #pragma once
 
 #include <sys/types.h>
@@ -20,11 +20,13 @@
 #endif
 
 /**
- * lkg_capabilities_keep() - drop all other capabilities, for this thread, the threads that it creates, and every program that it
- * executes; no ambient and no inheritable ones. A capability that was not there before is not there afterwards.
+ * lkg_capabilities_keep() - drop all other capabilities, for this thread, the threads that it creates, and
+ * every program that it executes; no ambient and no inheritable ones. A capability that was missing before
+ * is still missing afterwards.
  * @capabilities: numbers of <linux/capability.h>, ended by -1
  *
- * Source: capabilities(7). Return: 0 or -errno.
+ * Source: capabilities(7).
+ * Return: 0 or -errno.
  */
 int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err);
 
@@ -42,16 +44,17 @@ int lkg_become(const struct lkg_account *account, const int *capabilities, struc
 struct lkg_syscall_policy;
 /**
  * lkg_confine() - lkg_capabilities_keep(), no_new_privs, and lkg_syscalls_restrict() (not in sanitizer builds).
- * Return: 0 or -errno: do not run unprotected.
+ * Return: 0; -errno: do not run unprotected.
  */
 int lkg_confine(const int *capabilities, const struct lkg_syscall_policy *policy, struct lkg_error *err);
 
 /**
- * lkg_peer_of_host() - does the process at the other end of @socket have our uid, our user namespace, and @capability in
- * effect, and is it still alive after these checks?
+ * lkg_peer_of_host() - does the process at the other end of @socket have our uid, our user namespace, and
+ * @capability in effect, and is it still running after these checks?
  * @mount_namespace: it must be in this one, too (inode of /proc/PID/ns/mnt); 0 = any
  *
- * An engine that was taken over fails: it has no such capability, and a namespace of its own. So does root of a container.
- * Source: SO_PEERCRED of unix(7), SO_PEERPIDFD from Linux 6.5 on. Return: its process id; -EPERM; another -errno.
+ * A compromised engine fails: it has no such capability, and its own namespace. So does root in a container.
+ * Source: SO_PEERCRED of unix(7), SO_PEERPIDFD from Linux 6.5 on.
+ * Return: its pid; -EPERM; another -errno.
  */
 int lkg_peer_of_host(int socket, int capability, ino_t mount_namespace);

@@ -4,14 +4,16 @@
  *
  * In the private runtime directory (tmpfs, 0700):
  *
- *     blobs/<sha256>     immutable bytes, named by content, 0600; a pack (the small files of one publication) by the digests
+ *     blobs/<sha256> immutable bytes, named by content, 0600; a pack (the small files of one publication) by
+ *     the digests
  *                        of its parts
  *     current            the manifest; replaced by rename(2): the one atomic step
  *     pinned/<node id>   hard links made by the file server for content that an inode it handed out still needs
  *
- * The engine removes blobs that are named neither by the current publication nor by one that is not yet acknowledged
- * (LKG_MSG_LOADED); pinned/ belongs to the file server alone. So an old generation stays readable as long as anybody has it
- * open, and neither process needs to know the other's state. Rules: docs/specification.md 6.1.
+ * The engine removes blobs that are named neither by the current publication nor by one that is not yet
+ * acknowledged (LKG_MSG_LOADED); pinned/ belongs to the file server alone. So an old generation stays
+ * readable as long as it is open anywhere, and neither process needs to know the other's state. Rules:
+ * docs/specification.md 6.1.
  *
  * The manifest is text, so that a person can read it. Fields are separated by tabs; in a path, bytes below 0x21, 0x7f
  * and `%` are written as %XX. Lines:
@@ -32,10 +34,10 @@
  *     control <view path> <mode> <uid> <gid> <index> <command>
  *     end
  *
- * mode is octal permission bits. Entries stand in byte order of their paths, each directory before what it holds; the
- * root itself is not listed. flags are letters: `v` a component's view file or alias (EPERM on change, xattrs, watchers are
- * woken); `p` poll(2) reports POLLPRI when another content has replaced it; `w` with `v`: writes go to the source
- * (baseWrites: through); `-` none. `generation` is 0 where it has no meaning.
+ * mode is octal permission bits. Entries are in byte order of their paths, each directory before its
+ * entries; the root itself is not listed. flags are letters: `v` a component's view file or alias (EPERM on
+ * change, xattrs, watchers are woken); `p` poll(2) reports POLLPRI when other content has replaced it; `w`
+ * with `v`: writes go to the source (baseWrites: through); `-` none. `generation` is 0 if it does not apply.
  *
  * A `bad` entry is a directory in which root creates, writes and removes names: each request goes to the engine as a
  * command about that name, and the directory holds, as ordinary `file` entries, what the engine has published since.
@@ -49,7 +51,7 @@
 #define LKG_PUBLICATION_CURRENT "current"
 #define LKG_PUBLICATION_BLOBS   "blobs"
 #define LKG_PUBLICATION_PINNED  "pinned"
-#define LKG_PART_BYTES_MAX      (64u << 10) /* what is longer is a blob of its own */
+#define LKG_PART_BYTES_MAX      (64u << 10) /* longer files are separate blobs */
 
 enum lkg_entry_type {
         LKG_ENTRY_DIR,
@@ -71,12 +73,12 @@ struct lkg_entry {
         int64_t mtime_ns;
         uint64_t size;
         char sha256[LKG_SHA256_HEX];
-        const char *pack; /* the blob that its bytes are part of; NULL = the one that sha256 names */
-        uint64_t offset;  /* in it */
+        const char *pack; /* the blob that contains its bytes; NULL = the one that sha256 names */
+        uint64_t offset;  /* in the pack */
         unsigned flags;
         unsigned component; /* index; UINT_MAX = none */
         uint64_t generation;
-        const char *command; /* of a control file: "rollback" */
+        const char *command; /* for a control file: "rollback" */
 };
 
 struct lkg_publication_component {
@@ -102,7 +104,7 @@ struct lkg_rule {
         const char *target; /* alias: source path */
 };
 
-/* Parsed and immutable; all strings live inside. Freed as a whole. */
+/* Parsed and immutable; contains all its strings. Freed as a whole. */
 struct lkg_publication {
         uint64_t number;
         uint32_t timeout_ms;
@@ -127,19 +129,24 @@ static inline bool lkg_entry_is_dir(const struct lkg_entry *entry)
 {
         return entry->type == LKG_ENTRY_DIR || entry->type == LKG_ENTRY_BAD;
 }
-/** lkg_publication_find() - entry of exactly @path, or NULL. Binary search. */
+/** lkg_publication_find() - the entry with exactly this @path, or NULL. Binary search. */
 const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publication, const char *path);
 
 /**
- * lkg_publication_read_blob() - the bytes named @sha256. Another process wrote them, so they are checked against the name.
+ * lkg_publication_read_blob() - read the bytes named @sha256. Another process wrote them, so they are
+ * checked against the name.
  * @blobs: descriptor of LKG_PUBLICATION_BLOBS
  *
- * Return: 0, caller frees; -EBADMSG not a digest, not a regular file, or other bytes; -EFBIG longer than @max; -errno.
+ * Return: 0, caller frees; -EBADMSG: not a digest, not a regular file, or other bytes; -EFBIG: longer than
+ * @max; -errno.
  */
 int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **ret, size_t *ret_size);
 /** lkg_publication_read() - the same for @entry, wherever its bytes are. @ret_size: may be NULL; the text ends with a NUL */
 int lkg_publication_read(int blobs, const struct lkg_entry *entry, size_t max, char **ret, size_t *ret_size);
 
 struct lkg_buf;
-/** lkg_publication_format() - the manifest text of @publication; entries must be sorted. Failure is sticky in @buf. */
+/**
+ * lkg_publication_format() - write the manifest text of @publication; entries must be sorted. Failure is
+ * sticky in @buf.
+ */
 void lkg_publication_format(const struct lkg_publication *publication, struct lkg_buf *buf);

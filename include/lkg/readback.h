@@ -4,23 +4,24 @@
  * renderer, and compared with the document that was rendered. Our scanner and renderer share the blind spots of their authors;
  * libyaml and json-c do not.
  *
- * What a plain YAML scalar means (a number, a word, a string) is a rule of go-yaml that no C library has. Our own resolver
- * decides it, which is compared with go-yaml itself in tests/fuzz/differential/.
+ * The meaning of a plain YAML scalar (a number, a word, a string) follows rules of go-yaml that no C library
+ * implements. Our own resolver applies them; tests/fuzz/differential/ compares it with go-yaml itself.
  */
 #pragma once
 
 #include <lkg/decode.h>
 
-/* A JSON document with more values is not read back: json-c takes up to 700 bytes for each. */
+/* A JSON document with more values is not read back: json-c needs up to 700 bytes for each. */
 #define LKG_READBACK_JSON_VALUES_MAX 100000u
 
 /**
- * lkg_readback() - does @text say @value, and nothing else?
- * @text: of lkg_render() in @format, comments allowed in YAML
+ * lkg_readback() - does @text mean exactly @value?
+ * @text: from lkg_render() in @format, comments allowed in YAML
  *
- * Time and memory are proportional to the text. Return: 0; 1: not read back, because it is JSON with too many values, or with
- * something that json-c cannot represent: a NUL in a name, a whole number beyond 64 bits, -0; -EBADMSG: @err says what differs,
- * with the field and the line, but no value; -ENOMEM.
+ * Time and memory are proportional to the text.
+ * Return: 0; 1: not read back, because it is JSON with too many values, or with something that json-c cannot
+ * represent: a NUL in a name, an integer beyond 64 bits, -0; -EBADMSG: @err says what differs, with the
+ * field and the line, but without a value; -ENOMEM.
  */
 int lkg_readback(const struct lkg_value *value, enum lkg_format format, const char *text, size_t size,
                  struct lkg_error *err);

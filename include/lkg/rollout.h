@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * May this node switch to a new content of a ConfigMap yet? Two annotations of the ConfigMap say so:
+ * May this node switch to new content of a ConfigMap yet? Annotations of the ConfigMap decide:
  *
- *     lkgfs.io/halt: "true"             nodes that have not switched yet do not
+ *     lkgfs.io/halt: "true"             nodes that have not switched yet wait
  *     lkgfs.io/rollout-percent: "10"    only nodes whose bucket is below; 0 to 100, up to three decimals
- *     lkgfs.io/rollout-salt: "2"        other nodes are the first ones (optional)
+ *     lkgfs.io/rollout-salt: "2"        selects other nodes as the first ones (optional)
  *
  * A node's bucket is a number from 0.000 to 99.999 that only depends on its UID (and the salt): the first 8 bytes of
  * SHA-256("<salt>/<uid>"), most significant first, modulo 100000, in thousandths. Pure. Rules: docs/specification.md 4.14; the
  * idea is kubernetes/kubernetes#20200.
  *
- * A node goes on with what it already follows, whatever the annotations say later; reset and rollback are never held back.
+ * A node keeps what it already follows, whatever the annotations say later; reset and rollback are never
+ * held back.
  */
 #pragma once
 
@@ -33,8 +34,7 @@ struct lkg_rollout {
         bool halt, has_percent;
         unsigned percent_milli; /* 0 to 100000; 100000 without annotation */
         unsigned bucket_milli;  /* 0 to 99999 */
-        char words
-                [256]; /* not GO: why, for people: "waiting for the rollout: bucket 43.210, rollout-percent 10" */
+        char words[256];        /* if not GO: "waiting for the rollout: bucket 43.210, rollout-percent 10" */
 };
 
 /** lkg_rollout_bucket() - of the node with this @uid. Return: 0 to 99999. */
@@ -42,6 +42,6 @@ unsigned lkg_rollout_bucket(const char *salt, const char *uid);
 
 /**
  * lkg_rollout_decide() - the effect of the annotations of @configmap on this node.
- * @uid: of the Node object; its name where the Node cannot be read
+ * @uid: of the Node object; its name if the Node cannot be read
  */
 void lkg_rollout_decide(const struct lkg_configmap *configmap, const char *uid, struct lkg_rollout *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a kind's fields mean: types, defaults, rules, feature gates, command-line flags, by release.
+ * The meaning of a kind's fields: types, defaults, rules, feature gates, command-line flags, by release.
  *
  * The tables (core/schema/tables/) are rows of data, one file per kind and one for the gates; adding rows adds support for a
  * release. Everything else here applies them as the component's own start does (docs/specification.md 3.5):
@@ -8,7 +8,7 @@
  *     base -> typed decode -> defaults -> paths -> eviction defaults -> [JSON -> drop-ins, instance -> typed
  *     decode -> defaults] -> flags -> gates -> rules
  *
- * A typed document is a value tree again, in a normal form: only known fields under their right names,
+ * A typed document is again a value tree, in a normal form: only known fields under their right names,
  * values in canonical form (`90s` is `1m30s`), absent = the zero value of its Go type (nil for pointers,
  * lists and maps). Values keep the origin of what they were decoded from.
  *
@@ -29,7 +29,7 @@
 #define LKG_RELEASE_MAX      136
 
 #define LKG_RELEASE_TEXT_MAX 16
-/** lkg_release_text() - @release for people, "1.36". Return: @buf. */
+/** lkg_release_text() - @release as text, "1.36". Return: @buf. */
 const char *lkg_release_text(unsigned release, char buf[static LKG_RELEASE_TEXT_MAX]);
 
 enum lkg_field_flags {
@@ -44,29 +44,30 @@ enum lkg_field_flags {
 #define LKG_GUARD_NOTHING "-"
 
 /*
- * One row: a field of a kind in the releases [since, until]. Several rows with one path and disjoint releases
- * say how a field changed.
+ * One row: a field of a kind in the releases [since, until]. Several rows with one path and disjoint
+ * releases describe how a field changed.
  */
 struct lkg_field {
         const char *path; /* dotted; `[]` = each item of a list, `{}` = each value of a map */
         /*
          * Go type: bool, string, int32, int64, uint32, float32, float64, duration, flush (a duration, or an
-         * integer of nanoseconds), quantity, time, struct; `*` before it = a pointer: the zero value is not the
-         * same as unset; `[]` = a list of, `map[string]` = a map of
+         * integer of nanoseconds), quantity, time, struct; `*` before it = a pointer: the zero value differs
+         * from unset; `[]` = a list of, `map[string]` = a map of
          */
         const char *type;
-        const char *def;        /* default as JSON text; NULL = none, or a rule of its own (defaults-*.c) */
-        const char *rule;       /* what is allowed, for people; NULL = anything of the type */
+        const char *def;        /* default as JSON text; NULL = none, or a special rule (defaults-*.c) */
+        const char *rule;       /* allowed values, for people; NULL = anything of the type */
         const char *unit;       /* "percent", "bytes", "seconds" ...; NULL = none */
         const char *flag;       /* command-line flag without dashes, NULL = none */
         const char *gate;       /* feature gate that the field needs or depends on */
         const char *deprecated; /* what to use instead; NULL = not deprecated */
-        const char *doc;        /* one line: what it is for */
+        const char *doc;        /* one line: its purpose */
         /*
-         * Why a remote configuration must not set it (guard.profile: hardened), as `word: reason`: runs-code, files
-         * (reads or writes files of the node), authentication, port, isolation (of pods, of processes from each
-         * other), discloses. LKG_GUARD_NOTHING = no reason; NULL = not considered yet, a test fails. A field that only
-         * makes a node slow, wrong or isolated is allowed: a rollback repairs that (docs/decisions/024-hardened.md).
+         * Why a remote configuration must not set it (guard.profile: hardened), as `word: reason`:
+         * runs-code, files (reads or writes files of the node), authentication, port, isolation (of pods, of
+         * processes from each other), discloses. LKG_GUARD_NOTHING = no reason; NULL = not considered yet,
+         * and a test fails. A field that only makes a node slow, wrong or isolated is allowed: a rollback
+         * repairs that (docs/decisions/024-hardened.md).
          */
         const char *guard;
         unsigned flags;        /* enum lkg_field_flags */
@@ -83,26 +84,26 @@ struct lkg_flag {
         const char *type;
         const char *field;     /* dotted path of the field it sets; NULL = none */
         unsigned since, until; /* releases */
-        bool no_value;         /* bool flags: may stand without =value */
-        bool secret;           /* its value may hold a credential: never shown */
+        bool no_value;         /* bool flags: may be given without =value */
+        bool secret;           /* its value may contain a credential: never shown */
         char shorthand;        /* -v; 0 = none */
 };
 
 enum lkg_gate_stage { LKG_GATE_ALPHA, LKG_GATE_BETA, LKG_GATE_GA, LKG_GATE_DEPRECATED, LKG_GATE_REMOVED };
 
-/* One row: the state of a feature gate from a release on, until the next row of the same name. */
+/* One row: the state of a feature gate from a release on, until the next row with the same name. */
 struct lkg_gate {
         const char *name;
         unsigned since; /* release; LKG_RELEASE_MIN = that one or earlier. May be older for removed gates */
-        enum lkg_gate_stage stage; /* REMOVED: setting it is an error from here on */
+        enum lkg_gate_stage stage; /* REMOVED: setting it is an error from then on */
         bool def;
         bool locked; /* only the default may be set */
-        bool before; /* REMOVED: in @since or an earlier release; more is not known */
+        bool before; /* REMOVED: in @since or an earlier release; the exact one is unknown */
 };
 
 /* A gate that is on needs the others on (component-base/featuregate, dependencies). */
 struct lkg_gate_needs {
-        const char *name, *needs; /* one pair a row */
+        const char *name, *needs; /* one pair per row */
         unsigned since;
 };
 
@@ -114,7 +115,7 @@ struct lkg_guarded_key {
 
 extern const struct lkg_guarded_key lkg_guarded_keys[];
 extern const size_t lkg_n_guarded_keys;
-/* Every gate up to this release was considered for the profile hardened. */
+/* Every gate up to this release has been considered for the profile hardened. */
 extern const unsigned lkg_gates_judged;
 
 extern const struct lkg_field lkg_kubelet_fields[], lkg_kubeproxy_fields[];
@@ -131,9 +132,10 @@ extern const size_t lkg_n_gate_needs;
 struct lkg_schema;
 
 /**
- * lkg_schema_get() - the fields of @kind as @release knows them.
+ * lkg_schema_get() - the fields of @kind in @release.
  * @api_version: NULL = any
- * @release:     0 or a later one than we know = the latest known; an earlier one is used as it is
+ * @release:     0 or one that is later than the known ones = the latest known; an earlier one is used as it
+ * is
  * @ret:         never freed
  *
  * Return: 0; -ENOENT: a kind without a table; -ENOMEM.
@@ -143,49 +145,55 @@ int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
 const char *lkg_schema_kind(const struct lkg_schema *schema);
 const char *lkg_schema_api_version(const struct lkg_schema *schema);
 unsigned lkg_schema_release(const struct lkg_schema *schema);
-/** lkg_schema_is_kubelet() - of the two components with tables, is it the one with drop-ins of its own? */
+/** lkg_schema_is_kubelet() - is it the component with its own drop-ins, of the two with tables? */
 bool lkg_schema_is_kubelet(const struct lkg_schema *schema);
-/** lkg_schema_merge_type() - what a strategic merge has to know about the kind. */
+/** lkg_schema_merge_type() - what a strategic merge needs to know about the kind. */
 struct lkg_merge_type lkg_schema_merge_type(const struct lkg_schema *schema);
 
-/* What rules may ask of the machine; tests and `--host` set it. */
+/* Facts about the machine that rules use; tests and `--host` set it. */
 struct lkg_host {
-        unsigned cgroup; /* 1 or 2; 0 = not known, nothing is judged by it */
+        unsigned cgroup; /* 1 or 2; 0 = unknown, no rule uses it */
         /*
-         * It was named (`--host`): a document that does not fit is an error. Facts of the machine that we happen to run on only
-         * cause warnings, because a document is not worse on the wrong machine and refusing it would help nobody.
+         * It was named (`--host`): a document that does not fit is an error. Facts of the machine that we
+         * happen to run on only cause warnings, because the document may be meant for another machine.
          */
         bool stated;
-        /* Does a file exist? NULL = do not look. */
+        /* Does a file exist? NULL = do not check. */
         bool (*exists)(const char *path, void *userdata);
         void *userdata;
 };
 
-/** lkg_host_detect() - the machine that this process runs on. */
+/** lkg_host_detect() - the current machine. */
 void lkg_host_detect(struct lkg_host *ret);
 
 /* ---- the judge: lkg_judge_fn of a stack ---- */
 
-/** lkg_schema_reader() - the component of this name that has a table: "kubelet"; NULL = it may read anything. */
+/**
+ * lkg_schema_reader() - the component with this name that has a table: "kubelet"; NULL = it may read
+ * anything.
+ */
 const char *lkg_schema_reader(const char *name);
 
 struct lkg_judge_config {
         unsigned release; /* 0 = latest */
         struct lkg_host host;
-        /* The component's command line without argv[0]; NULL = not known. Borrowed. */
+        /* The component's command line without argv[0]; NULL = unknown. Borrowed. */
         const char *const *flags;
         size_t n_flags;
         /*
-         * The line was found on the node. Wrong parts of it are left out with a warning: the component runs with it,
-         * or it is the line of a program that contains the component (k3s), and no document is to blame.
+         * The command line was found on the node. Invalid parts of it are ignored with a warning: the
+         * component runs with it, or it belongs to a program that contains the component (k3s), and no
+         * document is to blame.
          */
         bool flags_observed;
         /*
-         * Whose documents these are: lkg_schema_reader(). It reads no other kind than that of its table. NULL = every kind goes.
+         * The component that reads the documents: lkg_schema_reader(). It only reads the kind of its table.
+         * NULL = every kind is accepted.
          */
         const char *component;
-        bool lint;            /* also report what upstream is silent about */
-        bool startup_refuses; /* values that pass validation and end the component at its start are errors */
+        bool lint; /* also report what upstream does not report */
+        /* values that pass validation and stop the component at its start are errors */
+        bool startup_refuses;
 };
 
 struct lkg_judge;
@@ -197,33 +205,36 @@ static inline void lkg_judge_freep(struct lkg_judge **judge)
 {
         *judge = lkg_judge_free(*judge);
 }
-/** lkg_judge_configure() - another release, host or command line; the stack is to be asked to judge again. */
+/**
+ * lkg_judge_configure() - set another release, host or command line; the stack must be asked to judge again.
+ */
 int lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *config);
 
 /**
  * lkg_judge_candidate() - decode, default and validate a merged candidate as its component would.
  *
- * A kind without a table is left as it is. What was found out about layers that have not changed is kept, so the
- * cost is that of the change and of one document.
+ * A document of a kind without a table is not changed. Results for unchanged layers are cached, so the cost
+ * is that of the change and of one document.
  */
 int lkg_judge_candidate(struct lkg_candidate *candidate, void *judge);
 
 /* ---- the effective document ---- */
 
 /**
- * lkg_judge_document() - the effective document of one that was served before, without its layers.
+ * lkg_judge_document() - the effective document of a served one, without its layers.
  * @doc: as decoded from the bytes served; every value keeps its source
  * @ret: defaults, @doc, flags; one reference. NULL: a kind without a table, or the component would not load @doc
  *
- * What @judge knows about the layers of its candidate is kept. Return: 0, also for NULL; -ENOMEM.
+ * What @judge has cached about the layers of its candidate is kept.
+ * Return: 0, also for NULL; -ENOMEM.
  */
 int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, struct lkg_value **ret);
 
 /**
- * lkg_effective_render() - append @effective as lkg_render() would in YAML, with the layer of every leaf in a
- * comment behind it: `maxPods: 50 # drop-in 10-x.conf`, `port: 10250 # default`.
+ * lkg_effective_render() - append @effective like lkg_render() in YAML, with the layer of every leaf in a
+ * comment after it: `maxPods: 50 # drop-in 10-x.conf`, `port: 10250 # default`.
  *
- * A list or an empty map is one leaf; its comment stands on the line of its key. The text reads back as the same
- * document. Secrets are the caller's affair (lkg_mask_secrets()). Failure is sticky in @buf.
+ * A list or an empty map is one leaf; its comment is on the line of its key. The text reads back as the same
+ * document. The caller must mask secrets (lkg_mask_secrets()). Failure is sticky in @buf.
  */
 void lkg_effective_render(const struct lkg_value *effective, struct lkg_buf *buf);

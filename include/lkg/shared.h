@@ -3,14 +3,14 @@
  * The shared memory that outlives a file server: one memfd, created by the supervisor, mapped by the supervisor, the
  * file server and the notifier.
  *
- * It holds everything that the kernel believes about us: requests that were read and not answered (slots), replies that wait
- * for the engine (parked), node ids, open files, poll handles. A successor needs nothing else. Rules:
- * docs/specification.md 6.8.
+ * It holds all state that the kernel relies on: requests that were read and not answered (slots), replies
+ * that wait for the engine (parked), node ids, open files, poll handles. A successor needs nothing else.
+ * Rules: docs/specification.md 6.8.
  *
- * Writing rules. A record is filled first and its state word is stored last (release), so that a SIGKILL leaves either
- * the old record or the new one. Only the living file server writes slots, parked, openers, nodes, files and pollers; the
- * process-local locks that order its threads are named in fs/server. The memory is zero when it is created, and a record of
- * zeros means nothing.
+ * Writing rules. A record is filled first and its state word is stored last (release), so that a SIGKILL
+ * leaves either the old record or the new one. Only the running file server writes slots, parked, openers,
+ * nodes, files and pollers; the process-local locks that order its threads are named in fs/server. The
+ * memory is zero when it is created, and an all-zero record is unused.
  *
  * Source of the journal: the kernel copies the request header in the same copy_to_user() as the body, so that
  * `header.len != 0` after a SIGKILL means "this request was handed out" (docs/decisions/003-journal.md).
@@ -29,37 +29,40 @@
 #define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3103) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
-#define LKG_SLOTS        16                           /* threads of two overlapping servers, and spare */
+#define LKG_SLOTS        16                           /* threads of two overlapping servers, and a reserve */
 #define LKG_MORE_SLOTS   240 /* for requests that the source directory has not answered yet */
 #define LKG_PARKED       256
-#define LKG_NODES        262144 /* names that the kernel may know at a time; pages are used as needed */
+#define LKG_NODES        262144 /* names that the kernel may know at once; pages are used as needed */
 #define LKG_FILES        16384
 #define LKG_POLLERS      1024
 #define LKG_KEPT         200 /* unlinked but open files whose descriptors the supervisor holds */
 #define LKG_RELAY_JOBS   256
 #define LKG_VIEW_NAMES   128 /* view files and aliases of all components */
-#define LKG_NODE_NAME    384 /* of a source node: its last name; of a virtual node: its path */
+#define LKG_NODE_NAME    384 /* for a source node: its last name; for a virtual node: its path */
 #define LKG_OPENERS      64  /* processes that opened their component's file */
-#define LKG_LOOKED       256 /* threads whose last lookup of a view file is remembered */
+#define LKG_LOOKED       256 /* threads whose last lookup of a view file is recorded */
 #define LKG_REPLY_MAX    512 /* longest reply of an operation that changes something */
 #define LKG_HANDLE_MAX   64
 #define LKG_BLAMED       16
-#define LKG_BLAME_LIMIT  3 /* a request that killed the server this often is answered EIO */
+#define LKG_BLAME_LIMIT  3 /* a request that killed the server this often is answered with EIO */
 #define LKG_INIT_MAX     256
 
 enum lkg_slot_state {
         LKG_SLOT_FREE,
         LKG_SLOT_READING,
         LKG_SLOT_BUSY,
-        LKG_SLOT_HELD, /* waits for the source directory, for any time: no sign of a hanging server */
+        LKG_SLOT_HELD, /* waits for the source directory, for any time: no sign of a hung server */
 };
 
-/* What was true before a mutation, so that doing it again can tell its own effect from that of another process. */
+/*
+ * The state before a mutation, so that a repetition can distinguish its own effect from that of another
+ * process.
+ */
 struct lkg_intent {
         uint32_t valid;
         uint32_t existed;  /* the target name existed */
-        uint64_t dev, ino; /* of the target, or of the object that moves */
-        uint64_t size;     /* O_APPEND: size before */
+        uint64_t dev, ino; /* of the target, or of the object that is moved */
+        uint64_t size;     /* O_APPEND: the size before */
 };
 
 struct lkg_slot {
@@ -69,7 +72,7 @@ struct lkg_slot {
         _Atomic uint32_t reply_size; /* 0 = no reply recorded yet */
         struct lkg_intent intent;
         _Atomic uint64_t
-                made_file; /* file handle this OPEN or CREATE made: given back when it is replayed */
+                made_file; /* file handle that this OPEN or CREATE made: released when it is replayed */
         char reply[LKG_REPLY_MAX];
         char buf[LKG_SLOT_BUF] __attribute__((aligned(4096)));
 };
@@ -77,14 +80,14 @@ struct lkg_slot {
 enum lkg_parked_state {
         LKG_PARKED_FREE,
         LKG_PARKED_WAITING, /* the caller waits */
-        LKG_PARKED_OWED,    /* answered at its deadline; the engine still has to be told of the event */
+        LKG_PARKED_OWED,    /* answered at its deadline; the engine must still be told of the event */
 };
 
-/* What the engine's answer means for the reply that waits. */
+/* The effect of the engine's answer on the waiting reply. */
 enum lkg_answer {
-        LKG_ANSWER_REPLY,  /* nothing: the reply is sent as it is */
+        LKG_ANSWER_REPLY,  /* none: the reply is sent as it is */
         LKG_ANSWER_RESULT, /* a negative result replaces it */
-        LKG_ANSWER_STALE,  /* -ESTALE replaces it, once for each opener */
+        LKG_ANSWER_STALE,  /* -ESTALE replaces it, once per opener */
 };
 
 /* A reply that is complete but waits for the engine. */
@@ -94,7 +97,7 @@ struct lkg_parked {
         uint64_t unique;
         uint64_t deadline_ns; /* absolute CLOCK_BOOTTIME */
         uint32_t answer;      /* enum lkg_answer */
-        uint32_t sent;        /* handed to the engine connection number `sent` (0 = not yet) */
+        uint32_t sent;        /* sent on engine connection number `sent` (0 = not yet) */
         char reply[LKG_REPLY_MAX];
         struct lkg_message message;
 };
@@ -105,8 +108,8 @@ struct lkg_opener {
         uint32_t component;
         int32_t pid;
         uint64_t start_time;
-        uint64_t generation;   /* the newest it was seen with */
-        uint64_t stale_ticket; /* the question that was answered ESTALE; 0 = none */
+        uint64_t generation;   /* the newest one recorded */
+        uint64_t stale_ticket; /* the question that was answered with ESTALE; 0 = none */
         uint64_t last_ns;
 };
 
@@ -115,21 +118,21 @@ enum lkg_node_kind {
         LKG_NODE_ROOT,
         LKG_NODE_SOURCE,  /* something in the source directory */
         LKG_NODE_VDIR,    /* directory of the publication */
-        LKG_NODE_CONTENT, /* file of the publication: one path with one content, for ever */
+        LKG_NODE_CONTENT, /* file of the publication: one path with one content that never changes */
         LKG_NODE_CONTROL,
-        LKG_NODE_HIDDEN,   /* .lv: the notifier's door */
+        LKG_NODE_HIDDEN,   /* .lv: the notifier's entrance */
         LKG_NODE_BAD,      /* directory of the publication in which root creates and removes names */
-        LKG_NODE_BAD_MADE, /* file created in one, until its last close: no lookup finds it */
+        LKG_NODE_BAD_MADE, /* file created in such a directory, until its last close: no lookup finds it */
         _LKG_NODE_KIND_MAX
 };
 
 struct lkg_node {
         _Atomic uint32_t kind;    /* stored last */
         uint32_t incarnation;     /* upper half of the node id; never 0 in use */
-        _Atomic uint64_t nlookup; /* at least what the kernel holds */
+        _Atomic uint64_t nlookup; /* at least the kernel's count */
         uint64_t retired_ns;      /* content: when it stopped being current; 0 = current */
         /* source */
-        uint64_t dev, ino; /* of content: ino says where in pinned/<node id> it begins */
+        uint64_t dev, ino; /* for content: ino is the offset in pinned/<node id> */
         uint64_t parent;   /* node id */
         _Atomic uint32_t n_open, n_writers;
         _Atomic uint32_t dirty;               /* enum lkg_dirty */
@@ -139,7 +142,7 @@ struct lkg_node {
         uint32_t handle_size;
         int32_t handle_type;
         unsigned char handle[LKG_HANDLE_MAX];
-        /* virtual; of a source node the type and the owner when it was made */
+        /* virtual; for a source node the type and the owner at its creation */
         uint32_t mode, uid, gid;
         uint32_t flags; /* enum lkg_entry_flags */
         uint32_t component;
@@ -156,26 +159,25 @@ enum lkg_dirty { LKG_DIRTY_WROTE = 1 << 0, LKG_DIRTY_TRUNCATED = 1 << 1 };
 enum lkg_file_use {
         LKG_FILE_FREE,
         LKG_FILE_OPEN,
-        LKG_FILE_CLOSING, /* closed for the kernel; still to be closed in the source directory */
+        LKG_FILE_CLOSING, /* closed for the kernel; not yet closed in the source directory */
 };
 
 /*
- * A file of the source that is open, or a file of the view that a user has open. Directories need none: a successor reads on
- * from node and offset.
+ * A file of the source that is open, or a file of the view that a user has open. Directories need none: a
+ * successor continues from node and offset.
  */
 struct lkg_file {
         _Atomic uint32_t used; /* enum lkg_file_use; stored last */
         uint32_t incarnation;
         uint32_t flags;  /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
-        uint32_t is_dir; /* only of an earlier build */
+        uint32_t is_dir; /* used by an earlier build only */
         uint64_t node;   /* of the source; or content that a user has open */
 };
 
-/* Of a content node, by the same index: who has it, see fs/server/content.c. */
+/* Of a content node, with the same index: its users, see fs/server/content.c. */
 struct lkg_content_use {
-        _Atomic uint32_t n_open; /* opens that have no lkg_file: root's */
-        _Atomic uint32_t
-                looker; /* quota_owner() of the caller that looked it up; 0 = not known, an earlier build made it */
+        _Atomic uint32_t n_open; /* opens without an lkg_file: root's */
+        _Atomic uint32_t looker; /* quota_owner() of the caller that looked it up; 0 = an earlier build's */
 };
 
 struct lkg_poller {
@@ -183,7 +185,7 @@ struct lkg_poller {
         uint64_t node;
 };
 
-/* A change behind the mount that the notifier is asked to make visible through it. */
+/* A change behind the mount that the notifier has to make visible through it. */
 enum lkg_relay_op { LKG_RELAY_NONE, LKG_RELAY_CREATED, LKG_RELAY_MODIFIED, LKG_RELAY_REMOVED };
 
 struct lkg_relay_job {
@@ -196,28 +198,27 @@ struct lkg_relay_job {
 
 struct lkg_process {
         _Atomic int32_t pid; /* 0 = none */
-        uint64_t start_time; /* field 22 of /proc/pid/stat: pid and this name one process */
+        uint64_t start_time; /* field 22 of /proc/pid/stat: with the pid it identifies a process */
 };
 
-#define LKG_SHARED_PAGE 65536 /* the largest page of a machine that Kubernetes runs on */
+#define LKG_SHARED_PAGE 65536 /* the largest page size of machines that Kubernetes runs on */
 
 /*
- * Work for the notifier, and all of the shared memory that it has: pages of their own. A process that adds some rings: it raises
- * `bell` and wakes its futex.
+ * Work for the notifier, and the only part of the shared memory that it maps: separate pages. A process that
+ * adds work raises `bell` and wakes its futex.
  */
 struct lkg_notify {
         _Atomic uint32_t bell;
         _Atomic uint64_t wake_wanted;  /* publications to be announced; written by the server */
-        _Atomic uint64_t wake_done;    /* written by the notifier when all of them were */
+        _Atomic uint64_t wake_done;    /* written by the notifier when it has finished all of them */
         _Atomic uint32_t root_changed; /* server: the root's attributes must be fetched; notifier: done, 0 */
-        _Atomic uint32_t
-                lv_closing; /* notifier: names below .lv do not exist now, so that their dentries go */
+        _Atomic uint32_t lv_closing;   /* notifier: hide names below .lv, so that dentries are dropped */
         _Atomic uint32_t relay_head, relay_tail; /* server appends at head, notifier takes at tail */
         _Atomic uint32_t relay_active;        /* notifier: job tail % LKG_RELAY_JOBS is being carried out */
-        _Atomic uint32_t relay_done;          /* server: the active job's make or remove was answered */
+        _Atomic uint32_t relay_done;          /* server: the active job's create or remove was answered */
         char view_names[LKG_VIEW_NAMES][256]; /* the view files, for the notifier */
         _Atomic uint32_t n_view_names;
-        _Atomic uint64_t steps; /* notifier: each call through the view; only its growth matters */
+        _Atomic uint64_t steps; /* notifier: counts calls through the view; only its growth matters */
         struct lkg_relay_job relay[LKG_RELAY_JOBS];
 };
 
@@ -225,15 +226,14 @@ struct lkg_notify {
         ((sizeof(struct lkg_notify) + LKG_SHARED_PAGE - 1) / LKG_SHARED_PAGE * LKG_SHARED_PAGE)
 
 /*
- * Does the engine answer? The supervisor and the file server both ask it and note what they find; the file server shows it
- * (fs/server/health.c). A time of 0 means none.
+ * Does the engine answer? The supervisor and the file server both ask it and record the result; the file
+ * server shows it (fs/server/health.c). A time of 0 means none.
  */
 struct lkg_health {
         _Atomic uint64_t heard_ns, heard_wall_ns;   /* its last sign of life: CLOCK_BOOTTIME, wall time */
-        _Atomic uint64_t silent_ns, silent_wall_ns; /* since when there is none; 0 = it answers */
-        _Atomic uint32_t
-                works; /* supervisor: it is in the middle of work that makes progress, so it may be silent */
-        _Atomic uint64_t looked_ns; /* supervisor: CLOCK_BOOTTIME of its last look */
+        _Atomic uint64_t silent_ns, silent_wall_ns; /* start of the silence; 0 = it answers */
+        _Atomic uint32_t works; /* supervisor: it is making progress with its work, so it may be silent */
+        _Atomic uint64_t looked_ns; /* supervisor: CLOCK_BOOTTIME of its last check */
 };
 
 struct lkg_shared {
@@ -243,7 +243,7 @@ struct lkg_shared {
         char native_names[16][256]; /* names in the root that carry a native mount */
         uint32_t n_native_names;
 
-        /* the handshake, saved for every later server */
+        /* the handshake, stored for every later server */
         uint32_t init_request_size;
         uint32_t init_reply_size;
         unsigned char init_request[LKG_INIT_MAX];
@@ -252,9 +252,9 @@ struct lkg_shared {
         struct lkg_process supervisor, server, engine, notifier;
         _Atomic uint32_t epoch;        /* grows with every server */
         _Atomic uint64_t served;       /* requests answered or parked: the heartbeat */
-        _Atomic uint64_t tickets;      /* last ticket given */
+        _Atomic uint64_t tickets;      /* last ticket assigned */
         _Atomic uint64_t engine_links; /* connections made to an engine */
-        _Atomic uint64_t inodes;       /* last virtual st_ino given */
+        _Atomic uint64_t inodes;       /* last virtual st_ino assigned */
         _Atomic uint64_t publication;  /* number being served */
 
         /* statistics, for status and tests */
@@ -262,14 +262,15 @@ struct lkg_shared {
 
         /* blame: set by a server around each replayed request; judged by its successor */
         _Atomic uint64_t suspect;
-        _Atomic uint32_t crashed; /* supervisor: the last server died of its own fault, not of a SIGKILL */
+        /* supervisor: the last server crashed by itself, and was not killed by SIGKILL */
+        _Atomic uint32_t crashed;
         struct {
                 _Atomic uint64_t unique;
                 _Atomic uint32_t deaths;
         } blamed[LKG_BLAMED];
         _Atomic uint32_t n_blamed;
 
-        /* only of an earlier build, whose notifier mapped all of this; now: notify */
+        /* only for an earlier build, whose notifier mapped all of this; now: notify */
         uint32_t earlier_bell;
         uint64_t earlier_wakes[2];
         uint32_t earlier_words[6];
@@ -290,25 +291,24 @@ struct lkg_shared {
         struct lkg_node nodes[LKG_NODES];
 
         /*
-         * From here on members are only appended, and the magic stays: the supervisor that takes over a memory of an earlier
-         * build makes it longer (lkg_shared_adopt), and new members read as 0 then.
+         * From here on members are only appended, and the magic does not change: a supervisor that takes
+         * over the memory of an earlier build extends it (lkg_shared_adopt), and new members are then 0.
          */
         struct lkg_health health;
-        uint64_t earlier_steps; /* only of an earlier build; now: notify.steps */
-        _Atomic uint64_t
-                mount_namespace; /* supervisor: inode of the one that the view is mounted in; 0 = unknown */
+        uint64_t earlier_steps;                 /* only for an earlier build; now: notify.steps */
+        _Atomic uint64_t mount_namespace;       /* supervisor: inode of that of the mount; 0 = unknown */
         _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (settings.h) */
-        _Atomic uint32_t file_owner[LKG_FILES]; /* who opened it: quota_owner(); stored before `used` */
+        _Atomic uint32_t file_owner[LKG_FILES]; /* quota_owner() of the opener; stored before `used` */
         struct {
-                uint64_t fh; /* of the file that is polled: the poller goes with its release; 0 = unknown */
+                uint64_t fh; /* of the polled file: the poller is removed with its release; 0 = unknown */
                 uint32_t owner;
         } poller_of[LKG_POLLERS]; /* stored before `kh` */
-        /* the highest incarnation of any node, and what it was when records last went back to the system */
+        /* the highest incarnation of any node, and its value when memory of records was last released */
         _Atomic uint32_t incarnation_max, incarnation_base;
-        _Atomic uint32_t n_more_slots; /* high-water mark: slots above were never touched */
+        _Atomic uint32_t n_more_slots; /* high-water mark: slots above have never been touched */
         struct lkg_slot more_slots[LKG_MORE_SLOTS];
         struct lkg_content_use content_use[LKG_NODES];
-        /* pages of their own, which the notifier maps: before them what is missing to a whole page */
+        /* separate pages, which the notifier maps: before them the rest of a page */
         char up_to_a_page[8192];
         union {
                 struct lkg_notify notify;
@@ -319,7 +319,7 @@ struct lkg_shared {
 _Static_assert(offsetof(struct lkg_shared, health) == 179802112, "the layout of 0.1.0 stays");
 _Static_assert(offsetof(struct lkg_shared, notify) % LKG_SHARED_PAGE == 0, "change up_to_a_page");
 
-/** lkg_shared_slots() - how many slots are in use at most; lkg_shared_slot() - one of them. */
+/** lkg_shared_slots() - the maximum number of slots in use; lkg_shared_slot() - one of them. */
 static inline size_t lkg_shared_slots(const struct lkg_shared *s)
 {
         uint32_t n = atomic_load(&s->n_more_slots);
@@ -333,12 +333,12 @@ static inline struct lkg_slot *lkg_shared_slot(struct lkg_shared *s, size_t i)
 }
 
 #define LKG_SHARED_MIN \
-        offsetof(struct lkg_shared, health) /* size of the first build of this layout, 0.1.0 */
+        offsetof(struct lkg_shared, health) /* size of the first build with this layout, 0.1.0 */
 
 /**
  * lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or has another layout.
  *
- * One made by a newer build is longer, and the part that we know is the same.
+ * A memory made by a newer build is longer, and the part that we know is the same.
  */
 static inline struct lkg_shared *lkg_shared_map(int fd)
 {
@@ -362,7 +362,7 @@ static inline struct lkg_shared *lkg_shared_map(int fd)
         return s;
 }
 
-/** lkg_shared_adopt() - the same for a memory that an earlier build may have made: it is made as long as ours first. */
+/** lkg_shared_adopt() - the same for a memory of an earlier build, which is first extended to our size. */
 static inline struct lkg_shared *lkg_shared_adopt(int fd)
 {
         struct lkg_shared *s;

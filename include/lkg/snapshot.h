@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a publication is made of: everything that the engine knows at one moment. The publisher reads it and changes nothing; all
- * pointers are borrowed for the length of one call.
+ * The input of a publication: everything that the engine knows at one moment. The publisher reads it and
+ * changes nothing; all pointers are borrowed for the duration of one call.
  */
 #pragma once
 
@@ -12,8 +12,7 @@
 struct lkg_snapshot_component {
         const struct lkg_component *component;
         const struct lkg_remote_status *remote; /* NULL = it follows no reference */
-        unsigned
-                changed; /* enum lkg_component_dirty; a publication clears it, except what it has left for later */
+        unsigned changed; /* enum lkg_component_dirty; a publication clears what it has shown */
 };
 
 struct lkg_snapshot {
@@ -21,6 +20,6 @@ struct lkg_snapshot {
         struct lkg_snapshot_component *components;
         size_t n_components;
         const struct lkg_manifest_rules *rules;
-        const struct lkg_report *findings; /* that are not about a component */
+        const struct lkg_report *findings; /* findings that are not about a component */
         uint64_t now_ns;                   /* wall time */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of strings, each of them owned by its list. */
+/* Lists of strings that own their strings. */
 #pragma once
 
 #include <lkg/base.h>
@@ -12,7 +12,8 @@ struct lkg_strings {
 /**
  * lkg_strings_take() - append @text, which the list owns from now on, to a list that is two members of another struct.
  *
- * Return: 0; -ENOMEM: nothing changed and @text is freed; also when @text is NULL, so strdup() can be written in the call.
+ * Return: 0; -ENOMEM: nothing changed and @text is freed; also if @text is NULL, so that strdup() can be
+ * used in the call.
  */
 int lkg_strings_take(char ***items, size_t *n_items, char *text);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which system calls a process of ours may make: a seccomp filter (seccomp(2)) made from a policy with four answers.
- * Decision: docs/decisions/011-system-calls.md.
+ * The system calls that a process of ours may make: a seccomp filter (seccomp(2)) made from a policy with
+ * four results. Decision: docs/decisions/011-system-calls.md.
  *
- * killed     calls that none of our libraries makes and injected code would want: running programs, mounting, looking into
+ * killed calls that none of our libraries makes and injected code would want: running programs, mounting,
+ * inspecting
  *            other processes, changing the kernel. The whole process dies of SIGSYS, and lkgfsd starts another one.
  * an error   calls that a library may try and can do without (Kerberos' keyrings, a fork), and calls that are harmless for
  *            the process itself but not for others: signals and limits of other processes, other socket families.
- * allowed    the list: what our test suites were seen to call, and related calls.
- * unlisted   ENOSYS, as on a kernel that does not have the call, so that a new C library does not end a node's engine. With
+ * allowed the list: what our test suites were seen to call, and related calls. unlisted ENOSYS, as on a
+ * kernel without the call, so that a new C library does not kill a node's engine. With
  *            LKGFS_SYSCALLS=kill in the environment the process dies instead; our end-to-end tests run like that.
  */
 #pragma once
@@ -20,15 +21,15 @@
 struct lkg_syscall_rule {
         const char *name;
         int nr;
-        int error; /* what it fails with; 0 = the process is killed */
+        int error; /* the errno of the call; 0 = the process is killed */
 };
 
-/* A call that is judged by one argument, whose lower 32 bits count. */
+/* A call that is judged by one argument, of which the lower 32 bits are compared. */
 struct lkg_syscall_argument {
         int nr;
         unsigned argument;
-        bool only; /* allowed are these values; else all but these */
-        bool own;  /* our process id is one of the values */
+        bool only; /* only these values are allowed; otherwise all except these */
+        bool own;  /* our pid is one of the values */
         unsigned n_values;
         uint32_t values[LKG_SYSCALL_VALUES];
         int error; /* as in lkg_syscall_rule */
@@ -41,16 +42,19 @@ struct lkg_syscall_policy {
         size_t n_allowed;
 };
 
-/* Calls that are refused to each of our processes, whatever the arguments; threads may be created, processes not. */
+/*
+ * Calls that are refused to all our processes, whatever the arguments; threads may be created, processes
+ * not.
+ */
 extern const struct lkg_syscall_rule lkg_syscall_rules[];
 extern const size_t lkg_n_syscall_rules;
-/* Calls that each of our processes needs: memory, threads, time, waiting, its own descriptors. */
+/* Calls that all our processes need: memory, threads, time, waiting, their own descriptors. */
 extern const int lkg_syscalls_common[];
 extern const size_t lkg_n_syscalls_common;
 
 /**
  * lkg_syscalls_restrict() - restrict this thread and the threads that it creates, for good: @policy, then
  * lkg_syscall_rules, then the common calls. Needs no_new_privs, or privileges.
- * Return: 0, also on a kernel without filters and on an architecture that is not known here; -errno.
+ * Return: 0, also on a kernel without filters and on an unknown architecture; -errno.
  */
 int lkg_syscalls_restrict(const struct lkg_syscall_policy *policy, struct lkg_error *err);

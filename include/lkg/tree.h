@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What core/ does with value trees beyond <lkg/doc.h>: finding codes, changes in place, scalars.
+ * Value trees within core/, beyond <lkg/doc.h>: finding codes, changes in place, scalars.
  */
 #pragma once
 
@@ -15,25 +15,25 @@ enum lkg_config_code {
         LKG_C_BYTES = 1002,          /* not text: NUL, control characters, invalid UTF-8 */
         LKG_C_LIMIT = 1003,          /* too big, too deep, too many values */
         LKG_C_ALIAS_BOMB = 1004,     /* excessive aliasing */
-        LKG_C_DUPLICATE = 1005,      /* duplicate key, last one counts */
+        LKG_C_DUPLICATE = 1005,      /* duplicate key, the last one counts */
         LKG_C_DUPLICATE_HARD = 1006, /* duplicate key, refused */
-        LKG_C_KEY = 1007,            /* a key that no JSON document can have */
-        LKG_C_SCALAR = 1008, /* a value that no JSON document can have, or that does not fit its tag */
-        LKG_C_ANCHOR = 1009, /* unknown anchor, anchor that contains itself, bad merge key */
+        LKG_C_KEY = 1007,            /* a key that JSON cannot represent */
+        LKG_C_SCALAR = 1008,         /* a value that JSON cannot represent, or that does not match its tag */
+        LKG_C_ANCHOR = 1009,         /* unknown anchor, anchor that contains itself, bad merge key */
         LKG_C_MORE_DOCUMENTS = 1010, /* only the first document counts */
 
-        LKG_C_EMPTY = 2001,        /* the file is empty or holds no document */
+        LKG_C_EMPTY = 2001,        /* the file is empty or contains no document */
         LKG_C_NOT_A_MAP = 2002,    /* top level is not a map */
         LKG_C_NO_HEADER = 2003,    /* kind or apiVersion missing */
         LKG_C_OTHER_HEADER = 2004, /* kind or apiVersion differ from the base */
-        LKG_C_UNREADABLE = 2005,   /* open or read failed, not a regular file, untrusted link */
+        LKG_C_UNREADABLE = 2005,   /* open or read failed, not a regular file, untrusted symlink */
         LKG_C_TOO_BIG = 2006,
         LKG_C_KUBECONFIG = 2007,          /* a kubeconfig used as a layer */
         LKG_C_NAME_TAKEN = 2008,          /* a kubeconfig under the view name */
         LKG_C_NO_DROPIN_DIR = 2009,       /* configured directory missing */
         LKG_C_NOT_A_DIR = 2010,           /* drop-in directory is a symlink or a file */
         LKG_C_WALK_LIMIT = 2011,          /* too deep, too many entries, too many layers */
-        LKG_C_UNSTABLE = 2012,            /* entries vanished while we looked */
+        LKG_C_UNSTABLE = 2012,            /* entries vanished during the walk */
         LKG_C_SORT_TRAP = 2013,           /* 100.conf before 9.conf */
         LKG_C_SKIPPED_YAML = 2014,        /* .yaml, .yml, .json in the drop-in directory */
         LKG_C_SKIPPED = 2015,             /* other entries without .conf */
@@ -41,17 +41,17 @@ enum lkg_config_code {
         LKG_C_TWICE = 2017,               /* ConfigMap volume layout: files applied twice */
         LKG_C_NO_BASE = 2018,             /* drop-ins without a base */
         LKG_C_NO_INSTANCE = 2019,         /* configured instance file missing */
-        LKG_C_PATCH_NAME = 2020,          /* patches directory: name not understood */
+        LKG_C_PATCH_NAME = 2020,          /* patches directory: invalid name */
         LKG_C_PATCH_TYPE = 2021,          /* patches directory: unknown type after '+' */
         LKG_C_STRATEGIC = 2022,           /* a directive of a strategic merge patch is wrong */
         LKG_C_JSON_PATCH = 2023,          /* an operation of an RFC 6902 patch is wrong */
         LKG_C_HEADER_LOST = 2024,         /* a patch removes or changes kind or apiVersion */
-        LKG_C_DIRECTIVE_IN_DROPIN = 2025, /* $patch and friends are plain keys in a drop-in */
+        LKG_C_DIRECTIVE_IN_DROPIN = 2025, /* $patch and similar keys are plain keys in a drop-in */
         LKG_C_IDLE_DIRECTIVE = 2026,      /* a directive in a map that no earlier layer sets */
-        LKG_C_POISON = 2030,              /* an engine died of it */
-        LKG_C_BASE_MISSING = 2031,        /* a base that must be there is not */
-        LKG_C_GENERATED = 2032,           /* our own output in the place of a base */
-        LKG_C_IDLE_PATCH = 2040,          /* a kubeadm patch file that holds no patch */
+        LKG_C_POISON = 2030,              /* an engine crashed on it */
+        LKG_C_BASE_MISSING = 2031,        /* a required base is missing */
+        LKG_C_GENERATED = 2032,           /* our own output instead of a base */
+        LKG_C_IDLE_PATCH = 2040,          /* a kubeadm patch file without a patch */
 };
 
 /* Strategic merge directives. */
@@ -63,50 +63,51 @@ enum lkg_config_code {
 /* doc.c */
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
 /**
- * lkg_map_replace() - lkg_map_set(), and the replaced value goes to *ret_earlier, which stays unchanged when there was
- * none; the caller owns the reference.
+ * lkg_map_replace() - like lkg_map_set(), but the replaced value is stored in *ret_earlier, which does not
+ * change if there was none; the caller owns the reference.
  */
 int lkg_map_replace(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item,
                     struct lkg_value **ret_earlier);
-/** lkg_map_expect() - make room for @n members of an empty map at once. Return: 0 or -ENOMEM. */
+/** lkg_map_expect() - reserve room for @n members of an empty map. Return: 0 or -ENOMEM. */
 int lkg_map_expect(struct lkg_value *map, size_t n);
-/** lkg_value_over() - a copy of @value (members shared) that has replaced @shadowed. NULL = no memory. */
+/** lkg_value_over() - a copy of @value (with shared members) that shadows @shadowed. NULL = no memory. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
 /**
- * lkg_map_append_like() - append @item to @map, under the key of member @i of @other, which is
- * shared. Takes over @item, also on failure. The caller ensures the order: the key is above all others in the map.
+ * lkg_map_append_like() - append @item to @map, under the key of member @i of @other, which is shared. Takes
+ * over @item, even on failure. The caller ensures the order: the key is greater than all others in the map.
  */
 int lkg_map_append_like(struct lkg_value *map, const struct lkg_value *other, size_t i,
                         struct lkg_value *item);
 /** lkg_map_set_like() - lkg_map_set() under the key of member @i of @other, which is shared. */
 int lkg_map_set_like(struct lkg_value *map, const struct lkg_value *other, size_t i, struct lkg_value *item);
-/** lkg_map_is_leaf() - does a packed leaf of nothing but scalars that are not null begin with member @i? */
+/** lkg_map_is_leaf() - is member @i the first of a packed leaf with only non-null scalars? */
 bool lkg_map_is_leaf(const struct lkg_value *map, size_t i);
 /**
- * lkg_map_graft() - put the leaf of @other that begins with its member @i into @map as it is, if lkg_map_is_leaf() and no member of
- * @map belongs between its members or has the name of one of them. Return: how many they are; 0 = that is not so; -ENOMEM.
+ * lkg_map_graft() - add the leaf of @other that starts with its member @i to @map as a whole, if
+ * lkg_map_is_leaf() and no member of @map belongs between its members or has the same name as one of them.
+ * Return: the number of its members; 0 = not possible; -ENOMEM.
  */
 int lkg_map_graft(struct lkg_value *map, const struct lkg_value *other, size_t i);
-/** lkg_map_pack() - takes the least memory for the members that are there, of a map to which no more will come. */
+/** lkg_map_pack() - minimise the memory of a map that will not grow any more. */
 void lkg_map_pack(struct lkg_value *map);
 /** lkg_list_set() - replace item @i; takes over @item. */
 void lkg_list_set(struct lkg_value *list, size_t i, struct lkg_value *item);
-/** lkg_list_insert() - put @item before item @i <= size; takes over @item, also on failure. */
+/** lkg_list_insert() - insert @item before item @i <= size; takes over @item, even on failure. */
 int lkg_list_insert(struct lkg_value *list, size_t i, struct lkg_value *item);
 void lkg_list_remove(struct lkg_value *list, size_t i);
 /** lkg_value_place() - set line and column of a value that is not shared yet. */
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);
-struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; to make siblings */
+struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borrowed; for making siblings */
 /**
- * lkg_list_stamp() - a cached result about a list, as a number that the caller chooses.
+ * lkg_list_stamp() - cache a result about a list, as a number that the caller chooses.
  *
- * Copies do not have it, and a list that is changed loses it; values below a shared value are never changed in place. There
- * is one thread, so writing to a const value is safe. 0 = no result.
+ * Copies do not have it, and a changed list loses it; values below a shared value are never changed in
+ * place. There is one thread, so writing to a const value is safe. 0 = no result.
  */
 void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp);
 uint16_t lkg_list_stamp_get(const struct lkg_value *list);
 
-/** lkg_pieces_size() - bytes that all values, keys and maps of the process have now (doc-memory.c). */
+/** lkg_pieces_size() - bytes that all values, keys and maps of the process use now (doc-memory.c). */
 size_t lkg_pieces_size(void);
 
 /* scalar.c */
@@ -115,7 +116,7 @@ enum lkg_scalar_type { LKG_S_STRING, LKG_S_NULL, LKG_S_BOOL, LKG_S_INT, LKG_S_FL
 struct lkg_scalar {
         enum lkg_scalar_type type;
         bool b;
-        bool big;                       /* an integer above the int64 range */
+        bool big;                       /* an integer beyond the int64 range */
         bool finite;                    /* false: .inf or .nan */
         double d;                       /* of a float */
         char text[LKG_NUMBER_TEXT_MAX]; /* JSON text of a number */
@@ -123,9 +124,12 @@ struct lkg_scalar {
 /** lkg_scalar_resolve() - resolve an untagged plain scalar as go-yaml v2 does (YAML 1.1 words and numbers). */
 void lkg_scalar_resolve(const char *text, size_t size, struct lkg_scalar *ret);
 bool lkg_scalar_is_timestamp(const char *text, size_t size);
-/** lkg_float_json() - @d the way Go's encoding/json prints a float64; @d is finite. */
+/** lkg_float_json() - format @d as Go's encoding/json prints a float64; @d is finite. */
 void lkg_float_json(double d, char buf[static LKG_NUMBER_TEXT_MAX]);
-/** lkg_float_key() - @d as a map key: Go's 'g' format with the shortest digits of a float32. */
+/** lkg_float_key() - format @d as a map key: Go's 'g' format with the shortest digits of a float32. */
 void lkg_float_key(double d, char buf[static LKG_NUMBER_TEXT_MAX]);
-/** lkg_number_untyped() - a number after Go's untyped round trip: int64 kept, else float64. 0 or -ERANGE. */
+/**
+ * lkg_number_untyped() - a number after Go's untyped round trip: an int64 stays, otherwise float64. 0 or
+ * -ERANGE.
+ */
 int lkg_number_untyped(const char *text, char buf[static LKG_NUMBER_TEXT_MAX]);

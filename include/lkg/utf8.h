@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 as in RFC 3629: no surrogates, nothing above U+10FFFF, no overlong sequence. */
+/* UTF-8 as in RFC 3629: no surrogates, nothing above U+10FFFF, no overlong sequences. */
 #pragma once
 
 #include <lkg/base.h>
@@ -44,7 +44,7 @@ static inline size_t lkg_utf8_encode(uint32_t c, char ret[static LKG_UTF8_MAX])
         return n;
 }
 
-/** lkg_utf8_length() - bytes of the character at @text (at least one of @n bytes); 0: not valid UTF-8. */
+/** lkg_utf8_length() - size of the character at @text (at least one of @n bytes); 0: not valid UTF-8. */
 static inline size_t lkg_utf8_length(const void *text, size_t n)
 {
         uint32_t c;
@@ -52,5 +52,5 @@ static inline size_t lkg_utf8_length(const void *text, size_t n)
         return lkg_utf8_decode(text, n, &c);
 }
 
-/** lkg_utf8_mend() - remove invalid UTF-8 from @text: half a character where a text was cut. */
+/** lkg_utf8_mend() - remove invalid UTF-8 from @text: half a character where it was truncated. */
 void lkg_utf8_mend(char *text);

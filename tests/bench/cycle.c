@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What reading costs: the same operation on several files in turn, so that whatever the machine does
- * meanwhile hits all of them alike.
+ * The cost of reading: the same operation on several files in turn, so that other load on the machine
+ * affects all of them alike.
  *
  *     cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|stat|touch|read|mmap LABEL=PATH...
  *
- * cycle: open, fstat, read, read at the end of the file, close. stat: by path. touch: its time is set, a change. read: one pread of the
- * whole file on a descriptor that stays open. mmap: map such a file, touch every page, unmap. Each
- * round takes ITERATIONS samples of each target after a warm-up that is not counted. Prints one line
- * per target (measure.h).
+ * cycle: open, fstat, read, read at the end of the file, close. stat: by path. touch: set the file's time,
+ * which is a change. read: one pread of the whole file on a descriptor that stays open. mmap: map such a
+ * file, touch every page, unmap. Each round takes ITERATIONS samples of each target after a warm-up that is
+ * not counted. Prints one line per target (measure.h).
  */
 #include <fcntl.h>
 #include <sys/mman.h>

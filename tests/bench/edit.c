@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changing a drop-in costs, and whether the next open shows it.
+ * The cost of changing a drop-in, and whether the next open shows the change.
  *
  *     edit [-c CPU] [-r ROUNDS] [-n ITERATIONS] LABEL=DROPIN[,VIEW]...
  *

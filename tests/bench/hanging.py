@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubelet.conf while the source directory hangs: for each kind of hang a hundred processes that wait for ever, and the same
-measurement beside them as without; and what a change costs that has to know its caller."""
+"""kubelet.conf while the source directory hangs: for each kind of hang, a hundred processes wait for ever, and the measurement
+runs beside them, compared with one without; and the cost of a change, which has to identify its caller.
+"""
 
 import contextlib
 import os
@@ -25,7 +26,7 @@ print('x', flush=True)
 sys.stdin.read()
 """
 
-# each: what a process does before everything hangs, with the path, and then with what that was
+# each: what a process does with the path before everything hangs, and then with the result of that
 KINDS = {
     'stat': (lambda path: path, os.stat),
     'open': (lambda path: path, lambda path: os.open(path, os.O_RDWR)),
@@ -39,7 +40,7 @@ KINDS = {
 
 
 class Waiters:
-    """Processes that have prepared a call and make it when they are told to."""
+    """Processes that have prepared a call and make it when told to."""
 
     def __init__(self, path, before, call):
         self.pids = []
@@ -51,7 +52,7 @@ class Waiters:
                 self._wait(path, before, call, prepared, 65534 - i % 20)
             self.pids.append(pid)
         os.close(prepared)
-        while os.read(ready, WAITERS):  # to the end: all have prepared
+        while os.read(ready, WAITERS):  # end of file: all have prepared
             pass
         os.close(ready)
 
@@ -70,7 +71,7 @@ class Waiters:
 
     def go(self):
         os.close(self.write)
-        time.sleep(0.5)  # what can come to an end has
+        time.sleep(0.5)  # calls that can finish have finished by now
 
     def close(self):
         os.close(self.read)
@@ -123,7 +124,7 @@ def rows(bench, row):
         yield measured(bench, row, f'p99 of open...close of {NAME}, nothing hangs', targets)
         for kind, (before, call) in KINDS.items():
             with dead_below(source) as fs:
-                time.sleep(1.1)  # the kernel believes names of directories for a second
+                time.sleep(1.1)  # the kernel caches names of directories for a second
                 waiters = Waiters(str(view / 'dead' / 'file'), before, call)
                 try:
                     fs.die()

@@ -2,9 +2,9 @@
 /*
  * bench-judge DIRECTORY ITERATIONS - CPU time from layer files to a validated document.
  *
- * DIRECTORY holds `kubelet.conf` and `kubelet.conf.d/`. Prints microseconds of CPU: `all` (everything found, read,
- * parsed, merged, defaulted and validated anew), `read` (only the files listed, opened and read), `one` (one drop-in,
- * the last, rewritten each time), and `resident KIB`.
+ * DIRECTORY holds `kubelet.conf` and `kubelet.conf.d/`. Prints microseconds of CPU: `all` (find, read,
+ * parse, merge, default and validate everything), `read` (only list, open and read the files), `one` (the
+ * last drop-in is rewritten each time), and `resident KIB`.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -98,7 +98,7 @@ static void read_one(int dirfd, const char *name)
                 give_up("%s", err.message);
 }
 
-/* The same files, opened and read as layers are, and nothing else. */
+/* Open and read the same files as layers are read, and nothing else. */
 static void read_all(int source_fd)
 {
         int fd = openat(source_fd, "kubelet.conf.d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
         if (fd < 0)
                 give_up("%s", argv[1]);
         rewrite(fd, 0);
-        start(&b, fd); /* the tables are built once in the life of a process */
+        start(&b, fd); /* the tables are built once per process */
         look(&b, NULL);
         stop(&b);
         began = cpu_ns();

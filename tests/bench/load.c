@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Full load with every failure counted: what a node's processes would notice while processes of ours
- * are killed.
+ * Full load, with every failure counted: what the processes of a node notice while ours are killed.
  *
  *     load -s SECONDS [-j READERS] [-w DIRECTORY] PATH...
  *
@@ -31,7 +30,7 @@ struct result {
 static struct result *result;
 static uint64_t end_ns;
 
-/* Counts one call that began at @start; @ok says whether it did what it should. */
+/* Count one call that began at @start; @ok: did it succeed? */
 static int counted(const char *what, const char *path, uint64_t start, int ok)
 {
         unsigned long long took = now_ns() - start, longest = atomic_load(&result->longest_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the measuring programs share: a clock, samples with percentiles, pinning, and how they give up. */
+/* Shared by the measuring programs: a clock, samples with percentiles, pinning, error exit. */
 #pragma once
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Durations in nanoseconds of one target, in the order they were taken. */
+/* Durations of one target in nanoseconds, in the order of measurement. */
 struct samples {
         uint32_t *ns;
         size_t n, n_allocated;
@@ -26,7 +26,7 @@ static inline uint64_t now_ns(void)
         return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/** give_up() - a measurement that cannot be made is no figure: say why, exit 1. */
+/** give_up() - a failed measurement gives no figure: print why, exit 1. */
 __attribute__((noreturn, format(printf, 1, 2))) static inline void give_up(const char *fmt, ...)
 {
         int saved = errno;
@@ -80,7 +80,7 @@ static inline void samples_print(const char *label, struct samples *s)
                s->n ? sum / (double)s->n / 1e3 : 0);
 }
 
-/** pin_to_cpu() - one CPU for this process; -1 = leave it to the scheduler. */
+/** pin_to_cpu() - run this process on one CPU; -1 = leave it to the scheduler. */
 static inline void pin_to_cpu(int cpu)
 {
         cpu_set_t set;
@@ -93,7 +93,7 @@ static inline void pin_to_cpu(int cpu)
                 give_up("pin to CPU %d", cpu);
 }
 
-/** number() - a decimal argument in [@min, @max]; anything else ends the program. */
+/** number() - parse a decimal argument in [@min, @max]; anything else ends the program. */
 static inline long number(const char *text, long min, long max)
 {
         char *end;

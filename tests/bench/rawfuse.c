@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor: the least that a FUSE file system can do for an open of kubelet.conf that must not be
+ * The lower bound: the minimum that a FUSE file system must do for an open of kubelet.conf that must not be
  * stale.
  *
  *     rawfuse FILE MOUNTPOINT
  *
- * No library: one thread reads /dev/fuse and answers. The root holds one name, kubelet.conf, with the
- * bytes FILE had at the start. It costs the same two round trips as the view: a LOOKUP, because the
- * name may lead to another generation at any moment (entry timeout 0), and an OPEN, because somebody
- * wants to know who opens. Attributes are valid for ever, the page cache is kept, close sends nothing
- * that the caller waits for. Runs until it is unmounted or gets SIGTERM.
+ * No library: one thread reads /dev/fuse and answers. The root directory has one entry, kubelet.conf, with
+ * the bytes that FILE had at the start. It costs the same two round trips as the view: a LOOKUP, because the
+ * name may lead to another generation at any moment (entry timeout 0), and an OPEN, because the caller has
+ * to be identified. Attributes are valid for ever, the page cache is kept, close sends nothing that the
+ * caller waits for. Runs until it is unmounted or gets SIGTERM.
  */
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -32,7 +32,7 @@ struct served {
         size_t size;
 };
 
-/* What an operation answers: @error, or @size bytes at @data. */
+/* The answer of an operation: @error, or @size bytes at @data. */
 struct answer {
         int error;
         const void *data;
@@ -179,7 +179,7 @@ static void load_file(const char *path)
         close(fd);
 }
 
-/* umount2 is a plain system call, and the loop ends by itself with ENODEV. */
+/* umount2 is a plain system call; the loop then ends by itself with ENODEV. */
 static void on_signal(int signal_number)
 {
         (void)signal_number;

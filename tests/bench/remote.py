@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What following a real API server costs: kube-apiserver and etcd on loopback, one node, one ConfigMap."""
+"""The cost of following a real API server: kube-apiserver and etcd on loopback, one node, one ConfigMap."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ PADDING_BYTES = 1024 * 1000  # the API server takes at most 1 MiB of data
 
 
 class Relay:
-    """Passes TCP on to the API server and counts the bytes, TLS included."""
+    """Forwards TCP to the API server and counts the bytes, TLS included."""
 
     def __init__(self, url):
         self.target = (urllib.parse.urlsplit(url).hostname, urllib.parse.urlsplit(url).port)
@@ -70,8 +70,9 @@ class Relay:
 
 
 class Curl:
-    """The peer: `curl -N` on a watch of the same object after `version` (the state of now takes seconds with an older
-    etcd). `seen`: resourceVersion -> when its line was there."""
+    """The peer: `curl -N` on a watch of the same object after `version` (without one, an older etcd takes seconds to send the
+    current state). `seen`: resourceVersion -> time of its line.
+    """
 
     def __init__(self, api, version):
         identity = [f'--cacert={api.directory}/ca.crt', f'--cert={api.directory}/node-{NODE}.crt',
@@ -107,7 +108,7 @@ def put(api, number, padding=None):
 
 
 def wait_for(view, number):
-    """Until the view shows it; when that was."""
+    """Wait until the view shows it; return the time."""
     wanted, end = f'\nmaxPods: {number}\n'.encode(), time.monotonic() + ARRIVES_SECONDS
     while True:
         with open(view / 'kubelet.conf', 'rb') as file:
@@ -120,7 +121,7 @@ def wait_for(view, number):
 
 @contextlib.contextmanager
 def running(bench):
-    """(api, relay, server): everything up, the first ConfigMap followed."""
+    """(api, relay, server): everything is up, the first ConfigMap is followed."""
     directory = bench.base / 'realapi'
     directory.mkdir()
     with contextlib.ExitStack() as stack:
@@ -152,7 +153,7 @@ def rows(bench, row):
 
 
 def rows_delay(bench, row, api, server):
-    """From before the request is sent, so with what the API server and etcd take to store it."""
+    """From before the request is sent, so including the time that the API server and etcd take to store it."""
     n = 20 if bench.quick else 50
     curl = Curl(api, put(api, 99))
     try:
@@ -170,7 +171,7 @@ def rows_delay(bench, row, api, server):
 
 
 def rows_hang(bench, row, api, server):
-    """Everything stopped that could answer; interleaved, as far as one cannot stop it between two calls."""
+    """Everything that could answer is stopped; interleaved, as far as it cannot be stopped between two calls."""
     targets = {'lkgfs': server.mount_point / 'kubelet.conf'}
     answers, hangs = [], []
     for _ in range(3):
@@ -210,7 +211,7 @@ def on_cpu_ns(pids):
 
 def rows_idle(bench, row, relay, server):
     minutes = 1 if bench.quick else 5
-    time.sleep(5)  # what the change before left to be done has to be over
+    time.sleep(5)  # wait for the work that the last change left
     pids = [pid for pid in server.pids() if name_of(pid).startswith('lkgfs')]
     n_bytes, busy = relay.n_bytes, on_cpu_ns(pids)
     time.sleep(minutes * 60)

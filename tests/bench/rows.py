@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the table: what is measured, against whom, and the figure to reach. docs/performance.md
-explains each."""
+"""The rows of the table: what is measured, compared with what, and the target. docs/performance.md explains each."""
 
 import contextlib
 import json
@@ -16,7 +15,7 @@ from servers import Trouble, name_of, private_dirty_mib, switches
 
 
 def row(what, value, unit, peer=None, ratio_limit=None, value_limit=None, more=''):
-    """One line of the table; @peer is (name, value). A limit bounds value/peer or the value itself."""
+    """One line of the table; @peer is (name, value). A limit applies to value/peer or to the value itself."""
     name, theirs = peer or ('', None)
     ratio = value / theirs if theirs else None
     met = None
@@ -42,7 +41,7 @@ def rows_open(bench):
 
         view = up(bench.lkgfs('other', cpu=cpu))
         known = up(bench.lkgfs('known', match=[bench.program('cycle')], cpu=cpu))
-        # the peers serve the very bytes that the view serves
+        # the peers serve the same bytes as the view
         (bench.plain / 'kubelet.conf').write_bytes((view / 'kubelet.conf').read_bytes())
         bind = up(bench.bindfs(cpu))
         raw = up(bench.rawfuse(cpu))
@@ -65,7 +64,7 @@ def rows_cycle(bench, view, known, bind, raw):
 
 
 def rows_held(bench, view):
-    """A descriptor that stays open: nothing but the page cache should work."""
+    """A descriptor that stays open: only the page cache should work."""
     name = 'kubelet.conf'
     for operation, what in (('read', 'pread of the open file'), ('mmap', 'mmap, touch, munmap of it')):
         got = bench.cycle(operation, {'fs': bench.plain / name, 'lkgfs': view / name})
@@ -82,7 +81,7 @@ def rows_pass(bench, view, bind):
 
 
 def measure_edit(bench, name, source, iterations, state=None):
-    """A drop-in rewritten through the view; the peers rewrite the same file without any meaning."""
+    """A drop-in is rewritten through the view; for the peers the same file has no meaning."""
     dropin = '60000-edit.conf'
     with contextlib.ExitStack() as stack:
         view = stack.enter_context(bench.lkgfs(name, source=source, state=state)).mount_point
@@ -114,7 +113,7 @@ def rows_edit(bench):
 
 
 def judge(bench, source, iterations):
-    """What bench-judge prints about a copy of a source directory (it rewrites a file in it)."""
+    """What bench-judge prints for a copy of a source directory (it rewrites a file there)."""
     copy = bench.ram / f'judge-{source.name}'
     shutil.copytree(source, copy)
     out = subprocess.run([bench.program('judge'), copy, str(iterations)], check=True, capture_output=True, text=True)
@@ -154,7 +153,7 @@ def rows_judge(bench):
 def rows_quiet(bench):
     seconds = 3 if bench.quick else 10
     with bench.lkgfs('idle') as server, bench.bindfs() as peer:
-        time.sleep(2)  # what a start leaves to be done has to be over
+        time.sleep(2)  # wait for the work that a start leaves
         ours, theirs = server.pids(), peer.pids()
         before = switches(ours), switches(theirs)
         time.sleep(seconds)
@@ -184,7 +183,7 @@ def rows_start(bench):
 
 
 def kill_often(server, end):
-    """SIGKILL to the file server every 200 ms until @end; how often."""
+    """SIGKILL the file server every 200 ms until @end; return how often."""
     kills = 0
     while time.monotonic() < end:
         time.sleep(0.2)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmark mounts and measures with: processes, file systems as context managers, the trees
-they show."""
+"""What the benchmark mounts and measures with: processes, file systems as context managers, directory trees."""
 
 import contextlib
 import os
@@ -29,7 +28,7 @@ components:
 
 
 class Trouble(Exception):
-    """A measurement that cannot be made; the table says so instead of showing a figure."""
+    """A measurement that failed; the table says so instead of showing a figure."""
 
 
 # --- processes ------------------------------------------------------------------------------------
@@ -41,7 +40,7 @@ def read_text(path):
 
 
 def parent_of(pid):
-    """Parent of a process, 0 when it is gone."""
+    """Parent of a process, 0 if it is gone."""
     try:
         return int(read_text(f'/proc/{pid}/stat').rpartition(')')[2].split()[1])
     except (OSError, IndexError, ValueError):
@@ -86,7 +85,7 @@ def switches(pids):
 
 
 class Server:
-    """One file system that is mounted for the measurement. Always used with `with`."""
+    """One file system that is mounted for the measurement. Always used in a `with` block."""
 
     def __init__(self, name, command, mount_point, cpu=None):
         self.name, self.mount_point, self.cpu = name, mount_point, cpu
@@ -147,7 +146,7 @@ class Server:
         return family(self.process.pid)
 
     def member(self, name):
-        """The process of ours with that name, 0 when there is none right now."""
+        """Pid of our process with that name, 0 if there is none right now."""
         return next((pid for pid in self.pids() if name_of(pid) == name), 0)
 
 
@@ -175,7 +174,7 @@ class Bench:
         return str(self.built('tests', 'bench', f'bench-{name}'))
 
     def make_trees(self):
-        """A kubeadm-like source with 20 drop-ins, and the same files plain for the peers."""
+        """A kubeadm-like source with 20 drop-ins, and the same files as plain files for the peers."""
         self.fill_source(self.source, 20)
         shutil.copytree(self.source, self.plain)
         (self.plain / 'edit.d').mkdir()
@@ -196,9 +195,10 @@ class Bench:
         (directory / 'pki' / 'ca.crt').write_text(('M' * 64 + '\n') * 20)
 
     def lkgfs(self, name, source=None, match=(), cpu=None, state=None, more=''):
-        """A view aside over @source with its own state; @match: executables that count as the component; @more:
-        of the configuration."""
-        view = self.base / f'view-{name}'  # as deep as the peers: each part of a path costs
+        """A view aside over @source with its own state; @match: executables that count as the component; @more: further
+        configuration.
+        """
+        view = self.base / f'view-{name}'  # as deep as the peers: each path component costs time
         private = self.ram / name
         private.mkdir(exist_ok=True)
         config = self.base / f'{name}.yaml'

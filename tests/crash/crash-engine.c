@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine on a disk that loses what was not flushed, and on one that is full or read-only. Each scenario is played once, its system calls recorded; then, for
- * a death at every call and for a power cut at every call with every loss that disk.h allows, the engine starts on what is
- * left: it serves; every command that was acknowledged is in effect, the one that was not is old or new, and never
- * something else; and nothing that was promised has to be told as lost. A command on a disk that fails from some call on is
+ * The engine on a disk that loses what was not flushed, and on one that is full or read-only. Each scenario
+ * runs once while its system calls are recorded. Then, for a crash at every call and for a power failure at
+ * every call with every loss that disk.h allows, the engine starts on what is left: it serves; every
+ * acknowledged command is in effect; the command in progress has the old or the new effect and no other; and
+ * nothing that was promised is reported as lost. On a disk that fails from some call on, a command is
  * refused and changes nothing, or is accepted and in effect after a restart.
  *
  *     crash-engine [--long] [--seed N] [SCENARIO...]
  *
- * A power cut takes the runtime directory (a tmpfs) and gives the machine another boot id. The layers are the user's: they are
- * written as careful tools do (flushed, renamed), except in scenarios with `loose_layers`. Without --long the states of a
- * scenario are a sample: the first kind of each loss at every point, and a few combinations.
+ * A power failure removes the runtime directory (a tmpfs) and changes the boot id. The layers are the
+ * user's: they are written as careful tools do (flushed, renamed), except in scenarios with `loose_layers`.
+ * Without --long the states of a scenario are a sample: the first kind of each loss at every point, and a
+ * few combinations.
  */
 #include "tests/unit/engine-node.h"
 
@@ -34,10 +36,10 @@ enum act {
         END,
         WRITE,   /* text: maxPods of a drop-in; through the mount */
         COMMAND, /* name, text */
-        ASSIGN,  /* text: resourceVersion, also maxPods if no number for that follows */
+        ASSIGN,  /* text: resourceVersion; also maxPods if no number for it follows */
         STARTUP, /* a start of the component */
         RELOAD,
-        QUIET, /* until everything that waits for a quiet moment is written */
+        QUIET, /* until everything that waits for a quiet moment has been written */
 };
 
 struct step {
@@ -48,16 +50,16 @@ struct step {
 struct scenario {
         const char *name;
         const char *trial; /* settings; NULL = no remote configuration */
-        bool silent;       /* after a crash the reference says nothing any more */
+        bool silent;       /* after a crash the reference cannot be read any more */
         bool loose_layers; /* the user's files are not flushed */
-        bool any_number;   /* the generation that is pinned is made by the command */
+        bool any_number;   /* the command creates the generation that is pinned */
         struct step steps[STEPS_MAX];
 };
 
 #define SLOW  "{duration: 1h, minDuration: 0s, crashLoopThreshold: 1}"
 #define QUICK "{duration: 0s, minDuration: 0s}"
 
-/* Eight drop-ins in a burst, as the power cut that this is about found them. */
+/* Eight drop-ins in a burst, as in the power failure that this scenario reproduces. */
 #define BURST                                                                                   \
         { WRITE, "10", "1" }, { WRITE, "20", "2" }, { WRITE, "30", "3" }, { WRITE, "40", "4" }, \
                 { WRITE, "50", "5" }, { WRITE, "60", "6" }, { WRITE, "70", "7" },               \
@@ -226,8 +228,8 @@ void __wrap_lkg_boot_id(char ret[static LKG_BOOT_ID_MAX])
 }
 
 /*
- * The end of an inotify descriptor takes the kernel longer than all the rest of a state. An engine that is only to start and to say
- * what it serves watches nothing.
+ * Closing an inotify descriptor takes the kernel longer than the rest of a check. An engine that only has to
+ * start and report what it serves watches nothing.
  */
 static bool watches_nothing;
 
@@ -291,7 +293,9 @@ static void make_node(struct node *n, const struct scenario *s)
         put(n, "etc/config.yaml", text);
 }
 
-/* What was promised, as text: equal texts are equal states. Documents that nobody pinned follow the layers. */
+/*
+ * What was promised, as text: equal texts are equal states. Documents that are not pinned follow the layers.
+ */
 static void say_state(struct node *n, const struct scenario *s, struct lkg_buf *buf)
 {
         const struct lkg_component *c = &n->engine->components[0];
@@ -317,7 +321,7 @@ static void say_state(struct node *n, const struct scenario *s, struct lkg_buf *
                 for (size_t i = 0; i < d->bad.n_items; i++)
                         lkg_buf_printf(buf, "bad %s %d %s\n", d->bad.items[i].id, d->bad.items[i].cause,
                                        d->bad.items[i].reason);
-                /* Of documents only one that runs is looked up again. */
+                /* Only a document on trial is looked up again. */
                 if (d->trial.state == LKG_TRIAL_RUNNING || !d->scope_all)
                         lkg_buf_printf(buf, "trial %s after %u\n", lkg_trial_state_name(d->trial.state),
                                        d->trial.prior);
@@ -341,7 +345,7 @@ static void acknowledge(struct node *n, const struct scenario *s, unsigned i)
         assert_int_equal(lkg_write_file_atomic(AT_FDCWD, path, buf.data, buf.size, 0600, false, NULL), 0);
         lkg_buf_deinit(&buf);
         (void)snprintf(name, sizeof(name), ACK "%u", i);
-        fd = openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC); /* a call that the record shows */
+        fd = openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC); /* a call that marks the record */
         assert_true(fd < 0);
 }
 
@@ -396,7 +400,7 @@ static int carry_out(struct node *n, const struct scenario *s, const struct step
 struct play {
         struct node node;
         const struct scenario *scenario;
-        unsigned failing; /* step with which it ends, whatever that says; 0 = none */
+        unsigned failing; /* the step that ends the run, whatever its result; 0 = none */
 };
 
 static int prepare_nothing(void *userdata)
@@ -430,7 +434,7 @@ static int play(void *userdata)
         return 0;
 }
 
-/* What was said when a step was acknowledged, and where in the record that was. */
+/* What the state was when a step was acknowledged, and where in the record that was. */
 struct said {
         char *text;
         uint64_t number;
@@ -439,8 +443,8 @@ struct said {
 
 struct record {
         const struct scenario *scenario;
-        struct disk *disk;    /* with the runtime directory */
-        struct disk *durable; /* without */
+        struct disk *disk;    /* including the runtime directory */
+        struct disk *durable; /* excluding it */
         struct said said[STEPS_MAX + 1];
         size_t said_at_durable[STEPS_MAX + 1];
         unsigned n_steps;
@@ -460,7 +464,7 @@ static void read_said(struct said *said, unsigned i)
         said->number = strtoull(said->text + strlen(said->text) + strlen("number ") + 1, NULL, 10);
 }
 
-/* The socket, and copies for the day lkgfs is gone: no engine reads them. */
+/* The socket, and fallback copies for the time without lkgfs: no engine reads them. */
 static const char *const left_out[] = { "s", ".lkgfs-fallback", NULL };
 static const char *const left_out_by_a_cut[] = { "s", ".lkgfs-fallback", "runtime", NULL };
 
@@ -495,7 +499,7 @@ static void record(struct record *r, const struct scenario *s)
                 free(calls[i].data);
         }
         free(calls);
-        /* Has nothing escaped the record? */
+        /* Is the record complete? */
         {
                 struct disk *there = disk_new(p.node.top, left_out_by_a_cut);
 
@@ -515,7 +519,7 @@ struct state {
         const struct disk *disk;
         size_t at;
         const unsigned char *fates;
-        unsigned acknowledged; /* the last step that was */
+        unsigned acknowledged; /* the last acknowledged step */
         bool cut;
 };
 
@@ -540,7 +544,9 @@ static void fill(const struct state *s, const char *top, const char *name)
         assert_int_equal(disk_write(s->disk, s->at, s->fates, name, path), 0);
 }
 
-/* Its layers are left from the last state where they are the same: a file that was just written would be waited for. */
+/*
+ * Keep layers from the last state if they are the same: the engine waits for files that were just written.
+ */
 static void make_state(const struct state *s)
 {
         static uint64_t layers;
@@ -570,7 +576,7 @@ static void make_state(const struct state *s)
         (void)snprintf(path, sizeof(path), "%s/s", top);
         (void)unlink(path);
         (void)snprintf(path, sizeof(path), "%s/runtime/claims", top);
-        (void)unlink(path); /* written through memory, which no record shows */
+        (void)unlink(path); /* written through a memory mapping, which no record shows */
         (void)snprintf(path, sizeof(path), "%s/runtime/judging", top);
         (void)unlink(path);
 }
@@ -594,7 +600,7 @@ static void check_words(struct node *n, struct lkg_buf *why)
                 }
 }
 
-/* In a child of its own, which says `+` or what is wrong. */
+/* Runs in a child process, which reports `+` or what is wrong. */
 static void check_in_child(const void *what, int out)
 {
         const struct state *s = what;
@@ -624,14 +630,14 @@ static void check_in_child(const void *what, int out)
                             strcmp(strstr(text.data, "serving:"), strstr(r->said[i].text, "serving:")) != 0)
                                 lkg_buf_printf(&why, "generation %" PRIu64 " was another document before\n",
                                                r->said[i].number);
-                /* An engine that died is asked the same again: its caller still waits. */
+                /* If the engine died, ask the same again: the caller still waits. */
                 if (!why.size && !s->cut && s->acknowledged < r->n_steps) {
                         lkg_buf_deinit(&text);
                         text = (struct lkg_buf)LKG_BUF_INIT;
                         code = carry_out(&n, r->scenario, &r->scenario->steps[s->acknowledged],
                                          1001 + s->acknowledged);
                         say_state(&n, r->scenario, &text);
-                        /* What a generation was may have died with the engine: then it is refused. */
+                        /* A generation may have died with the engine: then the command is refused. */
                         if (!r->scenario->silent && !is_said(s, s->acknowledged + (code >= 0), text.data))
                                 lkg_buf_printf(&why, "done again (%d) it comes to\n%s", code, text.data);
                         code = 0;
@@ -664,14 +670,17 @@ static void explain(const struct state *s, const char *said)
         lkg_buf_puts(&complaint, "\n");
 }
 
-/* The end of an inotify descriptor takes the kernel longer than all the rest, so nobody waits for the end of a child. */
+/*
+ * Closing an inotify descriptor takes the kernel longer than all the rest, so do not wait for the end of a
+ * child.
+ */
 static void reap(bool all)
 {
         while (n_ending > 0 && waitpid(-1, NULL, all || n_ending >= ENDING_MAX ? 0 : WNOHANG) > 0)
                 n_ending--;
 }
 
-/* What @answer writes in a child; nothing when the child dies of it. */
+/* Return what @answer writes in a child process; nothing if the child dies. */
 static void ask_child(void (*answer)(const void *what, int out), const void *what,
                       char said[static ANSWER_MAX])
 {
@@ -746,7 +755,7 @@ static void say_later(const void *what, int out)
         (void)lkg_write_all(out, text.data, text.size);
 }
 
-/* What is assigned takes several steps of its own, each of which waits for the disk and says so. */
+/* An assignment takes several internal steps; each waits for the disk and reports failures. */
 static bool can_fail(const struct scenario *s, unsigned step)
 {
         const enum act act = s->steps[step - 1].act;
@@ -765,7 +774,7 @@ static void complain(const struct record *r, unsigned step, size_t fault, unsign
                        r->said[step].text);
 }
 
-/* @wanted: what was said at this step; AFTER_FAILURE: before @step, or at it */
+/* @wanted: what was reported at this step; AFTER_FAILURE: before @step, or at it */
 static void check_later(const struct record *r, unsigned step, unsigned wanted, size_t fault, unsigned from)
 {
         char said[ANSWER_MAX];
@@ -777,7 +786,7 @@ static void check_later(const struct record *r, unsigned step, unsigned wanted, 
                 complain(r, step, fault, from, "and after a restart", said);
 }
 
-/* Does the command end what kept an assignment from being followed? */
+/* Does the command remove what kept an assignment from being followed? */
 static bool lets_follow(const struct record *r, unsigned step)
 {
         const struct step *s = &r->scenario->steps[step - 1];
@@ -787,7 +796,7 @@ static bool lets_follow(const struct record *r, unsigned step)
                 strcmp(s->text, "off") == 0);
 }
 
-/* Return: whether the step came to that call at all. */
+/* Return: whether the step reached that call at all. */
 static bool fail_from(const struct record *r, unsigned step, size_t fault, unsigned from)
 {
         const enum act act = r->scenario->steps[step - 1].act;
@@ -820,8 +829,8 @@ static bool fail_from(const struct record *r, unsigned step, size_t fault, unsig
                 if (result.status < 0 && result.status != -faults[fault].error)
                         complain(r, step, fault, from, strerror(-result.status), said.text);
                 /*
-                 * On a disk that becomes read-only in the middle, what is noted goes on, later. What is let go is
-                 * followed in steps of its own, which wait for the disk.
+                 * On a disk that becomes read-only in the middle, notes are written later. An assignment
+                 * that is released is followed in separate steps, which wait for the disk.
                  */
                 if (is_command && !refused && (faults[fault].error == EROFS || lets_follow(r, step)))
                         ;
@@ -829,7 +838,7 @@ static bool fail_from(const struct record *r, unsigned step, size_t fault, unsig
                          (is_command || strcmp(said.text, r->said[step - 1].text) != 0))
                         complain(r, step, fault, from, refused ? "refused, and" : "accepted, and",
                                  said.text);
-                /* And the next engine says the same, when the disk is well again. */
+                /* The next engine reports the same when the disk works again. */
                 check_later(r, step, refused ? step - 1 : is_command ? step : AFTER_FAILURE, fault, from);
         }
         free(said.text);
@@ -872,10 +881,10 @@ static bool is_new(struct seen *seen, uint64_t digest)
 
 struct options {
         bool all;         /* every single loss at every point */
-        uint64_t seed;    /* else, of what was loose long ago, as many as @samples */
+        uint64_t seed;    /* else, of older losses, @samples of them */
         unsigned samples; /* and as many combinations */
 };
-#define RECENT 5u /* calls before the cut whose loss is always played */
+#define RECENT 5u /* the loss of the last calls before the cut is always tested */
 
 static uint64_t next_random(uint64_t *seed)
 {
@@ -913,7 +922,7 @@ static bool is_chosen(struct options *o, size_t at, size_t call, size_t n)
         return o->all || call + RECENT >= at || next_random(&o->seed) % n < o->samples;
 }
 
-/* Every loss at one point, or those that are chosen. */
+/* Every loss at one point, or a selection. */
 static void cut_at(const struct record *r, struct seen *seen, size_t at, struct options *o)
 {
         size_t points = disk_points(r->durable), *loose = calloc(points + 1, sizeof(*loose)), n;
@@ -933,7 +942,7 @@ static void cut_at(const struct record *r, struct seen *seen, size_t at, struct 
                 fates[loose[i]] = DISK_LOST;
         }
         memset(fates, 0, points);
-        for (size_t i = 0; i < n; i++) { /* one */
+        for (size_t i = 0; i < n; i++) { /* only one */
                 unsigned n_fates = disk_is_bytes(r->durable, loose[i]) ? _DISK_FATE_MAX : DISK_LOST + 1;
 
                 if (!is_chosen(o, at, loose[i], n))

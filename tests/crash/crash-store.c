@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every operation of the store, ended at every system call: the state is the old or the new one, never a third. And with
- * every system call that can fail made to fail: the operation says so, and the state is the old one.
+ * Every operation of the store, killed at every system call: the state is the old or the new one, never a
+ * third. And with every system call that can fail made to fail: the operation reports the error, and the
+ * state is the old one.
  *
  *     crash-store [OPERATION...]
  *
- * A state is what the public interface says about a directory that is opened anew, in two texts. `core` (pointers, trial,
- * starts, bad list, release) must be the old or the new one as a whole; of `extra` (things that are collected: checkpoints,
- * old releases, documents) each line must. What a power cut does is not played, but asserted from the order of the calls:
- * flush before rename, the directory after it, what is pointed at before the pointer.
+ * A state is what the public interface reports about a directory that is opened anew, in two texts. `core`
+ * (pointers, trial, starts, bad list, release) must be the old or the new one as a whole; in `extra` (things
+ * that are garbage collected: checkpoints, old releases, documents) each line must. Power failures are not
+ * simulated; instead the order of the calls is checked: flush before rename, the directory after it, the
+ * target before the pointer.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -47,10 +49,10 @@ struct world {
 
 struct operation {
         const char *name;
-        int (*fill)(struct world *w); /* what is there before; NULL = nothing */
+        int (*fill)(struct world *w); /* makes the state before; NULL = nothing */
         int (*run)(struct world *w);  /* Return: >= 0, or -errno */
-        bool opens;                   /* it begins with a directory that is not open */
-        bool lazy;                    /* what it need not finish is not finished by doing it again */
+        bool opens;                   /* it starts with a directory that is not open */
+        bool lazy;                    /* repeating it does not finish what may be left unfinished */
         const char *first;            /* everything below this directory is flushed before ... */
         const char *then;             /* ... this file is renamed */
 };
@@ -80,7 +82,7 @@ static void close_world(struct world *w)
         w->c.fd = w->store.lock_fd = -EBADF;
 }
 
-/* The directory of the world that is there now, for a test that ends in the middle. */
+/* The current directory of the world, for a test that aborts. */
 static char current[TMPDIR_MAX];
 
 static int remove_current(void **state)
@@ -184,7 +186,7 @@ static int fill_full(struct world *w)
         return r;
 }
 
-/* Four older releases, and that which is used while none is known; the oldest first. */
+/* Four older releases, and the name that is used while none is known; the oldest first. */
 static const char *const releases[] = { "unknown", "v1.1", "v1.2", "v1.3", "v1.4" };
 
 static int fill_releases(struct world *w)
@@ -260,7 +262,7 @@ static int run_save_pointers(struct world *w)
         return save_assigned(w, 0);
 }
 
-/* The old one is kept: until the pointers are saved they name it. */
+/* The old document is kept: the pointers name it until they are saved. */
 static int save_document(struct world *w, char ret_sha256[static LKG_SHA256_HEX])
 {
         char old[LKG_SHA256_HEX];
@@ -333,7 +335,7 @@ static int run_save_startups(struct world *w)
         return lkg_store_save_startups(&w->c, &startups, NULL);
 }
 
-/* As the engine does it: what is pointed at, then the pointer. */
+/* As the engine does it: the target first, then the pointer. */
 static int run_assign(struct world *w)
 {
         int r = save_object(w, 2);
@@ -425,7 +427,7 @@ static void dump_documents(struct lkg_buf *buf, const struct lkg_store_component
         }
 }
 
-/* Opens the directory anew, as the next daemon does. Nothing of ours may be lost or damaged by any crash. */
+/* Open the directory anew, as the next daemon does. No crash may lose or damage any of our files. */
 static void read_state(struct world *w, struct state *ret)
 {
         int r;
@@ -460,7 +462,7 @@ static bool same(const struct lkg_buf *a, const struct lkg_buf *b)
         return strcmp(a->data, b->data) == 0;
 }
 
-/* Is each line that of @old or that of @new? All three have as many lines. */
+/* Is each line that of @old or that of @new? All three have the same number of lines. */
 static bool lines_are_of(const struct lkg_buf *text, const struct lkg_buf *old, const struct lkg_buf *new)
 {
         const char *t = text->data, *a = old->data, *b = new->data;
@@ -484,7 +486,7 @@ static int find_tmp(const char *path, const struct stat *st, int type, struct FT
         return lkg_is_tmp_name(path + ftw->base);
 }
 
-/* The operation once more, undisturbed, after whatever happened. */
+/* Repeat the operation, undisturbed, after a crash or failure. */
 static void finish(struct world *w, const struct state *old, const struct state *new, const char *when)
 {
         struct state state;
@@ -508,7 +510,7 @@ static void finish(struct world *w, const struct state *old, const struct state 
         state_deinit(&state);
 }
 
-/* The first line that is in neither, and what was wanted in its place. */
+/* Report the first line that is in neither state, and the line that was wanted. */
 static void third_state(const struct world *w, const char *when, const struct lkg_buf *state,
                         const struct lkg_buf *old, const struct lkg_buf *new)
 {
@@ -540,7 +542,7 @@ static int run_child(void *userdata)
         return w->operation->run(w);
 }
 
-/* What it is before and after. Return: calls of an undisturbed run. */
+/* Determine the states before and after. Return: number of calls of an undisturbed run. */
 static size_t learn(const struct operation *operation, struct state *old, struct state *new,
                     struct trace_call *calls)
 {
@@ -582,7 +584,7 @@ static void test_killed_at_every_stop(void **state)
                         third_state(&w, when, &now.core, &old.core, &new.core);
                 if (!lines_are_of(&now.extra, &old.extra, &new.extra))
                         third_state(&w, when, &now.extra, &old.extra, &new.extra);
-                if (is_new && !same(&now.core, &new.core)) /* what was reached is never taken back */
+                if (is_new && !same(&now.core, &new.core)) /* a state that was reached is never undone */
                         third_state(&w, when, &now.core, &new.core, &new.core);
                 is_new = is_new || !same(&now.core, &old.core);
                 finish(&w, &old, &new, when);
@@ -594,7 +596,7 @@ static void test_killed_at_every_stop(void **state)
         state_deinit(&new);
 }
 
-/* Return: whether there was such a call at all. */
+/* Return: whether there was such a call. */
 static bool fail_once(const struct operation *operation, const struct trace_plan *plan,
                       const struct state *old, const struct state *new)
 {
@@ -770,7 +772,7 @@ int main(int argc, char **argv)
 {
         int n_failed = 0, n_run = 0;
 
-        /* A disk would only be slow: what is flushed is seen by the tracer. */
+        /* A disk would only be slow: the tracer sees what is flushed. */
         if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0)
                 (void)setenv("TMPDIR", "/dev/shm", 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(operations); i++) {

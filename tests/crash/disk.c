@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be on a disk after a power cut: see disk.h. */
+/* The possible contents of a disk after a power failure: see disk.h. */
 #include "disk.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 enum kind { NAMES, BYTES, SIZE, FLUSH };
 
-/* A name of a directory means this file or directory from now on; NONE = nothing. */
+/* From this call on, a name of a directory means this file or directory; NONE = nothing. */
 struct entry {
         size_t dir;
         char *name;
@@ -26,7 +26,7 @@ struct op {
         enum kind kind;
         struct entry entries[ENTRIES]; /* NAMES */
         size_t n_entries;
-        size_t durable[ENTRIES]; /* point by which each is; of bytes the first */
+        size_t durable[ENTRIES]; /* the point by which each is durable; for bytes the first */
         size_t node;             /* BYTES, SIZE, FLUSH */
         size_t at, size;
         char *data;
@@ -34,13 +34,13 @@ struct op {
 
 struct node {
         bool is_dir;
-        size_t size; /* of a file, with every call kept */
+        size_t size; /* of a file, if every call is kept */
 };
 
 struct disk {
         char *top;
         struct node *nodes;
-        size_t n_nodes, n_before; /* n_before: calls that stand for what was there at the beginning */
+        size_t n_nodes, n_before; /* n_before: calls that stand for the initial contents */
         struct op *ops;
         size_t n_ops;
         const char *const *leave_out;
@@ -94,7 +94,7 @@ static void add_bytes(struct disk *d, size_t node, size_t at, const char *data, 
                 d->nodes[node].size = at + size;
 }
 
-/* ---- names as they are with every call kept ---- */
+/* ---- names if every call is kept ---- */
 
 static size_t find_in(const struct disk *d, size_t dir, const char *name, size_t length)
 {
@@ -108,7 +108,7 @@ static size_t find_in(const struct disk *d, size_t dir, const char *name, size_t
         return NONE;
 }
 
-/* Return: the node; NONE. @ret_dir, @ret_name: where the last name of @path stands, NONE when that is nowhere we look at. */
+/* Return: the node; NONE. @ret_dir, @ret_name: directory and last name of @path, NONE if it is outside. */
 static size_t find(const struct disk *d, const char *path, size_t *ret_dir, const char **ret_name)
 {
         size_t top = strlen(d->top), at = 0;
@@ -351,7 +351,7 @@ bool disk_is_bytes(const struct disk *d, size_t call)
         return d->ops[d->n_before + call].kind == BYTES;
 }
 
-/* A path of @node with every call before @before kept; "" = it has none. */
+/* A path of @node if every call before @before is kept; "" = it has none. */
 static void path_of(const struct disk *d, size_t node, size_t before, char *ret, size_t size)
 {
         char rest[PATH_MAX] = "";
@@ -403,7 +403,7 @@ char *disk_describe(const struct disk *d, size_t call)
 
 /* ---- after a cut ---- */
 
-/* One moment: which node each name means, and who has which bytes. */
+/* One moment: which node each name means, and which bytes each file has. */
 struct moment {
         const struct disk *d;
         size_t at;
@@ -422,7 +422,7 @@ static int compare_names(const void *a, const void *b)
         return strcmp((*x)->name, (*y)->name);
 }
 
-/* The names of @dir in order. Caller frees. */
+/* List the names of @dir in order. Caller frees. */
 static size_t list(const struct moment *m, size_t dir, const struct entry ***ret)
 {
         const struct entry **found = NULL;
@@ -450,7 +450,7 @@ static size_t list(const struct moment *m, size_t dir, const struct entry ***ret
         return kept;
 }
 
-/* The bytes of a file. Caller frees. */
+/* Return the bytes of a file. Caller frees. */
 static char *bytes(const struct moment *m, size_t node, size_t *ret_size)
 {
         size_t room = 1, size = 0;

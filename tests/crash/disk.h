@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk as a record of calls, and what may be on it after a power cut.
+ * A disk as a record of calls, and its possible contents after a power failure.
  *
  * The model is the strict one of ALICE (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014) and of fsync(2):
  *
@@ -20,19 +20,28 @@
 
 #include "trace.h"
 
-/* What becomes of one call after a cut. */
+/* What happens to one call when the power fails. */
 enum disk_fate { DISK_KEPT, DISK_LOST, DISK_ZEROS, DISK_HALF, _DISK_FATE_MAX };
 
 struct disk;
 
-/** disk_new() - what lies below @top now, all of it durable. Names in @leave_out (NULL at the end) are not looked at. */
+/**
+ * disk_new() - the contents of @top now, all of it durable. Names in @leave_out (terminated by NULL) are
+ * ignored.
+ */
 struct disk *disk_new(const char *top, const char *const *leave_out);
 struct disk *disk_free(struct disk *disk);
 
-/** disk_play() - @call has happened. Return: 1 it changed or flushed something that is looked at; 0; -EINVAL: it does not fit. */
+/**
+ * disk_play() - @call has happened. Return: 1: it changed or flushed something relevant; 0; -EINVAL: it does
+ * not fit.
+ */
 int disk_play(struct disk *disk, const struct trace_call *call);
 
-/** disk_points() - how many calls have changed or flushed something: a cut may come after each, so points 0 to this. */
+/**
+ * disk_points() - how many calls have changed or flushed something: the power may fail after each, at points
+ * 0 to this.
+ */
 size_t disk_points(const struct disk *disk);
 
 /**
@@ -41,18 +50,21 @@ size_t disk_points(const struct disk *disk);
  * Return: how many.
  */
 size_t disk_loose(const struct disk *disk, size_t at, size_t *ret, size_t max);
-/** disk_is_bytes() - is this call about bytes, so that it may be lost in more ways than one? */
+/** disk_is_bytes() - is this call about bytes, so that it can be lost in more than one way? */
 bool disk_is_bytes(const struct disk *disk, size_t call);
-/** disk_describe() - the call in words. Caller frees. */
+/** disk_describe() - describe the call. Caller frees. */
 char *disk_describe(const struct disk *disk, size_t call);
 
 /**
- * disk_digest() - of what lies on the disk after a cut at point @at.
+ * disk_digest() - digest of the contents of the disk after a power failure at point @at.
  * @fates: of the calls by number, as many as disk_points(); NULL = all are kept
  */
 uint64_t disk_digest(const struct disk *disk, size_t at, const unsigned char *fates);
-/** disk_digest_of() - only of what lies below @name. */
+/** disk_digest_of() - the same, only of what is below @name. */
 uint64_t disk_digest_of(const struct disk *disk, size_t at, const unsigned char *fates, const char *name);
-/** disk_write() - the same as files below @name of @top, which exists and is empty. Return: 0 or -errno. */
+/**
+ * disk_write() - write the same contents as files below @name of @top, which exists and is empty. Return: 0
+ * or -errno.
+ */
 int disk_write(const struct disk *disk, size_t at, const unsigned char *fates, const char *name,
                const char *top);

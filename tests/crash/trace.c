@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tracing of one child: see trace.h. */
+/* Traces one child process: see trace.h. */
 #include "trace.h"
 
 #include <elf.h>
@@ -17,7 +17,7 @@
 
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
-/* Where a call keeps its directory descriptors and names, its flags, an offset or a size; -1 = it has none. */
+/* Which arguments of a call are directory descriptors, names, flags, an offset or a size; -1 = none. */
 static const struct known {
         long nr;
         enum trace_kind kind;
@@ -40,7 +40,7 @@ static const struct known {
         { SYS_renameat2, TRACE_RENAME, 0, 1, 2, 3, 4, -1 },
 };
 
-/* How often memory is asked for depends on the heap that the parent had; no disk knows of it. */
+/* How often memory is allocated depends on the heap of the parent and does not affect the disk. */
 static const long of_memory[] = { SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise };
 
 struct tracer {
@@ -48,9 +48,9 @@ struct tracer {
         const struct trace_plan *plan;
         struct trace_result *result;
         unsigned n_stops, n_known;
-        const struct known *current; /* the call that is going on; NULL = OTHER, or none */
-        bool uncounted;              /* it is of memory */
-        bool between;                /* `from` was opened, and `until` was not */
+        const struct known *current; /* the call in progress; NULL = OTHER, or none */
+        bool uncounted;              /* a call about memory */
+        bool between;                /* `from` was opened, `until` was not yet */
         bool failing;                /* it must not be carried out */
         struct trace_call call;
 };
@@ -75,7 +75,9 @@ static void read_text(pid_t pid, uint64_t address, char ret[static TRACE_PATH_MA
         size_t page = (size_t)sysconf(_SC_PAGESIZE), left = page - (size_t)(address % page);
         ssize_t n;
 
-        /* Not across the end of a page, behind which there may be nothing, unless the text goes on there. */
+        /*
+         * Do not read beyond the page, after which nothing may be mapped, unless the text continues there.
+         */
         there.iov_len = left < TRACE_PATH_MAX - 1 ? left : TRACE_PATH_MAX - 1;
         n = process_vm_readv(pid, &here, 1, &there, 1, 0);
         if (n > 0 && !memchr(ret, '\0', (size_t)n) && (size_t)n < TRACE_PATH_MAX - 1) {
@@ -115,7 +117,7 @@ static void describe(pid_t pid, const uint64_t args[6], int dirfd, int path, cha
                 ret[0] = '\0';
 }
 
-/* What is about to be written. */
+/* Read the bytes that are about to be written. */
 static char *read_bytes(pid_t pid, uint64_t address, size_t size)
 {
         char *data = malloc(size ? size : 1);
@@ -186,7 +188,7 @@ bool trace_supported(void)
 
 /* ---- stops ---- */
 
-/* Is it a call that the plan is about? */
+/* Does the plan apply to this call? */
 static bool counts(struct tracer *t)
 {
         const struct trace_plan *plan = t->plan;
@@ -280,7 +282,7 @@ static int stopped(struct tracer *t)
         return info.op == PTRACE_SYSCALL_INFO_EXIT ? leave(t, &info) : 0;
 }
 
-/* The child is stopped for the first time. Return: 0 when it has ended, one way or the other. */
+/* The child is stopped for the first time. Return: 0 when it has exited or was killed. */
 static int follow(struct tracer *t)
 {
         int status, signal_number = 0, r;

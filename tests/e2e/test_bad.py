@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bad/: root condemns by writing to a name, forgives by removing it; the engine's verdict is the result of the call."""
+"""bad/: root marks a source bad by writing to its name and forgives it by removing the name; the call returns the engine's verdict."""
 import errno
 import os
 import stat
@@ -38,7 +38,7 @@ class Call(threading.Thread):
             self.error = error.errno
 
     def end(self):
-        """errno of the call, 0 = success."""
+        """Return the errno of the call, 0 on success."""
         self.join(lib.TIMEOUT_S)
         assert not self.is_alive(), "the call hangs"
         return self.error
@@ -203,7 +203,7 @@ def test_only_root_of_the_host(engine):
     for script in scripts:
         assert lib.shell(script, **nobody).returncode != 0
         assert lib.run("unshare", "--user", "--map-root-user", "bash", "-c", script).returncode != 0
-    for fd in fds:  # opened by root, handed to somebody else: judged at write as well
+    for fd in fds:  # opened by root, passed to another user: the write is checked as well
         assert lib.shell(f"echo r >&{fd}", pass_fds=(fd,), **nobody).returncode != 0
         os.close(fd)
     assert sorted(os.listdir(bad(engine))) == ["3f9a@12", "77"]
@@ -214,7 +214,7 @@ def test_only_root_of_the_host(engine):
 @pytest.mark.parametrize("what", ["made", "existing", "removed"])
 @pytest.mark.parametrize("code", [0, errno.EINVAL])
 def test_killed_while_a_call_waits(engine, what, code):
-    """The same question with the same ticket, and the first answer: nothing is done twice."""
+    """The successor repeats the question with the same ticket and takes the first answer: nothing is done twice."""
     if what == "removed":
         call, command, text = Call(os.unlink, bad(engine, "77")), "forgive", b"77"
     else:
@@ -245,7 +245,7 @@ def test_descriptors_survive_kills(engine):
 
 
 def test_makers_and_kills(engine):
-    """Names made and dropped while the file server is killed again and again: no call fails, nothing stays."""
+    """Names are made and removed while the file server is killed again and again: no call fails, no name is left over."""
     stop = threading.Event()
 
     def make():

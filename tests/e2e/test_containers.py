@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callers of another mount namespace read what modes allow, and change nothing unless it was configured."""
+"""Callers in another mount namespace may read what the modes allow, and may change nothing unless configured otherwise."""
 import contextlib
 import errno
 import os
@@ -18,7 +18,7 @@ DROPIN = f"{K}/kubelet.conf.d/20-pods.conf"
 
 
 def mutations(directory):
-    """Every call that changes something that is passed through, by name."""
+    """Return every call that changes something that is passed through, by name."""
     name = os.path.join(directory, "kubelet.conf.d", "20-pods.conf")
     new = os.path.join(directory, "kubelet.conf.d", "90-new.conf")
     return {
@@ -54,7 +54,7 @@ COMMANDS = {
 
 
 def snapshot(mount):
-    """All that the source directory holds."""
+    """Return everything that the source directory holds."""
     found = {}
     for directory, names, files in os.walk(f"/proc/self/fd/{mount.covered}/"):
         for name in names + files:
@@ -72,7 +72,7 @@ def check_read_only(mount, container):
     assert container.call(os.listdir, f"{K}/kubelet.conf.d") == os.listdir(mount.path("kubelet.conf.d"))
     wanted = dict.fromkeys(mutations(K), errno.EROFS)
     if not container.capabilities:
-        wanted["chown"] = errno.EPERM  # the kernel asks for CAP_CHOWN before it asks anybody else
+        wanted["chown"] = errno.EPERM  # the kernel checks CAP_CHOWN before it asks the file system
     assert {name: container.error(*call) for name, call in mutations(K).items()} == wanted
     assert {name: container.error(*call) for name, call in COMMANDS.items()} == dict.fromkeys(COMMANDS, errno.EPERM)
     assert snapshot(mount) == before and mount.generation() == generation
@@ -83,7 +83,7 @@ def check_read_only(mount, container):
 @pytest.mark.parametrize("propagation", ["private", "rslave", "rshared"])
 @pytest.mark.parametrize("capabilities", [False, True])
 def test_a_volume_of_the_view(mounts, propagation, capabilities, over):
-    """rw, root, with or without capabilities."""
+    """A read-write volume, root in the container, with and without capabilities."""
     mount = mounts(over=over)
     with Container(Volume(mount.mountpoint, propagation=propagation), capabilities=capabilities) as container:
         check_read_only(mount, container)
@@ -92,26 +92,26 @@ def test_a_volume_of_the_view(mounts, propagation, capabilities, over):
 def test_root_of_a_user_namespace(mount):
     with Container(Volume(mount.mountpoint), user=(0, 0, 1), capabilities=True) as container:
         found = {name: container.error(*call) for name, call in mutations(K).items()}
-        assert set(found.values()) <= {errno.EROFS, errno.EPERM, errno.EINVAL}, found  # ids and attributes that it has not
+        assert set(found.values()) <= {errno.EROFS, errno.EPERM, errno.EINVAL}, found  # unmapped ids, missing attributes
         commands = {name: container.error(*call) for name, call in COMMANDS.items()}
         assert set(commands.values()) <= {errno.EPERM, errno.EACCES}, commands
 
 
 def test_a_namespace_of_mounts_alone(mount):
-    """A service with PrivateTmp= or ProtectSystem=, an agent that runs chrooted: same root, other mounts."""
+    """A service with PrivateTmp= or ProtectSystem=, or a chrooted agent: same root directory, other mounts."""
     with Container(Volume(mount.mountpoint), pid=False, capabilities=True) as container:
         check_read_only(mount, container)
 
 
 def test_the_host_may(mount):
-    """The same calls from the host's own mount namespace: none of them is EROFS."""
+    """The same calls from the host's own mount namespace: none of them fails with EROFS."""
     directory = mount.mountpoint
     for name, call in mutations(directory).items():
         assert lib.error_of(call[0], *call[1:]) != errno.EROFS, name
 
 
 def test_mounted_while_the_container_runs(mounts):
-    """HostToContainer: what is mounted later arrives read-write in a volume that is read-only."""
+    """HostToContainer: a view that is mounted later shows up read-write in a read-only volume."""
     mount = mounts(start=False)
     mount_call(mount.root, mount.root, flags=MS_BIND)
     try:
@@ -160,7 +160,7 @@ def test_configured_by_a_reload(mount):
 
 
 def test_a_component_in_a_container(mounts):
-    """As a DaemonSet runs kube-proxy: recognised by its control group, which is configured."""
+    """kube-proxy as a DaemonSet runs it: recognised by its control group, which is configured."""
     name = f"lkgfs-e2e-{os.getpid()}.slice"
     mount = mounts(start=False, components=[{"name": "kubelet", "match": {
         "unit": "", "exe": [], "cgroup": [f"/{name}/kubepods-pod*.slice"]}}])
@@ -190,7 +190,7 @@ def test_a_component_in_a_container(mounts):
 
 
 def test_the_number_of_a_notifier_that_ended(mount):
-    """Who wakes watchers may touch files through the view from anywhere; who has its process number next may not."""
+    """The notifier may touch files through the view from any namespace; a process that gets its pid later may not."""
     notifier = mount.child("lkgfs-notify")
     mount.kill_supervisor()
     mount.wait_for(lambda: not os.path.exists(f"/proc/{notifier}"), "it ends with lkgfsd")
@@ -199,9 +199,9 @@ def test_the_number_of_a_notifier_that_ended(mount):
         while True:
             pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text(str(notifier - 2), encoding="ascii")
             container = Container(Volume(mount.mountpoint), pid=False)
-            if container.call(os.getpid) == notifier:  # the child of its first process
+            if container.call(os.getpid) == notifier:  # the child of the container's first process
                 break
-            container.close()  # somebody else forked in between
+            container.close()  # another process was forked in between
             assert time.monotonic() < end
         stack.enter_context(container)
         check_read_only(mount, container)
@@ -209,14 +209,14 @@ def test_the_number_of_a_notifier_that_ended(mount):
 
 
 def test_another_server(mount):
-    """What counts survives a file server and lkgfsd."""
+    """The rules hold across a restart of the file server and of lkgfsd."""
     with Container(Volume(mount.mountpoint)) as container:
         mount.kill_child("lkgfs-fs")
         check_read_only(mount, container)
 
 
 def test_a_descriptor_of_the_host(mount):
-    """What a process of the host opened for writing and handed in is as good as its own."""
+    """A descriptor that a host process opened for writing and passed in works as it does on the host."""
     fd = os.open(mount.path("kubelet.conf.d", "50-x.conf"), os.O_WRONLY | os.O_CREAT, 0o644)
     try:
         with Container(Volume(mount.mountpoint)) as container:

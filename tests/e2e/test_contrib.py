@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What contrib/ offers to monitors is made of what the engine exports: names, labels, and files that can be loaded."""
+"""The files for monitoring in contrib/ use what the engine exports: names, labels, and files that can be loaded."""
 import json
 import pathlib
 import re
@@ -16,7 +16,7 @@ FOLDER = lib.REPOSITORY / "contrib/prometheus"
 RULES = yaml.safe_load((FOLDER / "lkgfs.rules.yaml").read_text())
 DASHBOARD = json.loads((FOLDER / "lkgfs-dashboard.json").read_text())
 FOREIGN = {"up", "node_textfile_mtime_seconds", "node_textfile_scrape_error"}
-SOURCE_LABELS = {"instance", "job", "file"}  # given by whoever scrapes
+SOURCE_LABELS = {"instance", "job", "file"}  # added by the scraper
 WORDS = {"and", "or", "unless", "on", "by", "without", "ignoring", "bool", "group_left", "group_right", "time", "sum", "count", "max",
          "min", "topk", "bottomk", "rate", "increase", "changes", "round", "max_over_time", "absent"}
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
@@ -39,12 +39,12 @@ def exported_labels():
 
 
 def bare(expression):
-    """Without texts, and without Grafana's variables in them."""
+    """Without string literals and Grafana variables."""
     return re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
 
 
 def parsed(expression):
-    """(metrics, labels) that an expression names."""
+    """Return (metrics, labels) that an expression names."""
     text = bare(expression)
     labels = set(re.findall(r'(\w+)\s*(?:=~|!~|!=|=)\s*""', text))
     for group in re.findall(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)", text):
@@ -127,7 +127,7 @@ def test_panels_do_not_lie_on_each_other():
 
 
 def read_metrics(text):
-    """(name -> (HELP, TYPE), series) of one file."""
+    """Return (name -> (HELP, TYPE), series) of one file."""
     families, series = {}, []
     for line in text.splitlines():
         if line.startswith("# "):
@@ -140,7 +140,7 @@ def read_metrics(text):
 
 
 def test_one_collector_takes_the_files_of_two_components(mounts):
-    """It puts all files together: the same series twice is an error, and so is another HELP or TYPE of one name."""
+    """The collector merges all files: a series that is listed twice is an error, and so is a second HELP or TYPE for a name."""
     mount = mounts(components=[{"name": "kubelet"}, {"name": "other", "base": "kubelet.conf", "file": "other.conf"}])
     first, second = (read_metrics(mount.status("metrics.prom", name)) for name in ("kubelet", "other"))
     assert set(first[1]) & set(second[1]) == set() and len(set(first[1])) == len(first[1])
@@ -149,7 +149,7 @@ def test_one_collector_takes_the_files_of_two_components(mounts):
 
 
 def test_units_are_installed_for_everybody_to_read(tmp_path):
-    """systemd complains of a unit that only root can read, and so does who wants to know why the kubelet waits."""
+    """systemd warns about a unit that only root can read, and so does a user who wants to know why the kubelet waits."""
     lib.shell(f"umask 077; DESTDIR={tmp_path} meson install -C {lib.BUILD} --no-rebuild", check=True)
     units = [path for path in tmp_path.rglob("*") if path.name in ("20-lkgfs.conf", "lkgfs.service", "lkgfs.conf")]
     assert len(units) == 4
@@ -168,7 +168,7 @@ def as_nobody(script, path, **environment):
 
 @pytest.fixture
 def scripts():
-    """What anybody may run, in a place that anybody can reach."""
+    """The scripts that any user may run, in a directory that any user can reach."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix=lib.PREFIX, dir="/tmp"))
     shutil.copytree(lib.REPOSITORY / "contrib/quickstart", folder / "contrib/quickstart")
     (folder / "tests").mkdir()
@@ -191,7 +191,7 @@ def test_a_user_becomes_root_by_sudo_and_keeps_words_and_variables(scripts):
 
 @pytest.mark.parametrize("words", ["contrib/quickstart/run", "contrib/quickstart/run --stop", "tests/run e2e"])
 def test_who_cannot_become_root_is_told(scripts, words):
-    """Neither script does anything as a user: it asks, and ends when nobody answers."""
+    """Neither script does anything as an ordinary user: it asks for root rights and exits when it does not get them."""
     result = as_nobody(f"{scripts}/{words}", "/usr/bin:/bin")
     assert result.returncode != 0 and "needs root" in result.stderr and result.stdout == ""
     assert not (scripts / "build-tests").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""control/: one write, one command; errors come from write(2) and stand in words in last-error."""
+"""control/: one write is one command; errors are returned by write(2) and explained in last-error."""
 import datetime
 import errno
 import json
@@ -157,7 +157,7 @@ def test_try_survives_restart(mount):
 
 
 def test_first_commands_after_a_restart_count(mount):
-    """A new mount's requests are never taken for ones that an engine answered before."""
+    """Requests of a new mount are never taken for ones that an engine has answered before."""
     for _ in range(3):
         mount.command("hold", "on")
         assert mount.stop() == 0
@@ -171,7 +171,7 @@ def test_first_commands_after_a_restart_count(mount):
 
 
 def test_only_root_of_the_host(shared):
-    """Root of a container's user namespace has the host's number, and not the right."""
+    """Root of a container's user namespace has uid 0 on the inside, but no rights."""
     path = shared.path("control", "kubelet", "hold")
     result = lib.shell(f"unshare --user --map-root-user sh -c 'echo on > {path}'")
     assert result.returncode != 0
@@ -187,7 +187,7 @@ def test_only_root(shared):
     lib.run("unshare", "-U", "true", check=True)
     result = lib.run("unshare", "-U", "-r", "sh", "-c", f"echo on > {path}", user=65534, group=65534, extra_groups=[])
     assert result.returncode != 0, "root of another user namespace is not root"
-    fd = os.open(path, os.O_WRONLY)  # opened by root, handed to somebody else: judged at write as well
+    fd = os.open(path, os.O_WRONLY)  # opened by root, passed to another user: the write is checked as well
     try:
         result = lib.shell(f"echo on >&{fd}", user=65534, group=65534, extra_groups=[], pass_fds=(fd,))
     finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say word for word is what the code says: conditions, errors, names of files and commands.
+"""Words that the documents quote are the words in the code: conditions, errors, names of files and commands.
 
 Reads sources and documents; mounts nothing.
 """
@@ -22,7 +22,7 @@ def source(name):
 
 
 def joined(text):
-    """Adjacent literals are one, as the compiler has it; a number's conversion is a placeholder like any other."""
+    """Adjacent literals are joined, as the compiler does it; a number's conversion is a placeholder like any other."""
     text = re.sub(r'%"\s*PRIu64\s*"', "%u", text)
     text = re.sub(r'%"\s*PRIu64\b', '%u"', text)
     return re.sub(r'"\s*\n\s*"', "", text)
@@ -33,7 +33,7 @@ def literals(text):
 
 
 def pattern(literal):
-    """What a format can print, where the page may write a placeholder in angle brackets."""
+    """What a format can print; where it has a conversion, the page may have a placeholder in angle brackets."""
     parts = re.split(r"%[.\d]*z?[sdu]", literal)
     return ".*".join(re.escape(part) for part in parts)
 
@@ -54,8 +54,8 @@ API = PLACES + source("reference/apiserver.c") + source("reference/apiserver-wor
 
 
 def remote_words():
-    """Reasons and causes that other files hand to the condition."""
-    rest = r'((?:[^;"]|"(?:[^"\\]|\\.)*")*);'  # of the statement; a literal may hold a semicolon
+    """Reasons and causes that other files pass to the condition."""
+    rest = r'((?:[^;"]|"(?:[^"\\]|\\.)*")*);'  # to the end of the statement; a literal may hold a semicolon
     calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|say|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
                        rf"|desired_fault\),{rest}",
                        joined(REMOTE + PLACES + source("engine/engine-good.c") + source("engine/engine.c")))
@@ -132,7 +132,7 @@ PAGES = [lib.REPOSITORY / name for name in ("README.md", "SECURITY.md", "CHANGEL
 
 
 def anchors(page):
-    """As GitHub makes them of headings."""
+    """Anchors as GitHub derives them from headings."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -157,7 +157,7 @@ def test_a_long_page_lists_its_contents(name):
 
 
 def test_every_finding_of_the_api_client_is_in_the_table():
-    """And none that does not exist."""
+    """And the table has none that does not exist."""
     page = (lib.REPOSITORY / "docs/remote.md").read_text()
     codes = set(re.findall(r"^\s*\{ (7\d{3}),", source("base/findings.c"), re.MULTILINE))
     assert len(codes) > 8 and set(re.findall(r"^\| LKG(7\d{3})", page, re.MULTILINE)) == codes
@@ -170,7 +170,7 @@ FOLDERS = ["core/base", "core/documents", "core/layers", "core/schema", "core/se
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_file_has_its_place_in_the_architecture(folder):
-    """In the section of its folder; and that names no file that is not there."""
+    """In the section of its folder; and the section names no file that does not exist."""
     page = (lib.REPOSITORY / "docs/architecture.md").read_text()
     section = page.split(f"\n## {folder}\n")[1].split("\n## ")[0]
     named = set(re.findall(r"[\w-]+\.c\b", section))
@@ -182,7 +182,7 @@ def test_every_file_has_its_place_in_the_architecture(folder):
 
 @pytest.mark.parametrize("page", ["lkgfsd.8", "mount.lkgfs.8"])
 def test_lines_for_fstab_name_what_is_mounted(page):
-    """`none` in the first field is what df and findmnt would show."""
+    """df and findmnt would show `none` if it were in the first field."""
     lines = [line.split() for line in (MANUAL / page).read_text().splitlines() if "x-systemd.before=" in line]
     assert lines and all(len(fields) == 6 and fields[0] == "lkgfs" and fields[2] == "lkgfs" for fields in lines)
 
@@ -225,11 +225,11 @@ def test_every_test_that_is_named_exists(name):
     if path.endswith(".py"):
         assert re.search(rf"^def {function}\(", text, re.M), name
     else:
-        assert f"static void {function}(void **" in text and len(re.findall(rf"\b{function}\b", text)) > 1, name  # and is called
+        assert f"static void {function}(void **" in text and len(re.findall(rf"\b{function}\b", text)) > 1, name  # it exists and is called
 
 
 def test_nothing_is_claimed_outside_of_the_tables():
-    """Between "What holds" and the end there are headings and rows, nothing that could go without a test."""
+    """Between "What holds" and the end there are only headings and rows, nothing that could lack a test."""
     body = SECURITY.split("\n## What holds\n")[1]
     assert len(CLAIMS) > 40 and all(line == "" or line[0] in "#|" for line in body.splitlines())
     for word in ("Reporting", "Supported versions", "What holds", "What does not hold"):
@@ -267,7 +267,7 @@ def test_every_decision_is_in_the_index():
 
 
 def test_what_the_index_of_words_names_is_found():
-    """By grep, with these very words in one line, in this file; and the function is there."""
+    """With grep: exactly these words in one line of this file; and the function exists."""
     section = (ROOT / "docs/hacking.md").read_text().split("\n## Where do I find it?\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| ([\w ]+) \| `([\w/.-]+)` \| `(\w+)\(\)`", section, re.M)
     assert len(rows) > 8

@@ -226,7 +226,7 @@ def test_local_layers_to_blame(node):
 
 
 def test_a_mistake_that_a_broken_local_layer_would_mend_is_nobodys(node):
-    """The ConfigMap is judged without the layer that cannot be read: what is missing in it proves nothing against it."""
+    """The ConfigMap is judged without the layer that cannot be read: what it then lacks does not make it bad."""
     n = node()
     n.mount.drop("50-x.conf", "imageGCLowThresholdPercent: 60\nmaxPods: [\n")
     source = n.assign("imageGCHighThresholdPercent: 75\n")
@@ -321,7 +321,7 @@ def test_the_candidate_brings_its_own_trial(node, body, annotations):
 
 
 def seconds_left(n):
-    """Of the trial, while the component lives on it."""
+    """Of the trial, while the component runs with the candidate."""
     life = n.live()
     n.mount.wait_for(lambda: n.trial()["deadline"] not in ("", "-"), "the clock runs")
     left = datetime.datetime.fromisoformat(n.trial()["deadline"].replace("Z", "+00:00")).timestamp() - time.time()
@@ -335,7 +335,7 @@ def test_a_candidate_cannot_switch_its_trial_off(node):
     n.mount.wait_for(lambda: "\nmaxPods: 42\n" in n.mount.document(), "the candidate")
     assert n.trial()["state"] == "running"
     assert 200 < seconds_left(n) < 302
-    n.configure(trial={"duration": "1m"})  # the administrator of the node may
+    n.configure(trial={"duration": "1m"})  # the administrator of the node may do so
     n.mount.reload()
     n.assign("configTrialDuration: 0s\nmaxPods: 43\n")
     n.mount.wait_for(lambda: "\nmaxPods: 43\n" in n.mount.document(), "the next candidate")
@@ -357,7 +357,7 @@ def test_an_operators_words_are_words(node, words):
 
 
 def test_scope_all_a_reload_keeps_what_was_avoided(node):
-    """After a rollback the layers still come to the avoided document: SIGHUP must not serve it again."""
+    """After a rollback the layers still merge to the avoided document: SIGHUP must not serve it again."""
     n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": False})
     n.crash()
     good = n.mount.document()

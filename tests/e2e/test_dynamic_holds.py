@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds, tries and rollbacks by an operator while a remote configuration comes, goes and is on trial."""
+"""Holds, tries and rollbacks by an operator while a remote configuration arrives, is withdrawn or is on trial."""
 import errno
 import json
 import os
@@ -34,7 +34,7 @@ AGAIN = pytest.mark.parametrize("again", [again_not, again_kill, again_restart, 
 
 @AGAIN
 def test_assigned_while_held(node, again):
-    """What is held is what is shown, and what is shown is what active says; nothing waits for its trial meanwhile."""
+    """A hold keeps the shown document, and `active` says what is shown; the trial of the newer one does not begin meanwhile."""
     n = node(trial={"crashLoopThreshold": 0, "duration": "300ms"})
     local = n.mount.document()
     n.mount.command("hold", "on")
@@ -60,7 +60,7 @@ def test_assigned_while_held(node, again):
 @AGAIN
 @pytest.mark.parametrize("holds", [False, True], ids=["rolled back", "and held"])
 def test_a_hold_during_a_rollback_outlives_an_assignment(node, holds, again):
-    """A rollback's pin ends with another assignment; who says `hold on` means until `hold off`."""
+    """A pin by a rollback ends with the next assignment; `hold on` lasts until `hold off`."""
     n = node(trial={"duration": "0s"})
     one = n.assign("maxPods: 41\n", uid="aaaa")
     n.wait("last-known-good", one)
@@ -166,7 +166,7 @@ def test_a_try_with_a_remote(node, again):
 
 @AGAIN
 def test_a_process_on_what_is_pinned_proves_nothing(node, again):
-    """The trial of what a try had shown stands still while something else is pinned: neither clock nor starts."""
+    """The trial of what a try has shown pauses while something else is pinned: no clock runs and no start counts."""
     n = node(trial={"duration": "1s", "crashLoopThreshold": 0})
     local = n.mount.document()
     n.mount.command("try", "50ms")
@@ -283,7 +283,7 @@ def test_condemned_while_held(node):
 
 @pytest.mark.parametrize("held", [False, True])
 def test_reset_while_held(node, held):
-    """A reset clears what is remembered; what an operator froze stays until the operator lets go."""
+    """A reset clears what is remembered; a hold lasts until the operator ends it."""
     n = node(trial={"duration": "0s"})
     local = n.mount.document()
     one = n.assign("maxPods: 1\n", uid="aaaa")
@@ -306,7 +306,7 @@ def next_step(n):
 
 
 def test_a_hold_is_told_and_ended_first(node):
-    """True, False and Unknown: by whom, since when, and what ends it, before anything else is asked for."""
+    """True, False and Unknown say who holds it and since when, and name what ends the hold before any other step."""
     n = node(trial={"duration": "0s"})
     ends = "`lkgfs hold off --component kubelet`"
     one = n.assign("maxPods: 1\n", uid="aaaa")
@@ -317,7 +317,7 @@ def test_a_hold_is_told_and_ended_first(node):
                      n.status("condition"))
     assert "mode=hold\n" in n.status("hold") and f"\npid={os.getpid()}\n" in n.status("hold")
     assert re.search(rf"note: {who} at generation .*\[LKG4019\]", n.status("findings"))
-    # Unknown: nobody can say what is wanted
+    # Unknown: the reference cannot be read, so what is wanted is unknown
     n.put("no object\n")
     n.wait("condition", "Unknown failed to sync")
     assert re.search(rf"; {who} at generation ", n.status("condition")) and ends in next_step(n)
@@ -333,7 +333,7 @@ def test_a_hold_is_told_and_ended_first(node):
     step = next_step(n)
     assert ends in step and 0 < step.index(ends) < step.index("; then "), step
     os.unlink(n.mount.path("kubelet.conf.d/50-bad.conf"))
-    # something newer waits
+    # something newer waits for the end of the hold
     n.assign("maxPods: 3\n", uid="cccc")
     n.wait("condition", "True held at generation ")
     assert "\nnewer=waits\n" in n.status("hold")

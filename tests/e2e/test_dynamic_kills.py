@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole story of a remote configuration, with processes of ours killed at random moments: the same outcome.
+"""The whole story of a remote configuration, with our processes killed at random moments: the outcome is the same.
 
-assigned, on trial, crash loop, rolled back, forgiven, promoted, another one, condemned by hand, reset. Every step is one act
-and what must be seen after it; a killer strikes at a random moment of each step. What a step leaves is compared with what it
-leaves when nobody is killed. LKGFS_TEST_SEED repeats a run.
+The story: assigned, on trial, crash loop, rolled back, forgiven, promoted, another one assigned, marked bad by hand, reset. Every
+step is one action and what must be seen after it; a process is killed at a random moment of each step. The outcome of a step is
+compared with its outcome in a run without kills. LKGFS_TEST_SEED repeats a run.
 """
 import contextlib
 import json
@@ -19,12 +19,12 @@ import lkgfs_testlib as lib
 from lkgfs_node import Node
 
 SEED = int(os.environ.get("LKGFS_TEST_SEED", "20260"))
-STRIKE_MS = 40  # after the begin of a step: it takes a few milliseconds, its aftermath (fsync) some more
+STRIKE_MS = 40  # after the start of a step: it takes a few milliseconds, its aftermath (fsync) some more
 VICTIMS = ("lkgfs-engine", "lkgfs-fs", "lkgfs-notify", "lkgfsd")
 
 
 def strike(node, victim):
-    """SIGKILL; lkgfsd is started again, as its service manager does it."""
+    """SIGKILL; lkgfsd is started again, as the service manager would do it."""
     mount = node.mount
     if victim != "lkgfsd":
         pid = mount.children().get(victim)
@@ -37,14 +37,14 @@ def strike(node, victim):
 
 
 def all_there(node):
-    """Whoever was killed has a successor, so that the next step begins in peace."""
+    """Wait until every killed process has a successor, so that the next step starts from a quiet state."""
     for name in ("lkgfs-engine", "lkgfs-fs", "lkgfs-notify"):
         node.mount.child(name)
     node.mount.command("sync", "now")
 
 
 class Story:
-    """The steps; each returns when what it does is done and seen."""
+    """The steps; each returns when its action is done and its effect is visible."""
 
     def __init__(self, node):
         self.node, self.first = node, None
@@ -120,7 +120,7 @@ class Story:
 
 
 def errors(node):
-    """Of the documents; what is said about a command line comes and goes with the process that had it."""
+    """Errors of the documents; findings about a command line come and go with its process."""
     return [line for line in node.status("findings").replace(node.mount.root, "").splitlines() if ": error: " in line]
 
 
@@ -139,7 +139,7 @@ def outcome(node):
 
 
 def tell(node, dice=None):
-    """Play the story; returns the outcome of each step. @dice: kill somebody in each."""
+    """Play the story; return the outcome of each step. @dice: kill a process in each."""
     outcomes, seen = [], None
     story = Story(node)
     for act in story.acts():
@@ -161,7 +161,7 @@ def tell(node, dice=None):
 
 
 def shown(differences):
-    """Of lists only what is not in both."""
+    """Of lists, only what is not in both."""
     short = {key: [[line for line in a if line not in b], [line for line in b if line not in a]]
              if isinstance(a, list) and isinstance(b, list) else [a, b] for key, (a, b) in differences.items()}
     return json.dumps(short, indent=1)
@@ -188,7 +188,7 @@ def test_the_same_outcome(told):
 
 
 def test_a_rollback_outlives_its_engine(mounts):
-    """What is served after a rollback is not on trial: neither for the engine that follows nor for the next daemon."""
+    """What is served after a rollback is not on trial: neither for the next engine nor for the next daemon."""
     node = Node(mounts, trial={"crashLoopThreshold": 0})
     with contextlib.closing(node):
         local = node.mount.document()

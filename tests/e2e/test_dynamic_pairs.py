@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every ordered pair of what a reference may say, in one walk over all of them, each step compared with a model.
+"""Every ordered pair of states of a reference, in one walk over all of them; each step is compared with a model.
 
-The model is the proposal's table of end-to-end cases: what is bad is assigned and never active, what is unclear changes
-nothing, local ends it all; a generation changes only with the document.
+The model is the proposal's table of end-to-end cases: a bad source is assigned but never active, an unclear reference changes
+nothing, `local` ends remote configuration; a generation changes only with the document.
 """
 import json
 import os
@@ -63,7 +63,7 @@ class Model:
 
     def unclear(self):
         if self.assigned in self.bad:
-            return  # known to be bad is worth more than not known what is wanted
+            return  # a source that is known to be bad is reported, even when what is wanted is unclear
         self.error, self.status, self.reason = UNCLEAR, "Unknown", "failed to sync, desired config unclear, cause: "
 
     def differences(self):
@@ -81,7 +81,7 @@ class Model:
 
 
 class Objects:
-    """The object of each state; `how`: the same name and uid updated in place, made anew each time, or one each for ever."""
+    """The object of each state; `how`: the same name and uid updated in place, recreated each time, or one object per state."""
 
     def __init__(self, node, how):
         self.node, self.how, self.count, self.made = node, how, 0, {}
@@ -165,7 +165,7 @@ def test_an_update_that_changes_nothing(mounts):
 
 
 def test_identity_includes_the_key(mounts):
-    """One object, a good key and then a wrong one: the good one stays the last known good."""
+    """One object, first with a good key, then with a wrong one: the good key stays the last known good."""
     node = Node(mounts, trial={"duration": "0s"})
     obj = node.configmap("maxPods: 42\n", version=7, key="good", annotations={"lkgfs.io/config-key": "good"})
     obj["data"]["wrong"] = lib.HEADER + "kubeAPIQPS: -1\n"
@@ -189,7 +189,7 @@ def again_kill(node):
                          ids=["engine killed", "reloaded", "looked at"])
 @pytest.mark.parametrize("end", ["local\n", None])
 def test_a_reset_stays_one(mounts, again, end):
-    """What a reference said last is known to whoever comes after, when there is nothing to be read any more."""
+    """A reset is remembered by every successor, even when there is nothing left to read."""
     node = Node(mounts)
     node.assign("maxPods: 42\n")
     node.wait("condition", "True all checks passed")

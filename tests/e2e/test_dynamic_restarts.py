@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A component that is restarted by a hook: once for each change that means something, and never blamed on what it reads."""
+"""A component that is restarted by a hook: once for each change that matters, and never because of what it reads at its start."""
 import json
 import os
 
@@ -18,7 +18,7 @@ sys.exit({code})
 
 
 class Hooked:
-    """A node whose component is restarted by a script that notes how it was called."""
+    """A node whose component is restarted by a script that records its calls."""
 
     def __init__(self, mounts, code=0, restart=None, **options):
         self.node = Node(mounts, start=False, remote={"restartJitter": "0s", **options.pop("remote", {})}, **options)
@@ -94,7 +94,7 @@ def test_not_for_what_means_the_same(hooked):
 
 
 def test_back_before_it_was_carried_out(hooked):
-    """A change that is taken back before its restart is due needs none."""
+    """A change that is taken back before its restart is due needs no restart."""
     h = hooked(restart={"minInterval": "2s"})
     n = h.node
     life = n.live()
@@ -185,11 +185,11 @@ def test_drift_masks_secrets(hooked):
 
 
 def test_what_a_process_runs_with_stays_known(node):
-    """Also when more generations came than the history keeps, and by the next engine."""
+    """Even after more generations than the history keeps, and in the next engine."""
     n = node(remote={"enabled": False}, config={"historyLimit": 2})
 
     def change(pods):
-        """And until it is on disk, so that nothing older has to be kept for a power cut."""
+        """Wait until it is on disk, so that nothing older has to be kept in case of a power failure."""
         n.mount.drop("50-x.conf", f"maxPods: {pods}\n")
         record = os.path.join(n.mount.state, "history/kubelet", str(n.mount.generation()), "meta.json")
         n.mount.wait_for(lambda: os.path.exists(record), "a record on disk")
@@ -233,7 +233,7 @@ def test_what_a_process_runs_with_stays_known_when_lkgfs_was_stopped(node):
 
 @pytest.mark.parametrize("scope", ["remote", "all"])
 def test_no_restart_for_the_start_that_reads_the_rollback(hooked, scope):
-    """The one too many reads the last known good itself: nobody has to restart it."""
+    """The start that exceeds the threshold reads the last known good itself: no restart is needed."""
     h = hooked(trial={"crashLoopThreshold": 0, "scope": scope})
     n = h.node
     source = n.assign("maxPods: 42\n")

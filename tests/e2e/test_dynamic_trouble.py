@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trouble below and beside: a full or read-only state directory, a second daemon, damaged records, broken local layers."""
+"""Trouble around us: a full or read-only state directory, a second daemon, damaged records, broken local layers."""
 import os
 import shutil
 import subprocess
@@ -92,7 +92,7 @@ DAMAGES = {"empty": b"", "torn": None, "foreign": b"\x7fELF\0\0", "newer": b'{"s
 @pytest.mark.limit(200)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_record_damaged_in_turn(node, damage):
-    """The daemon starts and serves; what is wrong is named."""
+    """The daemon starts and serves; what is damaged is reported."""
     n = node(trial={"duration": "0s"})
     n.wait("last-known-good", n.assign("maxPods: 1\n"))
     n.crash()
@@ -195,7 +195,7 @@ def test_a_drop_in_s_mistake_is_never_the_configmap_s(node, broken):
 
 
 def test_a_drop_in_that_does_not_fit_the_configmap(node):
-    """Each is right alone; the drop-in is what changed."""
+    """Each is valid alone; the drop-in is what changed."""
     n = node(trial={"duration": "0s"})
     n.mount.drop("50-x.conf", "imageGCHighThresholdPercent: 95\n")
     source = n.assign("imageGCLowThresholdPercent: 90\n")
@@ -207,7 +207,7 @@ def test_a_drop_in_that_does_not_fit_the_configmap(node):
 
 
 def test_the_condition_counts_as_findings_does(node):
-    """The base is wrong as well, and nobody reads it now: two errors, of which one is meant."""
+    """The base is wrong as well, but is not in use now: two errors, and the condition is about one of them."""
     n = node(trial={"duration": "0s"})
     n.wait("last-known-good", n.assign("imageGCLowThresholdPercent: 90\nimageGCHighThresholdPercent: 95\n"))
     lib.write_file(n.mount.behind("kubelet.conf"), lib.HEADER + "maxPods: -1\n", 0o600)
@@ -220,7 +220,7 @@ def test_the_condition_counts_as_findings_does(node):
 
 
 def test_a_local_mistake_that_is_mended_is_not_told_on(node):
-    """Not among the findings of a ConfigMap that was refused meanwhile for its own."""
+    """The findings of a ConfigMap that was refused meanwhile for its own mistake no longer contain it."""
     n = node(trial={"duration": "0s"})
     n.wait("last-known-good", n.assign("registryBurst: 1\n", uid="aaaa"))
     n.mount.drop("50-x.conf", "maxPods: -3\n")
@@ -252,7 +252,7 @@ def test_what_was_held_is_what_is_used_also_after_the_hold(node):
 
 @pytest.mark.parametrize("remote", [True, False])
 def test_scope_all_a_mistake_after_a_rollback(node, remote):
-    """What is served is still where the rollback led, and no word says that it is what the layers come to."""
+    """What is served is still the target of the rollback, and no status file calls it the current merge of the layers."""
     n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": remote})
     if remote:
         n.wait("active", n.assign("registryBurst: 1\n", uid="aaaa"))
@@ -291,7 +291,7 @@ def test_a_lost_checkpoint_is_the_disk_s_fault(node):
 
 
 def test_a_rollback_to_what_lkg_shows_where_the_layers_do_not_come_to_it_any_more(node):
-    """The base is gone: not the merge of today is served, but what lkg/ shows, byte for byte."""
+    """The base is gone: what lkg/ shows is served byte for byte, not today's merge."""
     n = node(trial={"duration": "0s", "minDuration": "0s"})
     source = n.assign("maxPods: 41\n", uid="aaaa")
     n.wait("last-known-good", source)
@@ -306,7 +306,7 @@ def test_a_rollback_to_what_lkg_shows_where_the_layers_do_not_come_to_it_any_mor
 
 
 def test_a_configmap_waits_for_a_dropin_that_did_not_fit_before(node):
-    """Once a drop-in is to blame for what is followed, it is to blame for what comes, too."""
+    """If a drop-in does not fit the ConfigMap that is followed, it also blocks the next one."""
     n = node(trial={"duration": "0s", "minDuration": "0s"})
     body = "imageGCLowThresholdPercent: 85\nimageGCHighThresholdPercent: 90\n"
     n.wait("last-known-good", n.assign(body, uid="aaaa"))
@@ -322,7 +322,7 @@ def test_a_configmap_waits_for_a_dropin_that_did_not_fit_before(node):
 
 
 def test_a_base_that_is_gone_under_a_remote_one(node):
-    """A warning, because it is not needed now; and drop-ins are not wrong for want of it."""
+    """A warning, because the base is not needed now; and drop-ins are not invalid because it is missing."""
     n = node(dropins={"50-x.conf": lib.HEADER + "imageGCHighThresholdPercent: 75\n"}, base=lib.HEADER + "imageGCLowThresholdPercent: 70\n",
              trial={"duration": "0s"})
     n.wait("last-known-good", n.assign("imageGCLowThresholdPercent: 60\n"))
@@ -344,7 +344,7 @@ def test_an_exoneration_is_of_what_failed_its_trial(node):
 
 
 def test_what_comes_while_the_local_layers_are_wrong_waits(node):
-    """Also where the node has not followed anything yet."""
+    """Even if the node has not followed anything yet."""
     n = node(trial={"duration": "0s", "minDuration": "0s"})
     n.mount.drop("10-a.conf", "podPidsLimit: x\n")
     n.wait("condition", "False failed to validate ")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""status/kubelet/effective.yaml: defaults, layers and the command line of the component, each value marked; and what a
-command line says about us. The component is a small program that takes any flag, opens the file and stays."""
+"""status/kubelet/effective.yaml: defaults, layers and the command line of the component, each value marked with its origin; and
+how a command line refers to the view. The component is a small program that takes any flag, opens the file and keeps running.
+"""
 import contextlib
 import os
 import re
@@ -53,7 +54,7 @@ class Component:
         os.rename(self.exe + ".new", self.exe)
 
     def start(self, *flags):
-        """Returns when it has opened the file."""
+        """Return when it has opened the file."""
         self.stop()
         self.process = subprocess.Popen([self.exe, *flags], stdout=subprocess.PIPE)
         assert self.process.stdout.readline() == b"opened\n"
@@ -68,7 +69,7 @@ class Component:
 
 @pytest.fixture
 def component(mounts):
-    """A mount over a small base whose component is a stand-in of release 1.36."""
+    """A mount over a small base; its component is a stand-in of release 1.36."""
     with contextlib.ExitStack() as stack:
         def begin(version="v1.36.3", base=BASE, settings=None, **options):
             mount = mounts(start=False, base=base, instance=None,
@@ -89,7 +90,7 @@ def effective(mount):
 
 
 def mark(mount, field):
-    """(value, mark) of a line."""
+    """Return (value, mark) of a line."""
     found = re.search(rf"^ *{re.escape(field)}: ?(.*?) # (.*)$", effective(mount), re.M)
     return found.groups() if found else None
 
@@ -229,7 +230,7 @@ def test_the_version_is_asked_once_per_executable(component):
     mount.wait_for(lambda: "release 1.34," in effective(mount), "first release")
     for _ in range(3):
         kubelet.start(*flags(mount))
-    # one that ends before the engine has looked at it is never known
+    # a process that ends before the engine has looked at it is never noticed
     mount.wait_for(lambda: "of the running process" in effective(mount), "the process is seen")
     kubelet.stop()
     mount.wait_for(lambda: "ran last" in effective(mount), "the process is gone")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine has a user of its own: it owns nothing of root's, and everything of its own is found again whoever it was before."""
+"""The engine has its own user: it owns nothing that is root's, and it can use everything that an earlier engine left, whatever
+user that ran as.
+"""
 import contextlib
 import errno
 import json
@@ -29,7 +31,7 @@ CONFIG = "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
 
 
 def identities(pid):
-    """(user, group, further groups) of all its threads; real, effective, saved and of the file system are one."""
+    """Return (user, group, supplementary groups) of all its threads; real, effective, saved and file-system ids are the same."""
     found = set()
     for task in os.listdir(proc(pid, "task")):
         status = status_of(f"{pid}/task/{task}")
@@ -41,7 +43,7 @@ def identities(pid):
 
 
 def engine(mount):
-    """Its user, when it has given up what it does not need; there may be another one by then."""
+    """Return its user once it has dropped what it does not need; the engine may have been replaced meanwhile."""
     def confined():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, AssertionError):
             pid = mount.child("lkgfs-engine")
@@ -51,14 +53,14 @@ def engine(mount):
 
 
 def owners(directory):
-    """{user: names} of what is in a directory, without what is lkgfsd's or the file server's own."""
+    """Return {user: names} of the entries of a directory, without those of lkgfsd and the file server."""
     found = {}
     for folder, folders, files in os.walk(directory):
         if folder == directory:
             folders[:] = [name for name in folders if not name.startswith("pinned")]
             files = [name for name in files if name != "lock" and not name.endswith((".pid", ".sock", "~tmp"))]
         for name in folders + files + ["."]:
-            with contextlib.suppress(FileNotFoundError):  # it works in there
+            with contextlib.suppress(FileNotFoundError):  # the engine works in there meanwhile
                 st = os.lstat(os.path.join(folder, name))
                 if stat.S_ISDIR(st.st_mode) or stat.S_ISREG(st.st_mode) and st.st_nlink == 1:
                     found.setdefault(st.st_uid, []).append(os.path.join(folder, name))
@@ -103,7 +105,7 @@ def test_who_it_is(mounts, user, uid, gid):
 
 
 def test_a_user_that_there_is_not_is_said(mounts):
-    """In the log, as a finding and by `lkgfs doctor`, where somebody has named it; what is served is served."""
+    """If it is configured: in the log, as a finding and by `lkgfs doctor`; serving goes on."""
     mount = mounts(config={"engineUser": UNKNOWN})
     text = f"and not as engineUser {UNKNOWN}: there is no such user in /etc/passwd"
     assert mount.log().count(text) == 1
@@ -121,7 +123,7 @@ def test_a_user_that_there_is_not_is_said(mounts):
 
 
 def test_the_users_of_the_machine(tmp_path):
-    """By default it is `lkgfs`, when that is there: a reload is enough when it comes later."""
+    """The default is `lkgfs`, if that user exists: a reload is enough when it is added later."""
     with Worker("engine-user", tmp_path / "worker") as worker:
         config = CONFIG + "engineTimeout: 10s\n"
         worker.write("/etc/lkgfs/config.yaml", config, 0o644)
@@ -149,7 +151,7 @@ def test_the_users_of_the_machine(tmp_path):
                             return int(status_of(pid)["Uid"].split()[0]) if status_of(pid)["Seccomp"] == "2" else None
                 return None
 
-            stack.callback(entered.kill)  # nobody waits for it when anything fails
+            stack.callback(entered.kill)  # not waited for when a check fails
             until(lambda: "serving /etc/kubernetes" in text())
             daemon = children(entered.pid)[0]
             assert "and not as engineUser lkgfs: there is no such user" in text()
@@ -168,7 +170,7 @@ def test_the_users_of_the_machine(tmp_path):
 
 
 def test_another_one_after_a_reload(mount):
-    """Nobody who reads notices; a reload that changes nothing about it leaves the engine alone."""
+    """No reader notices; a reload that does not change the user leaves the engine alone."""
     load = Load(mount, [load_reader, load_status])
     try:
         generation, pid = mount.generation(), mount.child("lkgfs-engine")
@@ -190,8 +192,10 @@ def test_another_one_after_a_reload(mount):
 
 
 def test_what_it_makes_is_its_own_at_once(mounts):
-    """It is that user before it makes or locks anything: under AppArmor and SELinux root may not write into directories of others."""
-    mount = mounts()  # a state directory that nobody has used before, and so nobody has handed over again
+    """It changes to that user before it makes or locks anything: under AppArmor and SELinux root may not write to other users'
+    directories.
+    """
+    mount = mounts()  # a new state directory, so that nothing in it was handed over before
     assert engine(mount) == USER
     assert set(owners(mount.state)) == {USER}, owners(mount.state)
     assert os.stat(os.path.join(mount.state, "store.lock")).st_uid == USER
@@ -208,7 +212,7 @@ def test_the_next_one_is_the_same(mount):
 # ---- what it may ----
 
 def test_configuration_that_only_root_may_look_at(mounts):
-    """Also where a program would ask beforehand whether there is a file: access(2) asks without the capability."""
+    """Even if a program checks first whether there is a file: access(2) does so without the capability."""
     mount = mounts(start=False)
     assert stat.S_IMODE(os.stat(mount.root).st_mode) == 0o700
     os.mkdir(os.path.join(mount.root, "config.d"), 0o700)
@@ -218,7 +222,7 @@ def test_configuration_that_only_root_may_look_at(mounts):
 
 
 def test_what_only_root_may_read_it_reads(mount):
-    """A base and drop-ins that nobody else may look at, in directories that nobody else may enter."""
+    """A base and drop-ins that only root may read, in directories that only root may enter."""
     assert stat.S_IMODE(os.stat(mount.behind("kubelet.conf")).st_mode) == 0o600
     mount.drop("70-root.conf", "maxPods: 71\n")
     os.chmod(mount.path("kubelet.conf.d/70-root.conf"), 0o600)
@@ -239,7 +243,7 @@ def owner_of_layer(mount, uid):
 
 @pytest.mark.parametrize("uid", [USER, OTHER])
 def test_what_is_its_own_it_does_not_trust(mount, uid):
-    """Links of layers lead to what is root's: not to what another user wrote, and it is another user."""
+    """Symlinks of layers may lead to root's files only, not to files of another user, and the engine's user is such a user."""
     owner_of_layer(mount, uid)
     mount.sync()
     mount.wait_for(lambda: "72-link.conf" in mount.status("findings"), "the link is told of")
@@ -255,7 +259,7 @@ def test_a_link_to_what_is_roots(mount):
 # ---- what it may not ----
 
 @pytest.mark.parametrize("name,arguments,error", [
-    # lkgfsd's own files, in the two directories that are writable for it
+    # lkgfsd's own files, in the two directories that it may write to
     ("openat", (STATE_FD, "lock", os.O_WRONLY, 0), errno.EACCES),
     ("openat", (STATE_FD, "lock", os.O_WRONLY | os.O_TRUNC, 0), errno.EACCES),
     ("fchmodat", (STATE_FD, "lock", 0o666), errno.EPERM),
@@ -263,9 +267,9 @@ def test_a_link_to_what_is_roots(mount):
     ("openat", (RUNTIME_FD, "engine.pid", os.O_WRONLY, 0), errno.EACCES),
     ("fchmodat", (RUNTIME_FD, "engine.pid", 0o666), errno.EPERM),
     ("openat", (RUNTIME_FD, "pinned/x", os.O_WRONLY | os.O_CREAT, 0o600), errno.EACCES),
-    # what is its own it gives to nobody
+    # it cannot give its own files away
     ("fchownat", (STATE_FD, ".", 0, 0, 0), errno.EPERM),
-    # back to root
+    # it cannot become root again
     ("setresuid", (0, 0, 0), errno.EPERM),
     ("setuid", (0,), errno.EPERM),
     ("setgroups", (0, 0), errno.EPERM),
@@ -278,7 +282,7 @@ def test_what_it_may_not(shared, name, arguments, error):
 
 
 @pytest.mark.parametrize("name,arguments", [
-    # with the capability that it has it would open any file of a mount by its number, past every directory
+    # with its capability it could open any file of a mount by its handle, whatever the modes of directories
     ("open_by_handle_at", (STATE_FD, 0, os.O_RDONLY)),
     ("capset", (0, 0)),
     ("mknodat", (STATE_FD, "device", stat.S_IFCHR | 0o666, os.makedev(1, 3))),
@@ -293,14 +297,16 @@ def test_what_ends_it(mount, name, arguments):
 
 
 def as_it_is(action):
-    """What a process with the engine's ids and its capability comes to, without the rest of what holds it: 0 or an errno."""
+    """Return what a process with the engine's ids and its capability gets, without its other restrictions: 0 or an errno."""
     script = f"import os, sys\ntry:\n    {action}\nexcept OSError as error:\n    sys.exit(error.errno)\n"
     return lib.run("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs", "--inh-caps=-all,+dac_read_search",
                    "--ambient-caps=-all,+dac_read_search", "--bounding-set=-all,+dac_read_search", "python3", "-c", script).returncode
 
 
 def test_the_user_alone_holds_it(mount):
-    """Were there no read-only mounts, no list of system calls and no Landlock: nothing of root's, and none of root's processes."""
+    """Without read-only mounts, the system call filter and Landlock, it could still not change anything of root's, nor touch
+    root's processes.
+    """
     base, pid = os.path.join(mount.root, "a-file-of-roots"), mount.process.pid
     lib.write_file(base, "x", 0o644)
     assert as_it_is(f"open({base!r}).read()") == 0 and as_it_is("open('/etc/shadow').read()") == 0
@@ -314,7 +320,7 @@ def test_the_user_alone_holds_it(mount):
 
 
 def test_what_it_leaves_is_nobodys_way_to_root(mount):
-    """A program of its own making with the set-user-ID bit runs as it, and after the directory was given back as nobody else."""
+    """A set-user-ID program that it has made runs as its user, and loses the bit when the directory is given back to root."""
     with Injected(mount.child("lkgfs-engine")) as process:
         fd = process.call("openat", STATE_FD, "program", os.O_WRONLY | os.O_CREAT, 0o700)
         assert fd >= 0 and process.call("close", fd) == 0
@@ -326,11 +332,11 @@ def test_what_it_leaves_is_nobodys_way_to_root(mount):
     assert st.st_uid == 0 and stat.S_IMODE(st.st_mode) == 0o755
 
 
-# ---- whose the directories are ----
+# ---- who owns the directories ----
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
 def test_from_root_to_a_user_and_back(mounts, kill):
-    """What one engine wrote the next one goes on with: the history, a hold, the numbers; lkgfsd's own files stay root's."""
+    """The next engine continues with what the previous one wrote: the history, a hold, the numbers; lkgfsd's own files stay root's."""
     mount = mounts(config={"engineUser": "root"})
     mount.drop("50-x.conf", "maxPods: 50\n")
     mount.command("hold", "on\n")
@@ -339,7 +345,7 @@ def test_from_root_to_a_user_and_back(mounts, kill):
     for user in (USER, OTHER, "nobody", UNKNOWN, OTHER, USER):
         restart(mount, user, kill)
         uid = {"nobody": NOBODY.pw_uid, UNKNOWN: 0}.get(user, user)
-        mount.wait_for(lambda wanted=uid: engine(mount) == wanted, f"user {uid}")  # the one before may be ending
+        mount.wait_for(lambda wanted=uid: engine(mount) == wanted, f"user {uid}")  # the previous engine may not have ended yet
         assert list(owners(mount.state)) == [uid] and list(owners(private(mount))) == [uid]
         assert os.stat(os.path.join(mount.state, "lock")).st_uid == 0 and os.stat(mount.runtime).st_uid == 0
         assert mount.generation() == generation and "held at" in mount.status("condition")
@@ -350,7 +356,7 @@ def test_from_root_to_a_user_and_back(mounts, kill):
 
 
 def test_it_takes_nothing_that_is_not_its_own(mounts):
-    """Links, other names of a file, other mounts and what is no file stay whose they are."""
+    """Symlinks, files with further hard links, other mounts and special files keep their owner."""
     mount = mounts(config={"engineUser": "root"})
     assert mount.stop() == 0
     outside = os.path.join(mount.root, "outside")
@@ -383,7 +389,7 @@ def test_it_takes_nothing_that_is_not_its_own(mounts):
 
 
 def test_a_directory_of_a_user_that_is_none_of_ours(mounts):
-    """Whose it was is written where only root can write: anybody else's directory is refused, as ever."""
+    """The previous owner is recorded where only root can write: a directory of any other user is refused."""
     mount = mounts()
     assert mount.stop() == 0
     os.chown(mount.state, OTHER, OTHER)
@@ -395,7 +401,7 @@ def test_a_directory_of_a_user_that_is_none_of_ours(mounts):
 
 
 def test_what_was_restored_by_root_is_its_own_again(mount):
-    """A backup that root unpacked, a note that an lkgfsd of before made: handed over before the engine looks."""
+    """A backup that root unpacked, and a note that an earlier lkgfsd made, are handed over before the engine reads them."""
     assert mount.stop() == 0
     lib.shell(f"chown -R root:root {mount.state}")
     mount.start()
@@ -410,7 +416,7 @@ def test_what_was_restored_by_root_is_its_own_again(mount):
 
 
 def test_a_state_directory_that_cannot_be_written(mounts):
-    """It cannot be handed over either: what is there is served, as before."""
+    """It cannot be handed over either: what it holds is served, as before."""
     mount = mounts(config={"engineUser": "root"})
     mount.drop("50-x.conf", "maxPods: 57\n")
     assert mount.stop() == 0
@@ -426,7 +432,7 @@ def test_a_state_directory_that_cannot_be_written(mounts):
 
 
 def test_where_it_cannot_be_changed(mounts):
-    """In a container without the capability to do so it runs as root, and says so."""
+    """In a container without CAP_SETUID the engine runs as root, and the log says so."""
     mount = mounts(start=False)
     script = "exec setpriv --bounding-set=-setuid " + " ".join([str(lib.LKGFSD), "--config", mount.config_path, mount.mountpoint])
     with open(mount.log_path, "ab") as log:
@@ -443,7 +449,7 @@ def test_where_it_cannot_be_changed(mounts):
 
 @pytest.mark.parametrize("options,uid", [("", 0), (",allow_other", 0), (",allow_other,default_permissions", USER)])
 def test_a_source_directory_that_asks_elsewhere(mounts, options, uid):
-    """What a server says about root's files no capability here can change: the engine stays who it was."""
+    """A server decides on access to root's files, and no capability here changes that: the engine stays root."""
     mount = mounts(over=False, start=False, tree=lambda path, **_: os.mkdir(path))
     with DeadFs(mount.source, {"kubelet.conf": lib.HEADER + "maxPods: 44\n"}, options):
         mount.start()
@@ -454,10 +460,10 @@ def test_a_source_directory_that_asks_elsewhere(mounts, options, uid):
             mount.stop()
 
 
-# ---- without it ----
+# ---- without a user of its own ----
 
 def test_without_a_user_everything_works(mounts):
-    """uid 0 and everything else that holds it, as on a node whose package made no user."""
+    """uid 0 with all the other restrictions, as on a node whose package made no user."""
     mount = mounts(config={"engineUser": "root"})
     assert engine(mount) == 0
     for name, arguments, error in (("openat", (-100, "/etc/lkgfs-was-here", os.O_WRONLY | os.O_CREAT, 0o600), errno.EROFS),
@@ -472,7 +478,9 @@ def test_without_a_user_everything_works(mounts):
 
 
 def test_as_root_it_changes_no_mode_owner_or_time(mounts):
-    """Also on a file system that was mounted after it had started, which is not read-only for it: all of root's would be its own."""
+    """Even on a file system that was mounted after the engine had started, which is not read-only for it: uid 0 would own all of
+    root's files.
+    """
     mount = mounts(config={"engineUser": "root"})
     later = os.path.join(mount.root, "later")
     os.mkdir(later)

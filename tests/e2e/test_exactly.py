@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said is exact also where two things come together: an engine that dies, words of others, layers that go away."""
+"""Status is exact even when two things coincide: an engine that dies, text written by others, layers that disappear."""
 import errno
 import os
 import pathlib
@@ -15,7 +15,7 @@ KEY = "  -----BEGIN PRIVATE KEY-----\n  MIIs3cretKEYMATERIALabcdefghijk\n  -----
 
 
 def shown(mount):
-    """Everything about the component that people and programs read, but for the served document."""
+    """Everything about the component that people and programs read, except the served document."""
     found = [mount.tool("blame").stdout]
     for folder in ("status", "layers", "history"):
         for path in sorted(pathlib.Path(mount.vpath(folder)).rglob("*")):
@@ -39,7 +39,7 @@ def test_a_credential_in_the_wrong_place(mount, body):
 
 
 def where(mount):
-    """Which file sets maxPods, as origin and as the comments of effective.yaml have it."""
+    """Return the file that sets maxPods, according to origin and to the comments of effective.yaml."""
     line = next(line for line in mount.status("origin").splitlines() if line.startswith("/maxPods\t"))
     effective = next(line for line in mount.status("effective.yaml").splitlines() if line.startswith("maxPods:"))
     return line.split("\t")[2], effective.split(" # ")[1]
@@ -47,7 +47,7 @@ def where(mount):
 
 @pytest.mark.parametrize("body", ["podsPerCore: 5\n", "podsPerCore: -5\n", "featureGates: {Nope: true}\n", "podsPerCore: [\n"])
 def test_origin_and_effective_agree_while_the_layers_are_not_served(mount, body):
-    """Both tell of the layers as they were when they last came to what is served."""
+    """Both show the layers as they were when they last merged to what is served."""
     mount.drop("30-a.conf", "maxPods: 64\n")
     mount.drop("60-x.conf", "maxPods: 64\n")
     mount.command("hold", "on")
@@ -64,7 +64,7 @@ def test_origin_and_effective_agree_while_the_layers_are_not_served(mount, body)
 
 
 def silence(mount):
-    """Condition while lkgfsd and the engine are stopped."""
+    """Return the condition while lkgfsd and the engine are stopped."""
     pids = (mount.process.pid, mount.child("lkgfs-engine"))
     for pid in pids:
         lib.stop_process(pid)
@@ -102,7 +102,7 @@ def scope_all(node):
 
 
 def test_a_failed_trial_is_told_alike_by_the_next_engine(node):
-    """One start that counts on the last known good does not acquit what failed, whoever tells it."""
+    """One counted start of the last known good does not clear what failed, in whichever engine reports it."""
     n = scope_all(node)
     for _ in range(4):
         n.crash()
@@ -118,7 +118,7 @@ def test_a_failed_trial_is_told_alike_by_the_next_engine(node):
 
 
 def test_what_is_served_is_not_called_last_known_good_for_its_source(node):
-    """trial.scope all: 50 is good, 51 failed and is written again while 52 is on trial."""
+    """trial.scope all: 50 is good, 51 has failed and is written again while 52 is on trial."""
     n = scope_all(node)
     for _ in range(4):
         n.crash()
@@ -149,7 +149,7 @@ def test_a_pin_says_what_ends_it(node):
 
 
 def test_no_error_names_a_file_that_is_gone(node):
-    """A ConfigMap that was refused together with a drop-in is looked at again when the drop-in goes."""
+    """A ConfigMap that was refused together with a drop-in is judged again when the drop-in is removed."""
     n = node()
     n.assign("maxPods: 42\n")
     n.mount.drop("51-x.conf", "serializeImagePulls: true\n")
@@ -162,7 +162,7 @@ def test_no_error_names_a_file_that_is_gone(node):
 
 
 def test_the_last_known_good_has_its_base_also_after_a_restart(node):
-    """The base is removed while a remote configuration takes its place."""
+    """The base is removed while a remote configuration replaces it."""
     n = node(dropins={})
     n.assign("maxPods: 42\n")
     os.unlink(n.mount.behind("kubelet.conf"))
@@ -174,7 +174,7 @@ def test_the_last_known_good_has_its_base_also_after_a_restart(node):
 
 
 def test_since_when_a_generation_is_served(mount):
-    """Not since the engine was started again."""
+    """A restart of the engine does not count."""
     served = os.stat(mount.path("kubelet.conf")).st_mtime_ns
     since = os.stat(mount.vpath("status/kubelet/generation")).st_mtime_ns
     assert since == served
@@ -251,7 +251,7 @@ def wrong_command(node):
 STATES = [refused, held_by_hand, tried, rolled_back, on_trial, crashed, refused_remote, crashed_document, wrong_command]
 
 
-# What counts or ticks. A refused candidate is judged anew, and counted.
+# Counters and times. A refused candidate is judged again, and counted again.
 TICKS = re.compile(rb'(?m)^lkgfs_(publication|heartbeat_timestamp_seconds|refusals_total)\{.*|"lastHeartbeatTime":"[^"]*"')
 
 
@@ -265,9 +265,9 @@ def all_that_is_shown(mount):
 
 @pytest.mark.parametrize("state", STATES)
 def test_a_reload_changes_nothing_that_is_shown(node, state):
-    """What is known is kept by construction: all of it, not what somebody thought of."""
+    """A reload keeps the whole state by design, not only a list of fields that somebody remembered."""
     n = state(node)
-    n.wait("process", "version=Python")  # asked for in the background
+    n.wait("process", "version=Python")  # found out in the background
     n.mount.sync()
     before, document = all_that_is_shown(n.mount), n.mount.document()
     for _ in range(2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exec plugin of a kubeconfig: the engine asks, the supervisor has it run, and only what root alone could have put there."""
+"""The exec plugin of a kubeconfig: the engine asks, the supervisor runs it, and only if root alone could have put it there."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ exec cat answer
 
 
 class Plugin:
-    """A program beside the kubeconfig; what it answers and what it saw."""
+    """A program next to the kubeconfig; what it answers and what it was given."""
 
     def __init__(self, node, token):
         self.node, self.dir = node, os.path.dirname(node.kubeconfig)
@@ -103,7 +103,7 @@ def test_it_is_run_again_when_its_token_is_refused(story):
     api.tokens["second-secret"] = ("system:node:n1", ["system:nodes"])
     api.disconnect()
     node.follows(api.store.configmap(NAMESPACE, CONFIGMAP, payload("maxPods: 43\n")))
-    # A watch that was just being answered may have delivered it before it was reset.
+    # The old watch may have delivered it just before it was reset.
     node.mount.wait_for(lambda: plugin.runs() >= 2, "a second run")
     api.wait(lambda: any(request.headers.get("authorization") == "Bearer second-secret" for request in api.requests),
              "its new token")
@@ -149,4 +149,4 @@ def test_readers_do_not_notice_one_that_hangs(story):
         assert began.readline() == "began\n"
         assert "clusterDomain" in node.mount.document()
         node.mount.stop()
-        assert began.read() == ""  # its end: who held the pipe is gone
+        assert began.read() == ""  # end of file: the process that held the pipe is gone

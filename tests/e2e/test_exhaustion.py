@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What anybody can fill is shared out: nobody takes what root or another user needs, and who is refused has changed nothing."""
+"""Whatever anybody can fill is limited for each user: nobody uses up what root or another user needs, and a refused call has
+changed nothing.
+"""
 import contextlib
 import errno
 import mmap
@@ -20,7 +22,7 @@ FILES = 16384  # LKG_FILES
 OF_ONE = FILES // 8
 USERS = FILES // 2
 POLLERS = 1024  # LKG_POLLERS
-WAKES = select.POLLIN | select.POLLPRI  # what a change is
+WAKES = select.POLLIN | select.POLLPRI  # events of a change
 
 
 @pytest.fixture(name="open_mount")
@@ -54,7 +56,7 @@ def test_directories_take_no_records(open_mount):
 
 
 def read_in_turns(path, count):
-    """More directories than are kept open for one user, each read a little at a time; what each of them listed."""
+    """Read more directories than are kept open for one user, each a little at a time; return what each of them listed."""
     streams = [os.scandir(path) for _ in range(count)]
     seen = [[] for _ in streams]
     left = set(range(count))
@@ -138,7 +140,7 @@ def test_who_is_refused_has_changed_nothing(open_mount):
 # nodes
 
 def pin_all(path, begin, end):
-    """How many of them have a node: what somebody has open the kernel does not forget."""
+    """Return how many of them have a node: the kernel does not forget what somebody has open."""
     for n in range(begin, end):
         try:
             container.held.append(os.open(f"{path}/{n}", os.O_PATH))
@@ -148,7 +150,7 @@ def pin_all(path, begin, end):
 
 
 def look_at_all(path, begin, end):
-    """How often a look was refused at first: the kernel is told to forget others, and that takes a moment."""
+    """Return how often a look-up was refused at first: the kernel is asked to forget others, and that takes a moment."""
     refused = 0
     for n in range(begin, end):
         end_of_waiting = lib.deadline()
@@ -175,14 +177,14 @@ def make_many(mount, count):
 
 
 def in_parts(user, function, path, count):
-    """A call has its time limit."""
+    """In several calls, because each has a time limit."""
     results = [user.call(function, path, n, min(n + 4096, count)) for n in range(0, count, 4096)]
     return results
 
 
 @pytest.mark.limit(300)
 def test_nodes_are_shared_out(open_mount):
-    """Somebody with a directory of his own below the source can make as many files as there are nodes."""
+    """A user with a directory of his own below the source can make as many files as there are nodes."""
     mount = open_mount
     share = share_of_nodes(mount)
     own = make_many(mount, share + 1)
@@ -204,7 +206,7 @@ def test_nodes_are_shared_out(open_mount):
 
 @pytest.mark.limit(300)
 def test_who_looks_at_more_than_his_share_of_nodes(open_mount):
-    """What nobody uses is forgotten for him."""
+    """The kernel is asked to forget nodes of his that are not in use."""
     mount = open_mount
     count = 2 * share_of_nodes(mount)
     make_many(mount, count)
@@ -226,7 +228,7 @@ def make_many_directories(mount, count):
 
 
 def look_at_and_wait(path, begin, end):
-    """Who is refused waits a little; what the kernel does not forget is refused for ever."""
+    """A refused look-up is repeated after a while; it is refused for ever if the kernel cannot forget any."""
     for n in range(begin, end):
         end_of_waiting = lib.deadline()
         while lib.error_of(os.stat, f"{path}/{n}") == errno.ENFILE and time.monotonic() < end_of_waiting:
@@ -285,7 +287,7 @@ def test_memory_comes_back(open_mount):
     with container.User(NOBODY) as nobody:
         for path in ((), ("pki",), ("status", "kubelet")):
             nobody.call(list_all, mount.path(*path), FILES)
-        for _ in range(8):  # in parts: a call has its time limit
+        for _ in range(8):  # in several calls, because each has a time limit
             nobody.call(look_up, mount.path("many"), files, 262144 // 8)
         nobody.call(container.hold_open, drop_in(mount), os.O_RDONLY, FILES)
     for i in range(files):
@@ -308,7 +310,7 @@ def poll_and_close(path, count):
 
 
 def wait_on(path, count):
-    """Have @count files polled; what poll said of each at once, as events and how often."""
+    """Have @count files polled; return what poll reported at once, as events and how often."""
     epoll = select.epoll()
     epolls.append(epoll)
     for _ in range(count):
@@ -369,14 +371,14 @@ def test_pollers_are_shared_out(open_mount):
             user.close()
 
 
-# content that is old: many generations
+# content of many old generations
 
 OLD_OF_ONE = 1024 // 8  # OLD_MAX of fs/server/content.c
 OLD_OF_USERS = 1024 // 2
 
 
 def hold_content(paths, flags):
-    """Hold each of them open, and remember what was in it; the errno that ended it."""
+    """Open each of them, keep it open and remember its content; return the errno that ended this."""
     for path in paths:
         try:
             fd = os.open(path, flags)
@@ -387,7 +389,7 @@ def hold_content(paths, flags):
 
 
 def check_held(count):
-    """What is open has its content, the last ones too; how many that are."""
+    """Check that open files still have their content, the last ones, too; return their number."""
     assert all(os.pread(fd, 1 << 20, 0) == content for fd, content in container.held[:count] + container.held[-count:])
     return len(container.held)
 
@@ -398,7 +400,7 @@ def let_content_go():
 
 
 def reopen_held():
-    """Of what is held without being open, the oldest first: the errno of opening it."""
+    """Return the errno of opening each of those that are held with O_PATH only, the oldest first."""
     results = []
     for fd, _ in container.held:
         results.append(lib.error_of(lambda fd=fd: os.close(os.open(f"/proc/self/fd/{fd}", os.O_RDONLY))))
@@ -426,7 +428,7 @@ def first_open(path):
 
 @pytest.mark.limit(300)
 def test_old_generations_that_are_open_are_shared_out(open_mount):
-    """Who has them open keeps them, so who has his share of them opens no more; what he has is as it was."""
+    """They are kept as long as they are open, so a user who has opened his share cannot open more; what he has open does not change."""
     mount = open_mount
     files = status_files(mount)
     with container.User(NOBODY) as nobody, container.User(NOBODY - 1) as other:
@@ -447,13 +449,13 @@ def test_old_generations_that_are_open_are_shared_out(open_mount):
         nobody.call(let_content_go)
         assert nobody.call(hold_content, files, os.O_RDONLY) == 0
         nobody.call(let_content_go)
-        change(mount, 99)  # what nobody holds is forgotten with the next publication
+        change(mount, 99)  # what is not open is dropped with the next publication
         mount.wait_for(lambda: pins(mount) < OLD_OF_ONE, "the content of old generations is gone")
 
 
 @pytest.mark.limit(300)
 def test_old_content_that_several_have_open_costs_each_a_part(open_mount):
-    """Who opens one more costs nobody else anything, and root pays nothing."""
+    """The user who opens one more pays alone, and root pays nothing."""
     mount = open_mount
     files = status_files(mount)
     roots = []
@@ -470,7 +472,7 @@ def test_old_content_that_several_have_open_costs_each_a_part(open_mount):
 
 @pytest.mark.limit(300)
 def test_old_generations_that_are_known_are_forgotten(open_mount):
-    """O_PATH, a watch: nothing is open, and nobody says when it is over. What root has looked at stays."""
+    """With O_PATH or a watch nothing is open, and nothing reports when it ends. What root has looked up is kept."""
     mount = open_mount
     files = status_files(mount)
     roots = os.open(mount.path("kubelet.conf"), os.O_PATH)
@@ -497,7 +499,7 @@ def test_old_generations_that_are_known_are_forgotten(open_mount):
 # watches
 
 def watches_of(pid):
-    """inotify watches of a process."""
+    """Return the number of inotify watches of a process."""
     count = 0
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         try:
@@ -513,7 +515,7 @@ def make_directories(path, count):
 
 
 def test_watches_are_shared_out(open_mount):
-    """Root has one number of them on a machine: a user with many directories takes 512 and no more."""
+    """Root has one limit for the whole machine: a user with many directories uses 512 at most."""
     mount = open_mount
     server = mount.child("lkgfs-fs")
     os.mkdir(mount.behind("own"))
@@ -525,7 +527,7 @@ def test_watches_are_shared_out(open_mount):
         watch.add(mount.path("manifests"), watch.CREATE)
         lib.write_file(mount.behind("manifests", "behind"), "x")
         watch.wait(lambda events: any(event[3] == "behind" for event in events))
-    with lib.Inotify() as watch:  # what was looked at last is watched
+    with lib.Inotify() as watch:  # what was looked up last is watched
         watch.add(mount.path("own", "999"), watch.CREATE)
         lib.write_file(mount.behind("own", "999", "behind"), "x")
         watch.wait(lambda events: any(event[3] == "behind" for event in events))
@@ -565,7 +567,7 @@ def read_for_ever(path):
 
 @pytest.mark.limit(200)
 def test_everything_at_once(open_mount):
-    """Readers that are stopped in the middle, storms of watchers, mappings, splices: root and another user notice nothing."""
+    """Readers that are stopped halfway, storms of watchers, mappings, splices: root and another user notice nothing."""
     mount = open_mount
     drop_ins = mount.path("kubelet.conf.d")
     stopped = []
@@ -602,7 +604,7 @@ def test_everything_at_once(open_mount):
 # containers
 
 def test_a_container_takes_nothing_of_root(open_mount):
-    """Root in a container is a user: that of its mount namespace, whatever its capabilities."""
+    """Root in a container counts as a user of its mount namespace, whatever its capabilities."""
     mount = open_mount
     path = "/etc/kubernetes/kubelet.conf.d/" + os.path.basename(drop_in(mount))
     with container.Container(container.Volume(mount.mountpoint), capabilities=True) as one, \
@@ -626,7 +628,7 @@ def hold_many(path, most):
 # space
 
 def fill(path, how):
-    """How many bytes fit."""
+    """Return how many bytes fit."""
     size = 0
     with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
@@ -640,7 +642,7 @@ def fill(path, how):
 
 @pytest.mark.parametrize("how", ["write", "fallocate"])
 def test_blocks_that_are_reserved_for_root_stay_so(mounts, tmp_path, how):
-    """Of a file system keeps a part for root, so that the node goes on when users have filled it: mkfs.ext4 -m."""
+    """A file system keeps a part for root (mkfs.ext4 -m), so that the node goes on when users have filled it."""
     if not os.path.exists("/dev/loop-control"):
         pytest.skip("no loop devices in this kernel")
     image, mount = tmp_path / "image", mounts(over=False, start=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state directory that is full, or read-only: a command that cannot be kept is refused, and nothing changes."""
+"""A state directory that is full or read-only: a command that cannot be stored is refused, and nothing changes."""
 import errno
 import os
 
@@ -12,7 +12,7 @@ COMMANDS = [("hold", "on"), ("rollback", "2"), ("rollback", "lkg"), ("try", "1h"
 
 
 class Disk:
-    """A small tmpfs as the state directory of a node that was stopped."""
+    """A small tmpfs as the state directory of a stopped node."""
 
     def __init__(self, state):
         self.state, self.filler = state, os.path.join(state, "filler")
@@ -30,7 +30,7 @@ class Disk:
         return errno.ENOSPC
 
     def lock(self, node):
-        """Files in it are open for writing, so lkgfs has to be stopped for it."""
+        """Files in it are open for writing, so lkgfs has to be stopped to remount it."""
         node.mount.stop()
         lib.shell(f"mount -o remount,ro {self.state}", check=True)
         node.mount.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source directory may hang, for whatever reason: what the view shows is served all the same, and nobody waits but who asked."""
+"""The source directory may hang, for whatever reason: the view is served all the same, and only callers of the hanging part wait."""
 import contextlib
 import ctypes
 import errno
@@ -20,7 +20,7 @@ import lkgfs_testlib as lib
 
 NOBODY = 65534
 GETDENTS64 = 217 if os.uname().machine == "x86_64" else 61
-SOON_S = 0.010  # as long as a file of the view may take
+SOON_S = 0.010  # the time that a file of the view may take
 THREADS_OF_ONE = 64 // 8
 
 
@@ -50,7 +50,7 @@ class Waiter:
         return bool(select.select([self.pidfd], [], [], timeout)[0])
 
     def result(self, timeout=lib.TIMEOUT_S):
-        """The errno of its call, or minus the signal that ended it."""
+        """Return the errno of its call, or minus the signal that ended it."""
         assert self.is_over(timeout), "it still waits"
         _, status = os.waitpid(self.pid, 0)
         os.close(self.pidfd)
@@ -80,14 +80,14 @@ def fixture_waiters():
         start.all = started
         start.stack = stack
         yield start
-        stack.close()  # what hangs is let go first
+        stack.close()  # release what hangs first
         for waiter in started:
             waiter.close()
 
 
 @pytest.fixture(name="dead")
 def fixture_dead(mount, waiters):
-    """A mount with a file system below it that answers nothing any more; (mount, file system)."""
+    """A mount with a file system below it that stops answering; (mount, file system)."""
     os.chmod(mount.root, 0o711)
     mount.first_server = mount.child("lkgfs-fs")
     os.mkdir(mount.behind("dead"))
@@ -99,7 +99,7 @@ def fixture_dead(mount, waiters):
 
 
 def how_long(path, count=100):
-    """Sorted times of opening and reading it, in seconds."""
+    """Return the sorted times of opening and reading it, in seconds."""
     times = []
     for _ in range(count):
         begun = time.monotonic()
@@ -109,7 +109,7 @@ def how_long(path, count=100):
 
 
 def check_view(mount, pods):
-    """Files of the view, at once: what is cached, and what is new."""
+    """Files of the view are served at once: cached ones and new ones."""
     for n in range(3):
         mount.drop("70-root.conf", f"maxPods: {pods + n}\n")
         times = how_long(mount.path("kubelet.conf"))
@@ -120,7 +120,7 @@ def check_view(mount, pods):
 
 
 def held(mount):
-    """What hangs, as the kernel counts it: requests without an answer."""
+    """Return the number of requests without an answer, as the kernel counts them."""
     control = os.path.join(mount.root, "fusectl")
     if not os.path.isdir(control):
         os.mkdir(control)
@@ -136,7 +136,7 @@ def is_held(mount, count):
 
 
 def open_and(path, flags, function):
-    """Opened while the file system lives; the call comes when it is dead."""
+    """Open it while the file system is alive; return a call to make when it is dead."""
     fd = os.open(path, flags)
     return lambda: function(fd)
 
@@ -170,7 +170,7 @@ def test_a_call_that_hangs_stops_nothing(dead, waiters, kind):
 
 
 def touch_page(fd):
-    faulthandler.disable()  # who is let go from a page that never comes gets SIGBUS
+    faulthandler.disable()  # a killed access to a page that never arrives ends with SIGBUS
     return mmap.mmap(fd, 8, prot=mmap.PROT_READ)[0]
 
 
@@ -200,7 +200,7 @@ def test_a_descriptor_that_hangs_stops_nothing(dead, waiters, kind):
 
 
 def test_reads_ahead_are_not_rationed_for_all(dead, waiters):
-    """The kernel asks for nothing more in the background while 32 such requests are in our hands, unless it was told otherwise."""
+    """By default the kernel sends no more background requests while 32 of them are unanswered."""
     mount, fs = dead
     paths = []
     for i in range(60):
@@ -214,7 +214,7 @@ def test_reads_ahead_are_not_rationed_for_all(dead, waiters):
 
 
 def test_one_user_does_not_stop_another_one(dead, waiters):
-    """He has a share of the threads; the rest of his calls wait for those, not the others for him."""
+    """He has a share of the threads; the rest of his calls wait for these, and other users do not wait for him."""
     mount, fs = dead
     os.mkdir(mount.behind("open"), 0o777)
     os.chmod(mount.behind("open"), 0o777)
@@ -246,7 +246,7 @@ def test_who_has_his_share_is_refused(dead, waiters):
 
 
 def test_who_is_killed_is_let_go(dead, waiters):
-    """As without us: the kernel lets a killed process go from a lock or a network file system, and so does the file server."""
+    """As without lkgfs: the kernel releases a killed process from a lock or a network file system, and so does the file server."""
     mount, fs = dead
     fs.die()
     all_of_them = [waiters(os.stat, mount.path("dead", "file")) for _ in range(20)]
@@ -262,7 +262,7 @@ def test_who_is_killed_is_let_go(dead, waiters):
 
 
 def test_what_was_let_go_leaves_nothing(dead, waiters):
-    """An open that succeeds when its caller is gone: the record is given back."""
+    """An open that succeeds after its caller is gone: its record is given back."""
     mount, fs = dead
     fs.die(deadfs.OPEN, deadfs.CREATE, deadfs.MKDIR)
     for function, *arguments in ((os.open, "file", os.O_RDWR), (os.mkdir, "dir/dir2"), (os.open, "new", os.O_RDWR | os.O_CREAT)):
@@ -282,8 +282,9 @@ def test_what_was_let_go_leaves_nothing(dead, waiters):
 
 @pytest.fixture(name="dead_source", params=["", ",default_permissions"], ids=["local", "network"])
 def fixture_dead_source(request, waiters):
-    """A mount whose source directory is itself a file system which may die; (mount, file system). As a network file system
-    it is asked who may, too, whenever something is looked up in it."""
+    """A mount whose source directory is itself a file system that may stop answering; (mount, file system). Like a network file
+    system it is asked for permissions, too, whenever a name is looked up in it.
+    """
     tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "manifests": {}, "file": "content\n"}
 
     def plant(point):
@@ -317,13 +318,13 @@ def test_the_view_of_a_dead_source(dead_source, waiters):
 
 @pytest.mark.parametrize("kind", ["make", "stat", "listdir"])
 def test_the_root_of_a_dead_source_is_not_locked_for_ever(dead_source, waiters, kind):
-    """The kernel locks it while it waits for us: whoever looks for a name that is new would wait, too, also for one of the view."""
+    """The kernel locks it while it waits for us: every look-up of a new name would wait, too, even that of a name of the view."""
     mount, fs = dead_source
     calls = {"make": (os.mkdir, mount.path("new")), "stat": (os.stat, mount.path("never seen")), "listdir": (os.listdir, mount.path())}
-    fs.die(*[deadfs.MKDIR] if kind == "make" else [])  # before that it is a look-up
+    fs.die(*[deadfs.MKDIR] if kind == "make" else [])  # otherwise it would hang in the look-up already
     first = waiters(*calls[kind], uid=0)
     is_held(mount, 1)
-    writer = waiters(os.mkdir, mount.path("another"), uid=0)  # who wants it alone keeps out those who would share it
+    writer = waiters(os.mkdir, mount.path("another"), uid=0)  # a writer that waits for the lock keeps new readers out
     view = waiters(os.stat, mount.path("history"), uid=0)
     assert first.result() == errno.ETIMEDOUT
     assert view.result() == 0, "a name of the view that nobody has looked up yet"
@@ -337,7 +338,7 @@ def test_the_root_of_a_dead_source_is_not_locked_for_ever(dead_source, waiters, 
 
 
 def test_the_engine_of_a_dead_source(dead_source, waiters):
-    """It waits, and that is said; what is served goes on being served, and everything goes on with the file system."""
+    """It waits, and the condition says so; serving goes on, and the engine goes on when the file system does."""
     mount, fs = dead_source
     document = mount.document()
     fs.die()
@@ -355,7 +356,7 @@ def test_the_engine_of_a_dead_source(dead_source, waiters):
 
 
 def test_successors_over_a_dead_source(dead_source, waiters):
-    """A file server, and an lkgfsd, that begin while it is dead."""
+    """A file server and an lkgfsd that start while it is dead."""
     mount, fs = dead_source
     document = mount.document()
     fs.die()
@@ -382,7 +383,7 @@ def says(mount, words, count):
 
 
 def test_an_engine_that_ends_over_a_dead_source(dead_source, waiters):
-    """The next one may wait; lkgfsd does not, and so replaces a file server, and is stopped like any other time."""
+    """The next one may wait; lkgfsd does not: it replaces a file server, and it can be stopped as usual."""
     mount, fs = dead_source
     document = mount.document()
     fs.die()
@@ -399,7 +400,9 @@ def test_an_engine_that_ends_over_a_dead_source(dead_source, waiters):
 
 
 def test_successors_of_lkgfsd_end_what_waits_to_be_an_engine(dead_source, waiters):
-    """One that was forked and is not executed yet is an engine, too: left alone it would wake up and keep the state directory from the next."""
+    """A child that was forked but has not called execve() yet counts, too: otherwise it would wake up later and lock the state
+    directory.
+    """
     mount, fs = dead_source
     fs.die()
     lib.kill_and_wait(mount.child("lkgfs-engine"))
@@ -446,7 +449,7 @@ def test_a_start_over_a_dead_source(waiters, options, asked):
 
 
 def test_a_copy_that_is_never_written_does_not_keep_lkgfsd(dead_source, waiters):
-    """The copy for the day when lkgfs is gone is waited for at the end, but not for ever."""
+    """At the end lkgfsd waits for the fallback copy, but not for ever."""
     mount, fs = dead_source
     fs.die(deadfs.CREATE, deadfs.MKDIR, deadfs.UNLINK, deadfs.RENAME2)
     mount.drop(max(lib.DROPINS), "maxPods: 94\n")
@@ -457,7 +460,9 @@ def test_a_copy_that_is_never_written_does_not_keep_lkgfsd(dead_source, waiters)
 
 
 def test_a_source_without_acls(waiters):
-    """Whoever may, may: the kernel asks for an ACL of each directory, and "not here", as NFS 4 says it, is no reason to refuse him."""
+    """The kernel asks for an ACL of each directory; "not supported", as NFS 4 answers, is no reason to refuse access that the
+    mode allows.
+    """
     tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "manifests": {}, "file": "content\n"}
 
     def plant(point):
@@ -484,7 +489,7 @@ def make_own(mount, name="own"):
 
 @contextlib.contextmanager
 def lease(mount, name="own"):
-    """Somebody who holds a lease on his file behind the mount and does not give it up when he is told to."""
+    """A user holds a lease on his file behind the mount and does not release it when the kernel asks him to."""
     make_own(mount, name)
     script = ("import fcntl, os, signal, sys\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\n"
               "fd = os.open(sys.argv[1], os.O_RDWR)\nos.setresuid(65534, 65534, 65534)\nfcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n"
@@ -511,10 +516,10 @@ def test_a_lease_stops_nobody_else(mount, waiters, flags):
     path = waiters.stack.enter_context(lease(mount))
     for _ in range(40):
         waiters(open_and_read, path, flags)
-    is_held(mount, 1 if flags == os.O_RDONLY else THREADS_OF_ONE)  # who reads the same page waits in the kernel
+    is_held(mount, 1 if flags == os.O_RDONLY else THREADS_OF_ONE)  # further readers of the same page wait in the kernel
     check_view(mount, 100)
     lib.write_file(mount.path("manifests", "new"), "x")
-    if flags != os.O_RDONLY:  # what has not changed is not opened before it is read
+    if flags != os.O_RDONLY:  # an unchanged file is not opened before it is read
         assert lib.error_of(os.open, path, flags | os.O_NONBLOCK) == errno.EWOULDBLOCK
     assert mount.child("lkgfs-fs") == server
 
@@ -555,7 +560,7 @@ def be_told(call):
 
 
 def test_who_waits_for_his_share_is_interrupted_by_a_signal(dead, waiters):
-    """Nothing has been done for him yet, so any signal ends it where the call has such an answer; stat() has none."""
+    """Nothing has been done for him yet, so any signal ends his call, if it may fail with EINTR; stat() may not."""
     mount, fs = dead
     calls = [open_and(mount.path("dead", "file"), os.O_RDONLY, os.fsync) for _ in range(2)]
     fs.die()
@@ -573,7 +578,7 @@ def test_who_waits_for_his_share_is_interrupted_by_a_signal(dead, waiters):
 
 @pytest.mark.parametrize("call", ["stat", "list", "create", "open", "mode", "fsync"])
 def test_who_waits_for_his_share_locks_nobody_out(dead, waiters, call):
-    """The kernel locks a directory for a look-up, a listing or a change, also one that the caller may only search, and a file for fsync()."""
+    """The kernel locks a directory for a look-up, a listing or a change, even if the caller may only search it, and a file for fsync()."""
     mount, fs = dead
     for name, mode in (("open", 0o1777), ("roots", 0o755)):
         os.mkdir(mount.behind(name))
@@ -586,7 +591,7 @@ def test_who_waits_for_his_share_locks_nobody_out(dead, waiters, call):
              "create": lambda: os.open(mount.path("open", "made"), os.O_WRONLY | os.O_CREAT),
              "open": lambda: os.open(mount.path("roots", "absent"), os.O_RDWR | os.O_CREAT),
              "mode": lambda: os.chmod(mount.path("open", "own"), 0o600), "fsync": lambda: os.fsync(fd)}
-    for name in ("open/own", "roots/file"):  # the kernel knows the way, ACLs and all
+    for name in ("open/own", "roots/file"):  # have the kernel cache the way to it, with its ACLs
         assert waiters(os.stat, mount.path(name)).result() == 0
     fs.die()
     for _ in range(THREADS_OF_ONE):
@@ -605,7 +610,7 @@ def test_who_waits_for_his_share_locks_nobody_out(dead, waiters, call):
     began = time.monotonic()
     assert waiters(change, uid=0).result(10) == 0
     assert time.monotonic() - began < 5
-    fs.live()  # some wait without a lock: for an ACL, for attributes
+    fs.live()  # some wait without a lock: for an ACL or for attributes
     assert {caller.result() for caller in callers} <= {0, errno.EBUSY, errno.ENOENT, errno.EACCES}
     mount.wait_for(lambda: held(mount) == 0, "everything else is answered")
     os.close(fd)
@@ -614,7 +619,7 @@ def test_who_waits_for_his_share_locks_nobody_out(dead, waiters, call):
 # changes behind the mount
 
 def test_one_dead_file_system_does_not_hide_changes_of_another(dead, waiters):
-    """Whoever looks at what changed behind the mount waits for the dead one only there."""
+    """Only what was changed on the dead file system waits for it."""
     mount, fs = dead
     os.mkdir(mount.behind("alive"))
     container.mount("tmpfs", mount.behind("alive"), "tmpfs")
@@ -629,7 +634,7 @@ def test_one_dead_file_system_does_not_hide_changes_of_another(dead, waiters):
         before = fs.waiting()
         fs.die(deadfs.LOOKUP)
         waiters.stack.callback(fs.live)
-        os.close(writer)  # told of, and looked at, for ever
+        os.close(writer)  # the change is reported, and its look-up hangs
         mount.wait_for(lambda: fs.waiting() > before, "it is looked at")
         for n in range(3):
             watch.add(mount.path("alive"), watch.CREATE)
@@ -645,7 +650,7 @@ def test_a_successor_does_not_hang(dead, waiters):
     fs.die()
     all_of_them = [waiters(os.stat, mount.path("dead", "file"), uid=NOBODY - i) for i in range(10)]
     is_held(mount, 10)
-    os.kill(mount.child("lkgfs-fs"), signal.SIGKILL)  # its end may be long in coming: it waits in the kernel
+    os.kill(mount.child("lkgfs-fs"), signal.SIGKILL)  # it may take long to end: it waits in the kernel
     assert mount.document()
     check_view(mount, 20)
     assert mount.child("lkgfs-fs") != mount.first_server
@@ -697,7 +702,7 @@ def states_of_children(pid):
 
 
 def test_replaced_servers_are_reaped(mount):
-    """Killed, and one that hung: nothing of it stays."""
+    """Killed ones and one that hung: no zombie is left."""
     for _ in range(3):
         mount.kill_child("lkgfs-fs")
         assert mount.document()
@@ -716,7 +721,7 @@ def read_in_a_new_process(path):
 
 @pytest.mark.parametrize("over", [True, False], ids=["over", "aside"])
 def test_a_program_on_a_dead_file_system(mounts, over):
-    """`match.exe` names a file on it: each process of root that opens kubelet.conf is compared with it, and none waits."""
+    """`match.exe` names a file on it: each process of root that opens kubelet.conf is compared with that file, and none waits."""
     mount = mounts(over=over, start=False)
     point = os.path.join(mount.root, "opt")
     os.mkdir(point)
@@ -732,11 +737,11 @@ def test_a_program_on_a_dead_file_system(mounts, over):
             assert how_long(mount.path("kubelet.conf"))[90] < SOON_S
             assert mount.child("lkgfs-fs") == server
         finally:
-            fs.close()  # or what runs it for its version waits for ever
+            fs.close()  # otherwise the child that runs it for its version waits for ever
 
 
 def map_file(path):
-    """The address of its first page, which is not read yet."""
+    """Return the address of its first page, which has not been read yet."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -747,7 +752,7 @@ def map_file(path):
 
 
 def list_into(address, directory):
-    """List a directory into memory that does not come: the kernel has it locked meanwhile."""
+    """List a directory into memory whose page never arrives: the kernel keeps the directory locked meanwhile."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     ctypes.CDLL(None).syscall(GETDENTS64, fd, ctypes.c_void_p(address), 4096)
 
@@ -772,7 +777,7 @@ def test_notifiers_that_stick_are_not_joined_by_more(mounts, waiters):
     mount.wait_for(lambda: said in mount.log(), "the bound", timeout=90)
     stuck = mount.helpers()["lkgfs-notify"]
     assert len(stuck) == 4
-    mount.drop("50-more.conf", "maxPods: 71\n")  # what it would do next
+    mount.drop("50-more.conf", "maxPods: 71\n")  # it would have to announce this next
     mount.wait_for(lambda: "maxPods: 71" in mount.document(), "readers do not notice")
     mount.reload()
     assert mount.helpers()["lkgfs-notify"] == stuck

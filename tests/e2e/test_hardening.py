@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compiler and the linker put into each program, looked at in the programs as they are built and installed."""
+"""What the compiler and the linker put into each program, checked in the programs as built and installed."""
 import platform
 import re
 
@@ -48,8 +48,8 @@ def test_buffers_and_stack_are_guarded(program):
 
 
 def test_branches_land_where_they_may(program):
-    """Control-flow enforcement, where the processor has it. Debian 12's C library does not ask for it yet; we are ready."""
+    """Control-flow enforcement, where the processor supports it. Debian 12's C library does not enable it yet."""
     mark = LANDING.get(platform.machine())
     if mark is None:
-        return  # nothing of the kind on this processor
+        return  # this processor has nothing of the kind
     assert lib.read_file(program).count(mark) >= 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An invalid change never reaches the view; bad input of every kind is a finding and never more than that."""
+"""An invalid change never reaches the view; bad input of every kind becomes a finding and does no other harm."""
 import contextlib
 import json
 import os
@@ -147,7 +147,7 @@ def make_loop(path, _):
 
 
 def make_hostile(path, mount):
-    """A link into a directory that others may write: whoever owns that directory could make a layer of anything."""
+    """A symlink into a directory that others may write to: its owner could make a layer of any file."""
     directory = os.path.join(mount.root, "loose")
     os.makedirs(directory, exist_ok=True)
     lib.write_file(os.path.join(directory, "x.conf"), lib.HEADER + "maxPods: 9\n")
@@ -156,7 +156,7 @@ def make_hostile(path, mount):
 
 
 def make_foreign(path, mount):
-    """A link to a file that belongs to somebody else."""
+    """A symlink to a file of another user."""
     target = os.path.join(mount.root, "foreign.conf")
     lib.write_file(target, lib.HEADER + "maxPods: 9\n")
     os.chown(target, 65534, 65534)
@@ -188,7 +188,7 @@ def test_what_is_no_regular_file(shared, make):
 
 @pytest.mark.parametrize("absolute", [True, False])
 def test_trusted_link(shared, absolute):
-    """A link to a root-owned file in directories that only root may write is a layer, when it stays beneath the source."""
+    """A symlink to a root-owned file in directories that only root may write to is a layer if it stays beneath the source."""
     target = shared.path("elsewhere.conf")
     lib.write_file(target, lib.HEADER + "maxPods: 12\n")
     path = shared.path("kubelet.conf.d", "50-link.conf")
@@ -202,7 +202,7 @@ def test_trusted_link(shared, absolute):
 
 
 def outside(mount):
-    """A document that is beneath no source directory, with a word in it that nothing may show."""
+    """A document outside of the source directory, with a word in it that must not be shown."""
     path = os.path.join(mount.root, "outside")
     os.mkdir(path)
     lib.write_file(os.path.join(path, "secret.conf"), lib.HEADER + "maxPods: 12\nclusterDomain: secret.example\n")
@@ -220,7 +220,7 @@ def check_not_read(mount, document):
 
 
 def test_a_link_that_leads_out(mount):
-    """Whoever may write to the source, root of a container above all, cannot make us read a file elsewhere."""
+    """Whoever may write to the source, above all root of a container, cannot make lkgfs read a file elsewhere."""
     document, target = mount.document(), os.path.join(outside(mount), "secret.conf")
     path = mount.path("kubelet.conf.d", "50-link.conf")
     for link in (target, "../../outside/secret.conf"):
@@ -295,13 +295,13 @@ HOSTILE = [b"50-\xff.conf", b"51-\xfe\xc3.conf", b'52-"},{"severity":"none.conf'
 
 
 def shown(name):
-    """A name as people may see it (lkg_buf_shown): each is another one still."""
+    """A name as it is shown to people (lkg_buf_shown()): different names stay different."""
     text = name.decode(errors="surrogateescape")
     return "".join(c if c.isprintable() else "".join(f"\\x{b:02x}" for b in c.encode(errors="surrogateescape")) for c in text)
 
 
 def documents_of(top):
-    """Every file below that is JSON by its name, or by its first byte."""
+    """Every file below @top that is JSON by its name or by its first byte."""
     for folder, _, names in os.walk(os.fsencode(top)):
         for name in names:
             path = os.path.join(folder, name)
@@ -312,7 +312,7 @@ def documents_of(top):
 
 
 def test_whatever_a_file_is_called_what_we_write_is_json(mount):
-    """Names that end a string, hide or reorder others, or are no text: python reads every document, and each name is itself."""
+    """Names that end a string, hide or reorder others, or are not text: Python parses every document, and each name is shown correctly."""
     for name in HOSTILE:
         lib.write_file(os.path.join(os.fsencode(mount.path("kubelet.conf.d")), name), lib.HEADER + "maxPods: [\n")
     assert mount.condition()[0] == "False"
@@ -323,7 +323,7 @@ def test_whatever_a_file_is_called_what_we_write_is_json(mount):
     seen = set()
     for top in (mount.path("status"), mount.path("history"), mount.state):
         for path, data in documents_of(top):
-            text = data.decode()  # strict
+            text = data.decode()  # strict decoding
             json.loads(text)
             assert not any(ord(c) < 0x20 and c != "\n" or c in "\x7f\u202e\u2028\ufeff\U000e0041" for c in text), path
             seen.add(os.path.basename(path))
@@ -411,7 +411,7 @@ def test_no_space_in_the_runtime_directory(mounts):
 
 
 def test_unreadable_source_file(mount):
-    """For root nothing is unreadable; a file whose reading fails (EISDIR by a race, EIO) is simulated by a bind."""
+    """Root can read every file; a directory under the name of a drop-in cannot be read."""
     path = mount.behind("kubelet.conf.d", "50-x.conf")
     os.mkdir(path)
     os.mkdir(os.path.join(path, "y.conf"))
@@ -426,7 +426,7 @@ def peak_kib(pid):
 
 
 def test_memory_stays_bounded(mount):
-    """A bomb costs the engine no more than its limit; it is the same process afterwards."""
+    """A bomb costs the engine no more than its limit, and does not end the process."""
     engine = mount.child("lkgfs-engine")
     for name in ("alias bomb", "deep flow, closed", "deep JSON"):
         lib.write_file(mount.path("kubelet.conf.d", "50-bad.conf"), BAD[name])
@@ -436,10 +436,10 @@ def test_memory_stays_bounded(mount):
     assert resource.getpagesize() and mount.condition()[0] == "True"
 
 
-# A thousand drop-ins with a thousand fields each. How their names lie, and how many MiB `lkgfs check` may take, and the engine.
+# A thousand drop-ins with a thousand fields each. How their names sort, and how many MiB `lkgfs check` and the engine may take.
 MILLIONS = {
-    "beside": ("unknown{i}x{j}: 1", 64, 192),  # names of their own, beside those of others
-    "among": ("unknown{j}x{i}: 1", 96, 224),  # among those of others
+    "beside": ("unknown{i}x{j}: 1", 64, 192),  # its own names, in a row
+    "among": ("unknown{j}x{i}: 1", 96, 224),  # its own names, interleaved with those of the others
     "same": ("unknown{j}: {i}", 64, 160),  # the same thousand names, a thousand times
 }
 
@@ -451,7 +451,7 @@ def million(shape):
 
 @pytest.mark.parametrize("shape", MILLIONS)
 def test_a_million_unknown_fields(shape):
-    """Served, counted, and no harm to the engine."""
+    """Served, counted, and harmless to the engine."""
     line, _, most = MILLIONS[shape]
     with lib.Mount(tree=lambda directory: lib.make_tree(directory, dropins=million(shape)), start=False) as mount:
         mount.start()
@@ -477,12 +477,12 @@ def test_a_million_unknown_fields(shape):
 
 @pytest.mark.parametrize("shape", MILLIONS)
 def test_check_of_a_million_unknown_fields(shape, tmp_path):
-    """The whole process stays below the figure."""
+    """The peak of the whole process stays below the limit."""
     os.makedirs(tmp_path / "kubelet.conf.d")
     lib.write_file(tmp_path / "kubelet.conf", lib.HEADER)
     for name, text in million(shape).items():
         lib.write_file(tmp_path / "kubelet.conf.d" / name, text)
-    # A process begins with the peak of the one that made it, so a small one makes it.
+    # A process inherits the peak of its parent, so a small one starts it.
     measure = ("import resource, subprocess, sys; status = subprocess.call(sys.argv[1:]); "
                "print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
     result = lib.run(sys.executable, "-IS", "-c", measure, lib.LKGFS, "check", "--config", tmp_path / "kubelet.conf",
@@ -506,7 +506,7 @@ NASTY = "a\x9b2J\x1b[31m\u202e\u2066\u200b"
     ("lkgfsd", "--" + NASTY), ("lkgfsd", "--config", "/" + NASTY, "/mnt"), ("lkgfs-engine", "--" + NASTY),
     ("lkgfs-engine", "--check", "--config", "/" + NASTY)])
 def test_words_of_the_command_line_are_shown_harmless(words):
-    """`lkgfs convert *`: somebody else has named the files."""
+    """`lkgfs convert *`: the file names may come from somebody else."""
     program = {"lkgfsd": lib.LKGFSD, "lkgfs-engine": lib.BUILD / "core/engine/lkgfs-engine"}.get(words[0])
     result = lib.run(*([program, *words[1:]] if program else [lib.LKGFS, *words]), stdin=subprocess.DEVNULL)
     text = (result.stdout + result.stderr).decode()
@@ -514,7 +514,7 @@ def test_words_of_the_command_line_are_shown_harmless(words):
 
 
 def test_nothing_hostile_reaches_a_terminal(mount):
-    """Names and values with control characters of both sets and marks that turn the direction of text."""
+    """Names and values with control characters (C0 and C1) and marks that change the direction of text."""
     nasty = "a\x9b2J\u202e\u2066\u200bz"
     mount.drop(f"50-{nasty}.conf", f'"{nasty}": 1\nclusterDomain: "{nasty}"\nfeatureGates: {{"{nasty}": true}}\n')
     assert mount.condition()[0] == "False"

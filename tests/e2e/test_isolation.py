@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that parses documents and talks TLS can do nothing but that, and what is done to it nobody who reads notices."""
+"""The process that parses documents and speaks TLS can do nothing else, and readers do not notice what is done to it."""
 import contextlib
 import ctypes
 import errno
@@ -28,9 +28,9 @@ CLONE_NEWUSER = 0x10000000
 AF_NETLINK, AF_ALG, AF_VSOCK = 16, 38, 40
 PR_SET_DUMPABLE = 4
 SOURCE_FD, RUNTIME_FD, STATE_FD = 5, 6, 7
-NOT_ITS_OWN = errno.EACCES if lib.ENGINE_USER_ID else errno.EROFS  # owners come before read-only mounts
+NOT_ITS_OWN = errno.EACCES if lib.ENGINE_USER_ID else errno.EROFS  # ownership is checked before read-only mounts
 UP = "../" * 20
-# epoll_wait and its kin, futex
+# epoll_wait() and its variants, futex()
 WAITS = {"x86_64": ("232", "281", "441", "202"), "aarch64": ("22", "441", "98")}[os.uname().machine]
 
 
@@ -47,7 +47,7 @@ def capability_mask(*numbers):
 
 
 def idle(mount, name):
-    """Its pid when it waits for something: what an engine dies of in the middle of work would be refused by the next one."""
+    """Return its pid once it waits for something: work in which an engine dies would be refused by the next one."""
     pid, end = mount.child(name), lib.deadline()
     while proc(pid, "syscall").read_text().split()[0] not in WAITS:
         assert time.monotonic() < end, f"{name} is never idle"
@@ -61,12 +61,14 @@ def inject(mount, name, *arguments):
 
 
 def die_of(mount, name, call, arguments):
-    """Until the kernel has ended the process for the call: on a busy machine lkgfsd itself ends one that it finds stopped for long."""
+    """Repeat until the kernel has ended the process for the call: on a busy machine lkgfsd may kill a process that stays stopped
+    for long.
+    """
     for _ in range(5):
         since = len(mount.log())
         try:
             with Injected(idle(mount, name)) as process:
-                assert process.call(call, *arguments) < 0  # its death may come only when we let go
+                assert process.call(call, *arguments) < 0  # it may die only after it is released
         except Killed as killed:
             if killed.signal == signal.SIGSYS:
                 return
@@ -79,7 +81,7 @@ def die_of(mount, name, call, arguments):
 
 
 def check_engine_works(mount, pods):
-    """A drop-in is judged and published by whichever engine there is."""
+    """A drop-in is judged and published by the current engine, whichever it is."""
     mount.drop("80-isolation.conf", f"maxPods: {pods}\n")
     mount.wait_for(lambda: f"maxPods: {pods}" in mount.document(), f"maxPods {pods} is served")
 
@@ -88,10 +90,10 @@ def landlock_version():
     return ctypes.CDLL(None, use_errno=True).syscall(444, 0, 0, 1)
 
 
-# what it is given
+# what it may use
 
 def test_it_may_read_and_nothing_else_and_gets_no_more(shared):
-    """As a user of its own: tests/e2e/test_engine_user.py."""
+    """With a user of its own: tests/e2e/test_engine_user.py."""
     status = status_of(shared.child("lkgfs-engine"))
     for name in ("CapInh", "CapBnd", "CapAmb"):
         assert int(status[name], 16) == 0, name
@@ -104,7 +106,7 @@ def test_it_may_read_and_nothing_else_and_gets_no_more(shared):
     # CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN, MKNOD, SETFCAP
     ("lkgfs-fs", capability_mask(0, 1, 2, 3, 4, 6, 7, 19, 21, 27, 31)),
     ("lkgfs-notify", capability_mask(1, 2, 3)),
-    # and what mounting and looking after children needs: KILL, SETPCAP, SYS_CHROOT, SYS_RESOURCE
+    # and those for mounting and for managing children: KILL, SETPCAP, SYS_CHROOT, SYS_RESOURCE
     ("lkgfsd", capability_mask(0, 1, 2, 3, 4, 5, 6, 7, 8, 18, 19, 21, 24, 27, 31)),
 ])
 def test_those_who_act_as_root_have_what_they_use(shared, name, capabilities):
@@ -149,7 +151,7 @@ def test_what_is_refused_to_them(shared, name, call, arguments, error):
 
 
 def test_who_wakes_watchers_changes_files_of_the_view_alone(shared):
-    """Also where the unit gives it no mount namespace; links and FIFOs are made, which somebody else has made behind the mount."""
+    """Even if the unit gives it no mount namespace. It makes the symlinks and FIFOs of others once more through the view."""
     if landlock_version() < 2:
         pytest.skip("no Landlock in this kernel")
     other = os.path.join(shared.root, "not-of-the-view")
@@ -168,7 +170,7 @@ def tree_of(folder):
 
 
 def test_who_wakes_watchers_changes_nothing_there_either(shared):
-    """Whatever it asks for through the view: it is root, and the file server knows it. Not even a job that it makes up itself helps."""
+    """The file server recognises the notifier and refuses its changes, although it is root. Not even a forged job helps."""
     before, condition = tree_of(shared.behind("")), shared.condition()
     write, create = os.O_WRONLY, os.O_WRONLY | os.O_CREAT
     calls = [("openat", "manifests/evil.yaml", create, 0o600), ("openat", "pki/ca.crt", os.O_RDONLY | os.O_TRUNC, 0),
@@ -190,7 +192,7 @@ def test_who_wakes_watchers_changes_nothing_there_either(shared):
 
 
 def test_who_wakes_watchers_has_nothing_of_what_others_share(shared):
-    """Who may change what, and what callers have written, stand in the shared memory: it has its own pages, and one thread."""
+    """The shared memory holds rights and what callers have written: the notifier maps only its own pages, and has one thread."""
     pid = shared.child("lkgfs-notify")
     maps = [line.split() for line in proc(pid, "maps").read_text().splitlines() if "memfd:" in line]
     assert len(maps) == 1 and int(maps[0][2], 16) > 0, "not its beginning"
@@ -199,18 +201,18 @@ def test_who_wakes_watchers_has_nothing_of_what_others_share(shared):
     assert not [fd for fd in proc(pid, "fd").iterdir() if "memfd" in os.readlink(fd)]
     assert len(list(proc(pid, "task").iterdir())) == 1
     with Injected(pid) as process:
-        assert process.call("clone", 0x3d0f00, 0, 0, 0, 0) == -errno.EPERM  # a thread, as pthread_create() makes one
+        assert process.call("clone", 0x3d0f00, 0, 0, 0, 0) == -errno.EPERM  # flags of pthread_create()
     check_engine_works(shared, 77)
 
 
 def shared_memory(mount):
-    """A descriptor of it, as each of our processes has one."""
+    """Return a descriptor of it, as each of our processes has one."""
     fds = proc(mount.child("lkgfs-fs"), "fd")
     return next(fds / fd for fd in os.listdir(fds) if os.readlink(fds / fd).startswith("/memfd:lkgfs "))
 
 
 def test_the_shared_memory_cannot_be_taken_away(shared):
-    """Truncated by one of them, it would end the others (SIGBUS), lkgfsd first of all."""
+    """If one of them could truncate it, the others would die of SIGBUS, lkgfsd included."""
     with open(shared_memory(shared), "rb+") as memory:
         size = os.fstat(memory.fileno()).st_size
         with pytest.raises(PermissionError):
@@ -220,7 +222,7 @@ def test_the_shared_memory_cannot_be_taken_away(shared):
 
 @pytest.mark.parametrize("count", [1, 2 ** 32 - 1])
 def test_lkgfsd_unmounts_nothing_else(mount, count):
-    """Names of native mounts stand in that memory, too: struct lkg_shared, behind magic, size and mount_point."""
+    """The names of native mounts are in that memory, too: in struct lkg_shared, after magic, size and mount_point."""
     victim, names = os.path.join(mount.root, "victim"), 16 + 4096
     os.mkdir(victim)
     lib.shell(f"mount -t tmpfs victim {victim}")
@@ -233,7 +235,7 @@ def test_lkgfsd_unmounts_nothing_else(mount, count):
 
 
 def test_lkgfsd_ends_nobody_else(mount):
-    """Process ids stand in memory that a file server can write: a successor of lkgfsd ends helpers of lkgfs only."""
+    """A file server can write to the memory that holds process ids: a successor of lkgfsd kills only helpers of lkgfs."""
     with subprocess.Popen(["sleep", "1000"]) as other:
         try:
             records = [struct.pack("=i4xQ", pid, lib.start_time(pid))  # struct lkg_process
@@ -252,7 +254,7 @@ def test_lkgfsd_ends_nobody_else(mount):
 
 
 def rewrite_records(mount, pid):
-    """Whoever has the shared memory, or the private directory, says that `pid` is each of our processes."""
+    """Claim in the shared memory and in the private directory that `pid` is each of our processes."""
     mine = [mount.child(name) for name in ("lkgfs-notify", "lkgfs-engine", "lkgfs-fs")]
     with open(shared_memory(mount), "rb+") as file, mmap.mmap(file.fileno(), 0) as memory:
         for own in mine:
@@ -267,7 +269,7 @@ def rewrite_records(mount, pid):
 
 
 def abort_connection(mount):
-    """The view is dead for all; where it was mounted it stays."""
+    """The view is dead for all, and stays mounted."""
     number, control = os.minor(os.stat(mount.mountpoint).st_dev), os.path.join(mount.root, "fusectl")
     os.makedirs(control, exist_ok=True)
     container.mount("fusectl", control, "fusectl")
@@ -280,7 +282,7 @@ def abort_connection(mount):
 @pytest.mark.parametrize("connection", ["lives", "dies"])
 @pytest.mark.parametrize("name", ["lkgfs-engine", "lkgfs-notify", "lkgfs-fs", "other"])
 def test_lkgfsd_ends_no_helper_of_another_lkgfs(mount, mounts, name, connection):
-    """Nor any other program that is called like one."""
+    """Nor any other program with such a name."""
     neighbour = mounts()
     program = os.path.join(mount.root, "lkgfs-other")
     shutil.copy(shutil.which("sleep"), program)
@@ -297,14 +299,14 @@ def test_lkgfsd_ends_no_helper_of_another_lkgfs(mount, mounts, name, connection)
             assert lib.start_time(victim) == began and other.poll() is None
             if name != "other":
                 assert neighbour.child(name) == victim
-            if connection == "dies":  # what was ours has ended: the private record says nothing of it, the one of lkgfsd's does
+            if connection == "dies":  # our helpers have ended: lkgfsd's own record still names them, although the private one does not
                 mount.wait_for(lambda: not [pid for pid in own if lib.start_time(pid)], "helpers of before have ended")
         finally:
             other.kill()
 
 
 def test_an_engine_cannot_pass_for_a_stranger(mount):
-    """Whatever it closes and removes: two of them would take each other's publications away."""
+    """Whatever it closes and removes: two engines would delete each other's publications."""
     pid = idle(mount, "lkgfs-engine")
     mount.process.send_signal(signal.SIGSTOP)
     with Injected(pid) as process:
@@ -320,12 +322,12 @@ def test_an_engine_cannot_pass_for_a_stranger(mount):
 
 
 def test_files_that_it_shares_may_become_shorter(mount):
-    """lkgfsd and the file server map files that the engine can truncate: they go on, and the next engine has others."""
+    """lkgfsd and the file server map files that the engine can truncate: they keep running, and the next engine gets new files."""
     private, server = os.path.join(mount.runtime, "private"), mount.child("lkgfs-fs")
     for pods in (70, 71):
         for name in ("judging", "claims"):
             os.truncate(os.path.join(private, name), 0)
-        lib.error_of(mount.command, "sync", "now")  # nobody can say any more whether it may be carried out
+        lib.error_of(mount.command, "sync", "now")  # whether it may be carried out is unknown now
         lib.kill_and_wait(mount.child("lkgfs-engine"))
         check_engine_works(mount, pods)
     mount.sync()
@@ -335,7 +337,7 @@ def test_files_that_it_shares_may_become_shorter(mount):
 
 @pytest.mark.parametrize("directory", ["state", "run/private"])
 def test_no_helper_keeps_the_next_lkgfsd_out(mount, directory):
-    """A lock on a file needs no right to write; the engine may take none, the file server may."""
+    """A file can be locked without write access; the engine may lock none, the file server may."""
     lock, program = os.path.join(mount.root, directory, "lock"), os.path.join(mount.root, "lkgfs-held")
     shutil.copy(shutil.which("flock"), program)
     mount.kill_supervisor()
@@ -350,7 +352,7 @@ def test_no_helper_keeps_the_next_lkgfsd_out(mount, directory):
     check_engine_works(mount, 79)
 
 
-# As of lkg/handover.h: the file server has no connection to the engine.
+# See lkg/handover.h: the file server does not pass on a connection to the engine.
 LINK = 8
 
 
@@ -381,7 +383,7 @@ while True:
 @pytest.mark.parametrize("name,message", [
     ("lkgfs-fs", b"no message of ours"), ("lkgfs-fs", handover(LINK)), ("lkgfs-engine", b"no message of ours")])
 def test_a_flood_of_messages_does_not_keep_lkgfsd(mount, name, message):
-    """It goes on with its other work: whoever else dies is replaced."""
+    """It goes on with its other work: other children that die are replaced."""
     words = proc(mount.child(name), "cmdline").read_text().split("\0")
     fd = words[words.index("--supervisor-fd") + 1]
     with subprocess.Popen(["python3", "-c", FLOOD, str(mount.child(name)), fd, message.hex()], stdout=subprocess.PIPE,
@@ -391,7 +393,7 @@ def test_a_flood_of_messages_does_not_keep_lkgfsd(mount, name, message):
             for victim in ("lkgfs-notify", "lkgfs-fs", "lkgfs-engine"):
                 before = mount.child(victim)
                 if victim == name:
-                    continue  # its channel would end with it
+                    continue  # the flood uses its channel, which would end with it
                 lib.kill_and_wait(before)
                 mount.wait_for(lambda: mount.child(victim) not in (None, before), f"another {victim}")
             assert flood.poll() is None
@@ -412,11 +414,11 @@ print(len(data), len(fds))
 
 @pytest.mark.parametrize("how", ["unshare -m", "setpriv --bounding-set=-sys_admin", "unshare -U -r -m"])
 def test_uid_0_alone_is_no_supervisor(shared, how):
-    """Root of another mount namespace, or without the capability to mount, gets nothing of what the view stands on."""
+    """Root of another mount namespace, or without CAP_SYS_ADMIN, gets none of the descriptors behind the view."""
     path = os.path.join(shared.runtime, "private", "fs.sock")
     since = len(shared.log())
     got = lib.run(*how.split(), "python3", "-c", CONNECT, path)
-    if how.endswith("-U -r -m"):  # the path is not even open to it
+    if how.endswith("-U -r -m"):  # it cannot even reach the path
         assert got.stdout.split() == [b"0", b"0"] or b"PermissionError" in got.stderr, got
     else:
         assert got.stdout.split() == [b"0", b"0"], got
@@ -443,7 +445,7 @@ def test_it_holds_no_device_and_nothing_it_was_not_given(shared):
 
 
 def test_parents_of_its_directories_are_themselves(shared):
-    """`..` leads nowhere, so that no descriptor of it leads to what the host has mounted writable."""
+    """`..` stays inside its directories, so none of its descriptors leads to what is writable on the host."""
     with Injected(shared.child("lkgfs-engine")) as process:
         for directory, inside in ((SOURCE_FD, "kubelet.conf.d"), (RUNTIME_FD, "blobs"), (STATE_FD, "history")):
             fd = process.call("openat", directory, UP + inside, os.O_RDONLY | os.O_DIRECTORY, 0)
@@ -452,7 +454,7 @@ def test_parents_of_its_directories_are_themselves(shared):
 
 
 def test_the_kernel_restricts_it_besides(mount):
-    """Landlock: what is mounted into its namespace later is writable there, and yet not for it."""
+    """Landlock: what is mounted into its namespace later is writable there, but not for the engine."""
     if landlock_version() < 2:
         pytest.skip("no Landlock in this kernel")
     pid, later = mount.child("lkgfs-engine"), os.path.join(mount.root, "later")
@@ -467,7 +469,7 @@ def test_the_kernel_restricts_it_besides(mount):
 
 
 def test_others_of_roots_lend_it_nothing(shared):
-    """A process of root's that has no more capabilities than the engine, in the host's namespace: its root leads there, too."""
+    """Another root process without capabilities, in the host's namespace: the engine must not get at files through its /proc entry."""
     if landlock_version() < 2:
         pytest.skip("no Landlock in this kernel")
     with subprocess.Popen(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "sleep", "1000"]) as other:
@@ -483,7 +485,7 @@ def test_others_of_roots_lend_it_nothing(shared):
 
 
 def test_a_volume_that_is_mounted_later_counts(mounts):
-    """The source directory beside the view: drop-ins of what is mounted into it while we run are merged, until it is gone."""
+    """The source directory beside the view: drop-ins on a volume that is mounted there later are merged until it is unmounted."""
     mount = mounts(over=False)
     volume, place = os.path.join(mount.root, "volume"), os.path.join(mount.source, "kubelet.conf.d")
     os.mkdir(volume)
@@ -509,7 +511,7 @@ def test_all_that_was_mounted_is_read_only_there(shared):
     assert lines and [fields[4] for fields in lines if "ro" not in fields[5].split(",")] == []
 
 
-# what a system call of injected code comes to
+# results of injected system calls
 
 @pytest.mark.parametrize("name,arguments", [
     ("mount", (0, 0, 0, 0, 0)), ("execve", ("/bin/true", 0, 0)), ("ptrace", (16, 1, 0, 0)), ("bpf", (0, 0, 0)),
@@ -532,7 +534,7 @@ def test_a_forbidden_call_kills_it_and_the_view_goes_on(mount, name, arguments):
 
 
 @pytest.mark.parametrize("name,arguments,error", [
-    ("socket", (socket.AF_UNIX, socket.SOCK_STREAM, 0), errno.EAFNOSUPPORT),  # no service manager, no runtime, none of ours
+    ("socket", (socket.AF_UNIX, socket.SOCK_STREAM, 0), errno.EAFNOSUPPORT),  # so no service manager, container runtime or process of ours
     ("socketpair", (socket.AF_UNIX, socket.SOCK_DGRAM, 0, 0), errno.EAFNOSUPPORT),
     ("socket", (socket.AF_PACKET, socket.SOCK_RAW, 0), errno.EAFNOSUPPORT),
     ("socket", (AF_ALG, socket.SOCK_SEQPACKET, 0), errno.EAFNOSUPPORT),
@@ -543,8 +545,8 @@ def test_a_forbidden_call_kills_it_and_the_view_goes_on(mount, name, arguments):
     ("keyctl", (0, 0, 0, 0, 0), errno.EPERM),
     ("kill", (1, 0), errno.EPERM),
     ("kill", (-1, 0), errno.EPERM),
-    ("sendmsg", (4, 0, 0), errno.ENOSYS),  # nobody is passed a descriptor whose close takes for ever
-    ("fcntl", (RUNTIME_FD, fcntl.F_SETLEASE, fcntl.F_RDLCK), errno.EPERM),  # nobody waits for it
+    ("sendmsg", (4, 0, 0), errno.ENOSYS),  # it cannot pass on a descriptor whose close hangs
+    ("fcntl", (RUNTIME_FD, fcntl.F_SETLEASE, fcntl.F_RDLCK), errno.EPERM),  # nor have others wait for a lease
     ("fcntl", (RUNTIME_FD, fcntl.F_SETLK, 0), errno.EPERM),
     ("prlimit64", (1, resource.RLIMIT_NOFILE, 0, 0), errno.EPERM),
     ("mmap", (0, 512 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), errno.ENOMEM),
@@ -560,7 +562,7 @@ def test_a_forbidden_call_kills_it_and_the_view_goes_on(mount, name, arguments):
     ("openat", (SOURCE_FD, UP + "etc/passwd", os.O_RDONLY, 0), errno.ENOENT),
     ("prctl", (PR_SET_DUMPABLE, 1, 0, 0, 0), errno.EPERM),
     ("fchmodat", (-100, "/etc/passwd", 0o666), errno.EROFS if lib.ENGINE_USER_ID else errno.EPERM),
-    ("openat", (-100, "/dev/null", os.O_RDONLY, 0), errno.EACCES),  # no device, so no disk either, for whose mounts are read-only
+    ("openat", (-100, "/dev/null", os.O_RDONLY, 0), errno.EACCES),  # no device, so no disk either: read-only mounts do not protect those
     ("openat", (-100, "/dev/null", os.O_WRONLY, 0), errno.EACCES),
 ])
 def test_what_is_refused_does_not_end_it(shared, name, arguments, error):
@@ -573,7 +575,7 @@ def test_what_is_refused_does_not_end_it(shared, name, arguments, error):
 def test_what_a_client_needs_it_may(shared):
     families = [socket.AF_INET, AF_NETLINK]
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM):
-        families.append(socket.AF_INET6)  # where the kernel has it
+        families.append(socket.AF_INET6)  # if the kernel supports it
     with Injected(shared.child("lkgfs-engine")) as process:
         for family in families:
             fd = process.call("socket", family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, 0)
@@ -601,7 +603,7 @@ def exchange(path, make):
 
 
 def wait_log(mount, text, since=0):
-    """Without a look at the view, which nobody may be serving."""
+    """Wait without a look at the view, which may not be served right now."""
     end = lib.deadline()
     while text not in mount.log()[since:]:
         assert time.monotonic() < end, f"not in the log: {text}"
@@ -611,7 +613,7 @@ def wait_log(mount, text, since=0):
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/etc/passwd", path), os.mkdir],
                          ids=["fifo", "link", "directory"])
 def test_a_publication_that_is_no_file(mount, make):
-    """A successor of the file server says so and does not hang; what is published next is served."""
+    """A successor of the file server logs it and does not hang; the next publication is served."""
     current = os.path.join(mount.runtime, "private", "current")
     server = mount.child("lkgfs-fs")
     exchange(current, make)
@@ -627,7 +629,7 @@ def test_a_publication_that_is_no_file(mount, make):
                                   lambda path: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).bind(path)],
                          ids=["fifo", "link", "directory", "socket"])
 def test_a_lock_that_is_no_file(mount, which, make):
-    """The next lkgfsd starts, and writes its name nowhere else."""
+    """The next lkgfsd starts, and writes its pid to no other file."""
     before = lib.read_file("/etc/passwd")
     folder = mount.state if which == "state" else os.path.join(mount.runtime, "private")
     assert mount.stop() == 0
@@ -642,7 +644,7 @@ def test_a_lock_that_is_no_file(mount, which, make):
 
 
 def test_facts_are_written_nowhere_else(mount):
-    """lkgfsd, root with all it may, writes facts: never through a link that somebody else has made."""
+    """lkgfsd writes facts as root with its capabilities: never through a symlink that somebody else has made."""
     elsewhere = os.path.join(mount.root, "elsewhere")
     os.mkdir(elsewhere)
     facts = os.path.join(mount.runtime, "private", "facts")
@@ -656,7 +658,7 @@ def test_facts_are_written_nowhere_else(mount):
     os.rename(facts + ".away", facts)
 
 
-# ---- its lines ----
+# ---- its log messages ----
 
 def entries(listening):
     while True:
@@ -664,7 +666,7 @@ def entries(listening):
 
 
 def test_lines_of_the_engine_have_their_fields_in_the_journal(journal, mounts, monkeypatch):
-    """It has no way to the journal's socket: lkgfsd writes them, as the engine's."""
+    """It cannot reach the journal's socket: lkgfsd writes its messages under the engine's name."""
     mount = mounts(start=False)
     mount.log_to_journal(monkeypatch)
     mount.start()

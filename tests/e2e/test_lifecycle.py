@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting, stopping, refusing to start, recovering; the ways to mount and to name things."""
+"""Starting, stopping, refusing to start, recovering; ways to mount and to name things."""
 import errno
 import json
 import os
@@ -73,11 +73,11 @@ def test_fallback_after_stop_and_crash(mounts):
 
 
 def test_fallback_is_never_a_base(mounts):
-    """The document that was left under the view's name must not become a layer when the base is gone."""
+    """The fallback document under the view's name must not become a layer when the base is gone."""
     mount = mounts(base_name="base.yaml", components=[{"name": "kubelet", "base": "base.yaml"}])
     assert mount.stop() == 0
     assert os.path.exists(os.path.join(mount.source, "kubelet.conf"))
-    mount.write_config(None, None)  # the default: base kubelet.conf
+    mount.write_config(None, None)  # the default: the base is kubelet.conf
     mount.start()
     assert mount.status("condition").startswith("False failed to validate current (init), 1 error, ")
     assert "kubelet.conf: error: the base does not exist" in mount.status("findings")
@@ -127,7 +127,7 @@ def test_no_device_and_no_privilege(mounts):
 
 @pytest.mark.parametrize("which", ["state", "runtime"])
 def test_a_directory_that_is_open_to_others(mounts, which):
-    """A wide mode is repaired and said; what somebody has put there already, or another owner, is not trusted."""
+    """A wide mode is repaired and logged; a file that another user has put there, or another owner, is refused."""
     mount = mounts(start=False)
     path = getattr(mount, which)
     os.mkdir(path)
@@ -152,7 +152,7 @@ def test_a_directory_that_is_open_to_others(mounts, which):
 
 @pytest.mark.parametrize("which", ["state", "runtime"])
 def test_a_directory_that_others_could_replace(mounts, which):
-    """Who may write a directory on the way could put a link there, and the next start would give another tree away."""
+    """A user who can write to a parent directory could put a symlink there, and the next start would hand over another tree."""
     mount = mounts(start=False)
     above, victim = os.path.join(mount.root, "above"), os.path.join(mount.root, "victim")
     os.makedirs(os.path.join(victim, "sub"))
@@ -170,7 +170,7 @@ def test_a_directory_that_others_could_replace(mounts, which):
 
     os.chmod(above, 0o777)
     refused(0, "0777")
-    assert not os.listdir(above)  # nothing was made there either
+    assert not os.listdir(above)  # nothing was made in it
     os.symlink(victim, os.path.join(above, "lkgfs"))
     refused(0, "0777")
     os.chmod(above, 0o755)
@@ -178,20 +178,20 @@ def test_a_directory_that_others_could_replace(mounts, which):
     refused(65534, "0755")
     os.chown(above, 0, 0)
     os.unlink(os.path.join(above, "lkgfs"))
-    os.chmod(above, 0o1777)  # as /tmp is: what is root's in it, others cannot replace
+    os.chmod(above, 0o1777)  # like /tmp: others cannot replace what is root's in it
     os.symlink(victim, os.path.join(above, "lkgfs"))
     os.chown(os.path.join(above, "lkgfs"), 65534, 65534, follow_symlinks=False)
     code, text = refusal(mount, "--config", mount.config_path, mount.mountpoint)
     assert code == EX_NOPERM and "a link" in text
     os.unlink(os.path.join(above, "lkgfs"))
-    for _ in range(2):  # the second time it is engineUser's
+    for _ in range(2):  # the second time it belongs to engineUser
         mount.start()
         assert mount.condition()[0] == "True"
         mount.stop()
 
 
 def test_nobody_attaches_to_it(mounts):
-    """It handles credentials: not dumpable, so only CAP_SYS_PTRACE looks into it."""
+    """It handles credentials: it is not dumpable, so only CAP_SYS_PTRACE can inspect it."""
     mount = mounts()
     for pid in (mount.process.pid, mount.child("lkgfs-fs"), mount.child("lkgfs-notify")):
         with Injected(pid) as process:
@@ -212,7 +212,7 @@ def test_stale_mount_is_recovered(mounts):
 
 
 def parent_of(pid):
-    """0: it has ended meanwhile."""
+    """Return its parent's pid, or 0 if it has ended meanwhile."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
             return int(file.read().rpartition(")")[2].split()[1])
@@ -233,7 +233,7 @@ def test_background(mounts):
     assert result.returncode == 0, result.stderr
     assert "\nmaxPods: 64\n" in mount.document(), "it returns when the view is served"
     pids = [pid for pid in lib.processes_naming(mount.config_path) if program_of(pid) == "lkgfsd"]
-    pids = [pid for pid in pids if parent_of(pid) not in (0, *pids)]  # it forks helpers that ask for versions
+    pids = [pid for pid in pids if parent_of(pid) not in (0, *pids)]  # without the helpers that it forks to ask for versions
     assert len(pids) == 1
     assert lib.kill_and_wait(pids[0], signal.SIGTERM)
     mount.wait_for(lambda: not lib.is_mounted(mount.mountpoint))
@@ -251,7 +251,7 @@ def test_mount_helper(mounts):
 
 
 def test_kubeconfig_under_the_view_name(mounts):
-    """kubeadm's own kubelet.conf: refused with the default configuration, and the message names the way out."""
+    """kubeadm's own kubelet.conf: refused with the default configuration, and the message says what to do."""
     mount = mounts(start=False, base=lib.KUBECONFIG)
     code, text = refusal(mount)
     assert code == EX_CONFIG
@@ -309,7 +309,7 @@ def test_virtual_dir(mounts, name):
     mount.command("sync", "now")
     assert mount.tool("status").returncode == 0
     assert mount.tool("hold", "on").returncode == 0
-    assert f"`echo off > {name}/control/kubelet/hold`" in mount.status("condition")  # as it is to be typed in the root of the view
+    assert f"`echo off > {name}/control/kubelet/hold`" in mount.status("condition")  # as typed in the root of the view
     assert f"written to {name}/control/kubelet/hold [LKG4019]" in mount.status("findings")
 
 
@@ -437,7 +437,7 @@ def test_bind_mounts_see_the_view(mount):
 
 
 def test_an_overlay_of_the_view_is_at_its_end_with_the_next_generation(mount):
-    """A documented limit; what is to be done instead is the bind mount above."""
+    """A documented limit; the bind mount above is what to use instead."""
     top, upper, work = (os.path.join(mount.root, name) for name in ("overlay", "upper", "work"))
     for path in (top, upper, work):
         os.mkdir(path)
@@ -461,7 +461,7 @@ def test_the_type_that_is_excluded_from_walks(mount):
 
 
 def test_own_paths_never_lead_through_the_view(mounts):
-    """A layer named by a path below the mount point is found in the source directory, not through our own mount."""
+    """A layer whose path is below the mount point is found in the source directory, not through our own mount."""
     mount = mounts(start=False)
     mount.write_config(None, [{"name": "kubelet", "instance": os.path.join(mount.mountpoint, "kubelet-instance.conf")}])
     mount.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is missing, generated, deadly or half written is never served: the base, and values that end the component at its start."""
+"""What is missing, generated, fatal or half-written is never served: the base, and values with which the component would not start."""
 import os
 import shutil
 
@@ -32,7 +32,7 @@ def test_a_configured_base_must_exist(mounts):
     document = mount.document()
     gone(mount, "config.yaml")
     check_kept(mount, document)
-    mount.drop("20-b.conf", "podsPerCore: 3\n")  # nor is anything else served meanwhile
+    mount.drop("20-b.conf", "podsPerCore: 3\n")  # nothing else is served either
     check_kept(mount, document)
     mount.kill_child("lkgfs-engine")
     mount.sync()
@@ -63,7 +63,7 @@ def test_a_default_base_must_exist_once_it_was_served(mounts, restart):
     else:
         gone(mount, "kubelet.conf")
     check_kept(mount, document)
-    # An administrator says that there is none.
+    # The administrator configures that there is none.
     mount.write_config(components=[{"name": "kubelet", "base": ""}])
     mount.reload()
     mount.wait_for(lambda: mount.condition()[0] == "True", "no base, on purpose")
@@ -80,7 +80,7 @@ def test_a_default_base_that_never_was_there_may_be_missing(mounts):
 
 
 def test_the_fallback_copy_is_no_base(mounts):
-    """While the base is missing its place is taken by our own copy of what is served: that is not the base either."""
+    """While the base is missing, our own copy of the served document is in its place: it must not be taken for the base."""
     mount = mounts()
     document = mount.document()
     gone(mount, "kubelet.conf")
@@ -105,7 +105,7 @@ def test_what_lkgfs_generated_is_no_base(mounts, name):
     components = None if name == "kubelet.conf" else CONFIGURED
     mount = mounts(components=components, **({} if components is None else {"tree": with_base_aside}))
     document = mount.document()
-    # As a backup of the view is restored over the source: no extended attributes.
+    # Restore a backup of the view to the source: without extended attributes.
     backup = os.path.join(mount.root, "backup")
     shutil.copyfile(mount.path("kubelet.conf"), backup)
     shutil.copyfile(backup, mount.behind(name))
@@ -148,7 +148,7 @@ def test_check_says_error_and_render_loads_it(tmp_path):
 # ---- files that are not written yet ----
 
 def test_an_empty_file_that_was_closed_has_time(mounts):
-    """ansible makes .ansible_tmpXXXX10-x.conf, empty, then writes it, then renames it."""
+    """ansible creates .ansible_tmpXXXX10-x.conf, empty, then writes it, then renames it."""
     mount = mounts(dropins={}, instance=None)
     generation = mount.generation()
     for name in ("20-empty.conf", ".ansible_tmp1a2b3c20-x.conf"):
@@ -175,11 +175,11 @@ def test_an_empty_file_counts_in_the_end(mounts):
 def test_a_hidden_file_counts_in_the_end(mounts):
     mount = mounts(dropins={}, instance=None)
     mount.drop(".hidden.conf", "podsPerCore: 5\n")
-    assert "\npodsPerCore: 5\n" not in mount.document()  # a temporary name, most likely: whoever closed it may go on
+    assert "\npodsPerCore: 5\n" not in mount.document()  # probably a temporary name: its writer may go on
     mount.wait_for(lambda: "\npodsPerCore: 5\n" in mount.document(), "the component reads it, too")
 
 
-# ---- a kubeconfig in the place ----
+# ---- a kubeconfig in its place ----
 
 def test_the_advice_says_the_whole_configuration(mounts):
     mount = mounts(start=False, base=lib.KUBECONFIG)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start, end, change, sync, reload, API update, engine death: every two of them, one after the other and at once.
 
-What the mount shows is compared with a reference implementation (lkgfs_orders). At once means: while the engine is stopped, so
-that it finds both, or while it waits for the service manager's word about a start. LKGFS_ORDERS=SEED:STEPS takes a random walk of
-so many steps, of one to three events each; in CI it is a short one.
+What the mount shows is compared with a reference implementation (lkgfs_orders). "At once" means: while the engine is stopped, so
+that it finds both, or while it waits for the service manager's answer about a start. LKGFS_ORDERS=SEED:STEPS takes a random walk
+of that many steps, each with one to three events; in CI it is a short one.
 """
 import contextlib
 import json
@@ -22,11 +22,11 @@ import lkgfs_testlib as lib
 from lkgfs_node import Node
 
 SEED, STEPS = (int(word) for word in os.environ.get("LKGFS_ORDERS", "616:40").split(":"))
-KILLS_ARE_TOLD = tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) >= (6, 15)  # how a process ended, of its pidfd
+KILLS_ARE_TOLD = tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) >= (6, 15)  # how a process ended, from its pidfd
 
 
 class Orders:
-    """A mount, and the states in which it may be."""
+    """A mount, and the states that it may be in."""
 
     def __init__(self, mounts, everything, asks=False):
         self.node = Node(mounts, trial={"scope": "all" if everything else "remote", "duration": "1h", "crashLoopThreshold": 0},
@@ -43,13 +43,13 @@ class Orders:
     # ---- events ----
 
     def argument(self, event):
-        """What makes this one different from the one before."""
+        """What distinguishes this event from the previous one."""
         self.count += 1
         by_itself = self.count % 2 == 0
         return {"change": self.count, "update": f"u{self.count}@{self.count}", "end": by_itself}.get(event)
 
     def act(self, event, argument):
-        """Make it happen; returns when whoever asked for it has an answer."""
+        """Make it happen; return when its caller has an answer."""
         mount = self.node.mount
         if event == "start":
             self.lives.append(self.node.live())
@@ -65,7 +65,7 @@ class Orders:
             self.node.put(self.node.configmap(f"registryBurst: {argument.partition('@')[2]}\n", uid=argument.partition("@")[0],
                                               version=argument.partition("@")[2]))
         elif event == "sync":
-            with contextlib.suppress(OSError):  # ETIMEDOUT, of an engine that died
+            with contextlib.suppress(OSError):  # ETIMEDOUT, if the engine died
                 mount.command("sync", "now")
         elif event == "reload":
             mount.reload()
@@ -92,7 +92,7 @@ class Orders:
     # ---- looking ----
 
     def shown(self):
-        """What anybody can see, without what is left open by the model."""
+        """What anybody can see, without what the model leaves open."""
         node = self.node
         status = node.trial()
         return {"document": self.document(node.mount.document()), "sources": node.sources(),
@@ -113,7 +113,7 @@ class Orders:
                 "condition": "True" if state.healthy else "False", "read": sorted(state.read)}
 
     def settle(self, what):
-        """Until one of the states shows; a look at everything changes nothing then."""
+        """Wait until the mount shows one of the states; a look at everything must not change anything then."""
         def matching():
             shown = self.shown()
             return {state for state in self.states if self.expected(state) == shown}
@@ -148,14 +148,14 @@ class Orders:
         for event, argument in arguments:
             if event != "death" or judged:
                 self.in_background(event, argument)
-                time.sleep(0.05)  # not needed for any result: whichever comes first, both orders are right
+                time.sleep(0.05)  # only makes this order likely: both orders give right results
         if not judged:
             os.kill(engine, signal.SIGKILL if "death" in events else signal.SIGCONT)
         self.join()
         self.settle(" and ".join(events) + (" while it is judged" if judged else " at once"))
 
     def prepare(self):
-        """Something new on trial, one start of it counted, and its process alive: the next start is one too many."""
+        """Something new on trial, one counted start of it, and its process alive: the next start exceeds the threshold."""
         self.one("end")
         self.one("update")
         self.one("start")
@@ -189,7 +189,7 @@ def test_at_once(mounts, everything, first):
 @pytest.mark.limit(300)
 @SCOPES
 def test_while_a_start_is_judged(mounts, everything):
-    """The service manager is asked why it started, and nobody answers: the engine waits a second and does other things."""
+    """The service manager is asked why it started, and does not answer: the engine waits a second and does other work meanwhile."""
     o = Orders(mounts, everything, asks=True)
     for second in orders.EVENTS:
         o.prepare()

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pass-through behaves like the directory underneath: a generated sequence of calls is made on both and compared
-call by call (values, errno, attributes, contents, xattrs), then the good manners that need more than one call."""
+"""The pass-through behaves like the directory underneath.
+
+A generated sequence of calls is made on both and compared call by call (values, errno, attributes, contents, xattrs); then come
+cases that need more than one call.
+"""
 import ctypes
 import errno
 import fcntl
@@ -34,7 +37,7 @@ def renameat2(old, new, flags):
 class Sequence:
     """Calls on paths below one directory; `do` makes one and returns something comparable.
 
-    Every open is non-blocking (a FIFO would wait), and there are no devices: the view is mounted nodev.
+    Every open is non-blocking, because a FIFO would wait; there are no devices, because the view is mounted nodev.
     """
 
     def __init__(self, root):
@@ -416,7 +419,7 @@ def test_changes_behind_are_relayed_to_watchers(shared):
 
 
 def test_a_relayed_removal_leaves_the_open_file_alone(shared):
-    """Somebody has it open and mapped; the kernel is told of its name once more, and must not take it for empty."""
+    """It is open and mapped; when the kernel is told of its removal once more, it must not drop the pages."""
     path = shared.path("manifests", "mapped.yaml")
     lib.write_file(path, lib.STATIC_POD)
     with lib.Inotify() as inotify, open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
@@ -425,7 +428,7 @@ def test_a_relayed_removal_leaves_the_open_file_alone(shared):
         os.unlink(shared.behind("manifests", "mapped.yaml"))
         inotify.wait(lambda seen: any(e[3] == "mapped.yaml" for e in seen), timeout=10)
         child = os.fork()
-        if child == 0:  # behind the end of a file it would end by SIGBUS
+        if child == 0:  # an access beyond the end of the file would be a SIGBUS
             os._exit(mapped[:3] != lib.STATIC_POD[:3].encode())
         assert os.waitpid(child, 0)[1] == 0
         assert os.pread(file.fileno(), 1 << 16, 0) == lib.STATIC_POD.encode()
@@ -464,7 +467,7 @@ def test_large_file_and_many_entries(shared):
 
 
 def test_interrupted_call(shared):
-    """A signal must not leave a caller in the mount: open a FIFO for reading and interrupt it."""
+    """A signal must not leave a caller stuck in the mount: open a FIFO for reading and interrupt it."""
     path = shared.path("tmp", "blocking")
     os.mkfifo(path)
     process = lib.subprocess.Popen(["cat", path])
@@ -506,7 +509,7 @@ def test_symlinks_behind_are_relayed_and_leave_nothing(shared):
 
 
 def test_relay_never_touches_another_directory_of_that_name(shared):
-    """A directory is moved away behind the mount while somebody stands in it, and another takes its name."""
+    """A directory is moved away behind the mount while a process has it open, and another one takes its name."""
     old, away = shared.behind("manifests", "d"), shared.behind("tmp", "away")
     os.mkdir(shared.path("manifests", "d"))
     lib.write_file(os.path.join(old, "pod.yaml"), "old\n")
@@ -520,7 +523,7 @@ def test_relay_never_touches_another_directory_of_that_name(shared):
             lib.write_file(os.path.join(old, "pod.yaml"), "new\n")
             os.unlink(os.path.join(away, "pod.yaml"))
             lib.write_file(os.path.join(away, "made.yaml"), "made\n")
-            os.mkdir(shared.behind("manifests", "last"))  # its event comes after those
+            os.mkdir(shared.behind("manifests", "last"))  # its event comes after theirs
             inotify.wait(lambda seen: any(e[3] == "last" for e in seen), timeout=10)
             while inotify.events(0.3):
                 pass
@@ -543,11 +546,11 @@ def test_mapping_through_an_append_handle(shared):
 
 
 def test_truncation_by_a_reader_of_a_file_that_has_rested(shared):
-    """O_RDONLY | O_TRUNC truncates, also when the kernel has the pages and nothing would have to be opened."""
+    """O_RDONLY | O_TRUNC truncates, even if the kernel has the pages cached and would not open the file."""
     path = shared.path("tmp", "rested")
     lib.write_file(path, "x" * 5000)
     os.utime(path, (1, 1))
-    while time.time() - os.stat(path).st_ctime < 0.2:  # a file this young is opened in any case
+    while time.time() - os.stat(path).st_ctime < 0.2:  # a file this young is always opened
         time.sleep(0.01)
     for _ in range(2):
         assert lib.read_file(path) == b"x" * 5000
@@ -558,7 +561,7 @@ def test_truncation_by_a_reader_of_a_file_that_has_rested(shared):
 
 
 def test_create_over_a_name_made_behind(shared):
-    """The kernel does not know the file yet: it is opened like any other, not handed out unchecked."""
+    """The kernel does not know the file yet: it is opened with the usual checks."""
     directory = shared.path("tmp")
     for i in range(20):
         name = f"behind-{i}"
@@ -570,7 +573,7 @@ def test_create_over_a_name_made_behind(shared):
 
 
 def test_names_of_trusted_attributes_are_roots(mount):
-    """As on a plain file system: xattr(7)."""
+    """As on a plain file system: see xattr(7)."""
     os.chmod(mount.root, 0o755)
     path = mount.path("attributes")
     lib.write_file(path, "x", 0o666)
@@ -584,7 +587,7 @@ def test_names_of_trusted_attributes_are_roots(mount):
 
 
 def test_who_truncates_another_ones_program_takes_its_set_id_bits(mount):
-    """As on a plain file system; root's truncation leaves them."""
+    """As on a plain file system; truncation by root keeps them."""
     os.chmod(mount.root, 0o755)
     path = mount.path("program")
     for by_root in (False, True):

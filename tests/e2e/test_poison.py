@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Content that ends an engine is refused by its successor and by nobody read again: docs/decisions/012-poison.md.
+"""Content that kills an engine is refused by its successor and never read again: docs/decisions/012-poison.md.
 
-The defect comes from outside: tests/lib/poison-preload.c, loaded in front of the real engine, ends it in the middle of parsing, or of
-merging and judging, content with a line `#POISON HOW WHERE`.
+The defect is injected: tests/lib/poison-preload.c, preloaded into the real engine, ends it while it parses, or merges and judges,
+content with a line `#POISON HOW WHERE`.
 """
 import contextlib
 import ctypes
@@ -32,7 +32,7 @@ def fixture_engines_may_crash(monkeypatch):
 
 @pytest.fixture(name="poisoned")
 def fixture_poisoned(monkeypatch, tmp_path):
-    """The engines of every mount that is started from here on; .off() and .on() switch the defect."""
+    """Engines of every mount that is started from here on have the defect; .off() and .on() switch it."""
 
     class Switch:
         path = str(tmp_path / "off")
@@ -107,7 +107,7 @@ def test_of_each_kind_while_running(mounts, poisoned, kind, where):
     lib.write_file(mount.behind(name), poison("abort", where) + text)
     wait_refused(mount, os.path.basename(name))
     assert mount.document() == document and mount.child("lkgfs-engine") != engine
-    # Everything else goes on: other layers are read and judged, commands are carried out, what is repaired is served.
+    # Everything else goes on: other layers are read and judged, commands are carried out, a repaired file is served.
     engine = mount.child("lkgfs-engine")
     mount.drop("70-wrong.conf", "maxPods: [1\n")
     assert "70-wrong.conf" in mount.status("findings")
@@ -137,7 +137,7 @@ def test_of_each_death(mounts, poisoned, how, where):
 
 
 def test_layers_that_were_harmless_before(mounts, poisoned):
-    """Nothing is new, and the engine dies all the same: the layers are refused together."""
+    """Nothing has changed, and the engine dies all the same: the layers are refused together."""
     poisoned.off()
     mount = mounts(dropins={"50-poison.conf": poison("abort", "judge") + lib.HEADER + "podsPerCore: 9\n",
                             "60-other.conf": lib.HEADER + "registryBurst: 12\n"})
@@ -161,7 +161,7 @@ def test_layers_that_were_harmless_before(mounts, poisoned):
 
 
 def test_another_command_line_is_tried(mounts, poisoned):
-    """Layers that are refused together are refused with the command line of that time."""
+    """Layers that are refused together are refused only with the command line of that time."""
     poisoned.off()
     n = Node(mounts, remote={"enabled": False}, component={"schemaRelease": "1.36"},
              dropins={"50-poison.conf": poison("abort", "judge") + lib.HEADER + "podsPerCore: 9\n"})
@@ -185,7 +185,7 @@ def test_sync_tries_again(mounts, poisoned):
     wait_refused(mount, "50-poison.conf")
     engine, first = mount.child("lkgfs-engine"), refusals(mount)[0]
     with contextlib.suppress(OSError):
-        mount.command("sync", "now")  # and dies of it again
+        mount.command("sync", "now")  # the engine dies of it again
     mount.wait_for(lambda: mount.child("lkgfs-engine") != engine and refusals(mount), "refused once more")
     poisoned.off()
     mount.sync()
@@ -203,7 +203,7 @@ def test_at_the_very_first_start(mounts, poisoned):
     assert process.wait(lib.TIMEOUT_S) == 78, mount.log()
     last = [line for line in mount.log().splitlines() if line.startswith("lkgfsd:")][-1]
     assert "50-poison.conf" in last and HOW["abort"] in last, "lkgfsd itself says why"
-    # Nor does the next start read it, also when the runtime directory went with a reboot.
+    # The next start does not read it either, even after a reboot that has emptied the runtime directory.
     lib.run("rm", "-rf", mount.runtime)
     process = mount.start(wait_ready=False)
     assert process.wait(lib.TIMEOUT_S) == 78 and mount.log().count("was killed by signal 6") == 1
@@ -257,13 +257,13 @@ def test_reload_brings_it(mounts, poisoned):
 
 
 def test_killed_from_outside_proves_nothing_twice(mounts, poisoned):
-    """SIGKILL in the middle of work (the kernel's OOM killer, an operator): only three in a row of the same work do."""
+    """SIGKILL during the work (by the OOM killer or an operator): only three in a row during the same work prove something."""
     mount = mounts()
     lib.write_file(mount.behind("kubelet.conf.d/50-poison.conf"), poison("sleep") + lib.HEADER + "podsPerCore: 9\n")
     killed = set()
 
     def strike():
-        """True when nobody is at work any more, because it is refused."""
+        """Return True once no engine works on it any more, because it is refused."""
         pid = mount.children().get("lkgfs-engine")
         if pid and pid not in killed and at_work_on(mount) == "50-poison.conf":
             killed.add(pid)
@@ -330,7 +330,7 @@ def test_a_remote_configuration_is_tried_again(poisoned, remote_node):
     source = put(poison() + "maxPods: 43\n")
     node.wait("condition", "False " + REASON)
     poisoned.off()
-    os.unlink(node.mount.vpath("bad", "kubelet", source))  # an operator knows better
+    os.unlink(node.mount.vpath("bad", "kubelet", source))  # an operator may decide otherwise
     shows(node, "\nmaxPods: 43\n")
     poisoned.on()
     source = put(poison() + "maxPods: 44\n")
@@ -357,7 +357,7 @@ def test_an_object_that_cannot_even_be_parsed(poisoned, remote_node):
 
 
 def test_what_was_followed_ends_the_engine_after_a_reboot(mounts, poisoned):
-    """The last known good (here: the local configuration) is served, and the object is bad."""
+    """The last known good (here: the local configuration) is served, and the object is marked bad."""
     poisoned.off()
     node = Node(mounts)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What surrounds the processes: the unit, the mount namespace that it gives them, AppArmor, SELinux."""
+"""What surrounds the processes: the unit, their mount namespace, AppArmor, SELinux."""
 import os
 import re
 import shutil
@@ -49,7 +49,7 @@ def test_the_unit_bounds_what_it_uses():
 
 
 def test_a_unit_with_a_mount_namespace_mounts_on_the_node():
-    """Each of these options gives the unit a mount namespace, out of which no mount comes."""
+    """Each of these options gives the unit a mount namespace of its own, and mounts made there do not show on the node."""
     unit = settings()
     apart = {name for name in unit if re.match(r"Private(Mounts|Tmp|Devices)|Protect(System|Home|Kernel|Control|Proc)|(ReadOnly|ReadWrite|Inaccessible|Bind)",
                                                name)}
@@ -92,7 +92,7 @@ def test_lkgfsd_mounts_where_it_was_told(apart):
 
 @pytest.mark.parametrize("name", CHILDREN)
 def test_its_children_stay_where_it_was_started(apart, name):
-    """... also the ones that take the place of those that died: they see what is read-only there, not what the node has."""
+    """Replacements of dead children, too: what is read-only in that namespace is read-only for them, whatever the node has."""
     folder = os.path.join(apart.root, "apart")
     first = apart.child(name)
     lib.kill_and_wait(first)
@@ -109,7 +109,7 @@ def test_its_children_stay_where_it_was_started(apart, name):
 
 
 def test_who_is_foreign_is_measured_where_it_mounts(apart):
-    """Not where it was started: we may write, and another namespace may not."""
+    """The namespace of the mount counts, not the one where lkgfsd was started: we may write, other namespaces may not."""
     apart.command("hold", "on")
     apart.command("hold", "off")
     result = lib.run("unshare", "-m", "touch", os.path.join(apart.mountpoint, "kubelet.conf.d/60-foreign.conf"))
@@ -149,7 +149,7 @@ def rules_of(profile):
 
 
 def test_the_engine_has_no_rule_for_what_it_does_not_do():
-    """No socket of the node's, no message bus, nothing below the source directory; it reads, becomes its user, gives the rest away."""
+    """No sockets on the node, no message bus, nothing below the source directory; it reads, changes to its user, drops the rest."""
     rules = rules_of("lkgfs-engine")
     assert not re.search(r"network unix|^\s*unix,|dbus|abstractions/nameservice|\bconnect\b|\bbind\b|\bmount\b|lkgfs-fallback", rules, re.M)
     assert re.findall(r"capability (\w+),", rules) == ["dac_read_search", "setgid", "setpcap", "setuid"]
@@ -159,14 +159,14 @@ def test_the_engine_has_no_rule_for_what_it_does_not_do():
 
 @pytest.mark.parametrize("name", CHILDREN)
 def test_who_drops_its_bounding_set_may(name):
-    """Without the capability the bounding set stays as it is, silently."""
+    """Without the capability the bounding set would silently stay as it is."""
     assert "capability setpcap," in rules_of(name)
 
 
 # ---- the user of the engine ----
 
 def test_the_package_makes_the_user_of_the_engine(tmp_path):
-    """As lkgfs.conf(5) names it by default: nobody logs in as it, and it owns no directory of its own."""
+    """The default user of lkgfs.conf(5): it cannot log in, and owns no directory."""
     need("systemd-sysusers")
     (tmp_path / "etc").mkdir()
     lib.run("systemd-sysusers", f"--root={tmp_path}", lib.REPOSITORY / "contrib/systemd/lkgfs.sysusers", check=True)

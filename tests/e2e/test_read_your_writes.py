@@ -71,7 +71,7 @@ def map_shared(path, value):
 
 
 def map_after_close(path, value):
-    """The descriptor is closed before the mapping is dirtied: the commit is the unmapping's writeback."""
+    """The descriptor is closed before the mapping is dirtied: the write-back at munmap() is the commit."""
     data = text(value).encode()
     lib.write_file(path, b"#" * (len(data) - 1) + b"\n")
     fd = os.open(path, os.O_RDWR)
@@ -155,13 +155,13 @@ def vim(path, value):
 
 
 def nano(path, value):
-    """On a terminal, as a person: cut what is there, type, write out, leave."""
+    """On a terminal, like a person: cut what is there, type, write out, leave."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe("nano", ["nano", "--ignorercfiles", path], dict(os.environ, TERM="xterm"))
     try:
         screen = b""
-        while b"Exit" not in screen:  # the help lines come last: it reads keys now
+        while b"Exit" not in screen:  # the help lines come last: now it reads keys
             screen += os.read(terminal, 4096)
         os.write(terminal, b"\x0b" * 10 + text(value).replace("\n", "\r").encode() + b"\x0f\r\x18")
         while True:
@@ -267,7 +267,7 @@ def test_a_shell_never_publishes_an_empty_dropin(mount):
 
 
 def test_half_written_dropins_are_never_published(mount):
-    """Rewritten in place again and again in two writes, either of which alone would be a valid drop-in."""
+    """Rewritten in place again and again in two writes; after the first one it would already be a valid drop-in."""
     path = mount.path("kubelet.conf.d", "50-test.conf")
     refused = set()
     for value in range(200):
@@ -304,7 +304,7 @@ def test_editor_swap_files_do_not_matter(mount):
 
 
 def test_truncating_open_shows_by_itself(mount):
-    """The documented exception: it ends without another event."""
+    """The documented exception: the file is read without a further event."""
     path = mount.path("kubelet.conf.d", "20-pods.conf")
     lib.shell(f": > {path}", check=True)
     mount.wait_for(lambda: mount.condition()[0] == "False", "the empty drop-in is a finding")
@@ -336,7 +336,7 @@ def test_behind_the_mount_half_written_is_not_published(mount):
     writer = subprocess.Popen(["/bin/bash", "-c", f"exec 3> {mount.behind('kubelet.conf.d', '20-pods.conf')}; "
                                f"printf '{lib.HEADER}' >&3; read x; printf 'maxPods: 71\\n' >&3"],
                               stdin=subprocess.PIPE, pass_fds=(mount.covered,))
-    mount.drop("30-other.conf", "podsPerCore: 3\n")  # another layer's change must not take the half file along
+    mount.drop("30-other.conf", "podsPerCore: 3\n")  # another layer's change must not publish the half-written file
     assert "podsPerCore: 3\n" in mount.document() and "\nmaxPods: 64\n" in mount.document()
     writer.communicate(b"\n", timeout=lib.TIMEOUT_S)
     mount.wait_for(lambda: "\nmaxPods: 71\n" in mount.document(), "the whole file", timeout=5)
@@ -383,7 +383,7 @@ def sync_as_reader(path, call):
 
 @pytest.mark.parametrize("call", [os.fsync, os.fdatasync], ids=["fsync", "fdatasync"])
 def test_a_reader_does_not_say_that_a_file_is_complete(mount, call):
-    """Root is in the middle of `maxPods: 150`, and anybody who may read the file asks for it to be written out."""
+    """Root is in the middle of writing `maxPods: 150`, and any user who may read the file calls fsync() on it."""
     os.chmod(mount.root, 0o755)
     before = mount.generation()
     path = mount.path("kubelet.conf.d/50-x.conf")
@@ -394,7 +394,7 @@ def test_a_reader_does_not_say_that_a_file_is_complete(mount, call):
             written = time.monotonic()
             assert nobody.error(sync_as_reader, path, call) == 0
             generation = mount.generation()
-            # a writer that is silent for two seconds is believed
+            # a file that has not been written to for two seconds counts as complete
             assert generation == before or time.monotonic() - written > 1.5
         os.fsync(file.fileno())
         assert mount.generation() > before and "\nmaxPods: 150\n" in mount.document()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API server as a source, on a real mount: what is changed there arrives, what goes wrong there hurts nobody."""
+"""The API server as a source, on a real mount: changes there arrive, and faults there do no harm."""
 import errno
 import json
 import os
@@ -137,7 +137,7 @@ def test_a_node_that_is_deleted(followed):
 
 
 def test_a_node_that_is_made_again_without_an_annotation(followed):
-    """It is another Node: what was said of the first one is not taken back by it."""
+    """It is another Node object: it does not revoke what the first one said."""
     api, node = followed
     before = node.sources()
     api.store.delete("nodes", None, "n1")
@@ -248,7 +248,7 @@ def test_a_document_that_takes_more_memory_than_there_is(followed):
     api, node = followed
     engine = node.mount.child("lkgfs-engine")
     in_use = int(re.search(r"^VmData:\s+(\d+) kB$", lib.read_file(f"/proc/{engine}/status").decode(), re.M).group(1))
-    user = lib.ENGINE_USER_ID  # who is another one would need a capability that this machine may not give
+    user = lib.ENGINE_USER_ID  # a process of another user would need a capability that this machine may not grant
     lib.run("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "prlimit", f"--pid={engine}",
             f"--data={(in_use + (6 << 10)) << 10}:", check=True)
     obj = put(api, "maxPods: 43\nregisterWithTaints: [" + "{}," * 100000 + "{}]\n")
@@ -260,7 +260,7 @@ def test_a_document_that_takes_more_memory_than_there_is(followed):
     assert "\nregistryBurst: 7\n" in node.mount.document()
     second = node.mount.child("lkgfs-engine")
     assert second != engine
-    node.mount.command("sync", "now")  # this engine has memory enough: what is wrong with it otherwise is found
+    node.mount.command("sync", "now")  # this engine has enough memory: it finds what else is wrong with it
     node.wait("condition", "False failed to validate current")
     assert node.mount.child("lkgfs-engine") == second and "LKG2030" not in node.status("findings")
 
@@ -319,7 +319,7 @@ def test_forbidden_says_what_is_missing(api, api_node):
 
 @pytest.mark.parametrize("before", range(4))
 def test_a_refusal_in_any_language_stays_text(api, api_node, before):
-    # Characters of 2, 3 and 4 bytes: wherever the words are cut to fit, it is in the middle of one for some `before`.
+    # Characters of 2, 3 and 4 bytes: wherever the text is cut to fit, the cut is inside one of them for some `before`.
     api.store.node("n1", {ANNOTATION: REFERENCE})
     put(api, "maxPods: 1\n")
     with api.fault(faults.status(403, "x" * before + "\u00e9\u20ac\U0001f600" * 100), plural="configmaps"):
@@ -327,7 +327,7 @@ def test_a_refusal_in_any_language_stays_text(api, api_node, before):
         node.wait("condition", "Unknown failed to sync")
         node.wait("findings", "LKG7005")
         for name in os.listdir(node.mount.path("status/kubelet")):
-            node.status(name)  # decodes it
+            node.status(name)  # fails if it is not UTF-8
 
 
 def test_get_only_is_polled(api, api_node):
@@ -442,7 +442,7 @@ def test_the_engine_is_killed(followed):
 
 @pytest.mark.parametrize("action", [faults.hang(), faults.silence(30), faults.drip(1.0)], ids=["hang", "half", "drip"])
 def test_readers_do_not_notice_a_server_that_hangs(followed, action):
-    """All of it is done while nothing is answered."""
+    """All of it is done while the server answers nothing."""
     api, node = followed
     with api.fault(action) as rule:
         api.disconnect()
@@ -458,7 +458,7 @@ def test_readers_do_not_notice_a_server_that_hangs(followed, action):
         assert node.condition_json()["type"] == "ConfigOK"
         assert rule.hits - hits < 20, "nothing that hangs is asked over and over"
     changed = put(api, "maxPods: 43\n")
-    api.disconnect()  # what was begun stays slow for as long as it may take
+    api.disconnect()  # responses that have begun stay slow
     node.mount.command("sync", "now")
     node.follows(changed)
 
@@ -532,7 +532,7 @@ def test_halt_stops_no_reset(followed):
 
 
 def bucket(uid, salt=""):
-    """The rule, written down a second time."""
+    """The rule, implemented a second time."""
     import hashlib  # pylint: disable=import-outside-toplevel
     digest = hashlib.sha256(f"{salt}/{uid}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % 100000 / 1000
@@ -547,7 +547,7 @@ def test_a_share_of_the_nodes_follows(followed):
     assert "\nmaxPods: 42\n" in node.mount.document()
     obj = put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": f"{min(mine + 0.001, 100):.3f}"})
     node.follows(obj)
-    # what it follows it goes on following, under a new version too
+    # it goes on following the same object, under a new version, too
     recorded = put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": "0"})
     node.wait("assigned", source_id(recorded))
     node.wait("condition", "True all checks passed")
@@ -602,7 +602,7 @@ def test_other_conditions_stay(api, api_node):
 
 
 def test_a_node_that_is_made_again_gets_the_condition(followed):
-    """Both at once, as `kubectl replace --force` does it: nothing has changed for the view."""
+    """Deleted and made again at once, as by `kubectl replace --force`: the view does not change."""
     api, _ = followed
     api.wait(lambda: conditions(api).get("ConfigOK", {}).get("status") == "True", "the condition True")
     with api.store.lock:
@@ -628,7 +628,7 @@ def test_events_tell_the_story(followed):
 
 
 def test_nothing_is_written_with_the_credential_of_somebody_else(api, api_node, certificates):
-    """Who may do everything is not asked to write about nodes."""
+    """A credential with all rights is not used to write to nodes."""
     api.rbac.allow("system:masters", ["get", "watch", "patch"], "nodes")
     api.rbac.allow("system:masters", ["patch"], "nodes/status")
     api.rbac.allow("system:masters", ["get", "watch"], "configmaps")
@@ -691,7 +691,7 @@ def test_the_kubeconfig_of_the_node_itself(api, api_node, certificates):
 
 @pytest.mark.parametrize("over", [True, False], ids=["over", "aside"])
 def test_a_kubeconfig_named_by_its_path_in_the_view(api, api_node, over):
-    """It is the file that everybody else sees there, though the engine does not see the view."""
+    """The engine reads the file that everybody sees under that path, although it does not see the view."""
     allow(api)
     api.store.node("n1", {ANNOTATION: REFERENCE})
     obj = put(api, "maxPods: 42\n")
@@ -703,7 +703,7 @@ def test_a_kubeconfig_named_by_its_path_in_the_view(api, api_node, over):
 
 
 def test_an_exec_plugin_is_waited_for(api, api_node):
-    """While it runs, it is what the reason names."""
+    """While it runs, the reason names it."""
     allow(api)
     api.store.node("n1", {ANNOTATION: REFERENCE})
     obj = put(api, "maxPods: 42\n")

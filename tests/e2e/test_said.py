@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What our processes say: none of them but lkgfsd has the log, and lkgfsd waits for nobody, the log included."""
+"""Output of our processes: only lkgfsd has the log, and lkgfsd waits for nothing, not even the log."""
 import contextlib
 import ctypes
 import errno
@@ -28,7 +28,7 @@ RAW = "\x1b]0;title\x07\x9b31m\u202egnirts\n<0>lkgfsd: forged\nlkgfsd: view on /
 
 
 def files_of(pid):
-    """Descriptor -> status of what is behind it."""
+    """Map each descriptor to the status of its file."""
     found = {}
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -41,7 +41,7 @@ def same(one, other):
 
 
 def say(pid, data, times=1):
-    """Printed by the process itself on its standard error. Returns what its calls returned."""
+    """Have the process print to its own standard error; return the results of its calls."""
     data = data.encode() if isinstance(data, str) else data
     with Injected(pid) as process:
         below = process.saved[process.stack] - 4096 - len(data)
@@ -51,7 +51,7 @@ def say(pid, data, times=1):
 
 @contextlib.contextmanager
 def standard_error_of(pid):
-    """To write as much as one wants, as that process: what it has there, without waiting."""
+    """Open its standard error to write any amount without waiting, as that process would."""
     fd = os.open(f"/proc/{pid}/fd/2", os.O_WRONLY | O_NONBLOCK | os.O_CLOEXEC)
     try:
         yield fd
@@ -86,7 +86,7 @@ def resident(pid):
     raise lib.Failure("no memory")
 
 
-# who has what
+# who has which descriptor
 
 def test_no_child_has_the_log(mounts):
     mount = mounts()
@@ -107,7 +107,7 @@ def test_no_child_has_the_terminal(mounts):
         mount.start(stderr=slave)
         for name in CHILDREN:
             assert not [number for number, st in files_of(mount.child(name)).items() if same(st, terminal)], name
-        # Opened by nobody of ours in a way that others would notice.
+        # None of our processes has opened it in a way that affects others.
         assert not fcntl.fcntl(slave, fcntl.F_GETFL) & O_NONBLOCK
         assert b"lkgfsd: " in os.read(master, 65536)
     finally:
@@ -131,7 +131,7 @@ def test_its_lines_are_its_own_and_harmless(mounts, name):
 
 
 def test_so_are_its_messages(mounts):
-    """An engine's lines come as datagrams, with fields."""
+    """An engine's lines come as datagrams with fields."""
     mount = mounts()
     engine = mount.child("lkgfs-engine")
     message = Message(version=VERSION, type=TYPES.index("LOG"), result=0, number=7, command_=b"x\n\x1blkgfsd: forged", exe_=b"\x1b")
@@ -159,7 +159,7 @@ def test_what_it_has_is_no_way_to_the_log(mounts, name, call, arguments):
 
 
 def test_settings_are_read_by_one_that_has_no_log_either(mounts):
-    """--print-settings: what it says about a configuration comes out, harmless, as its own."""
+    """--print-settings: its messages about a configuration are printed, sanitised, under its own name."""
     mount = mounts(start=False)
     document = json.loads(lib.read_file(mount.config_path))
     lib.write_file(mount.config_path, json.dumps({**document, "un\x9bk\nlkgfsd: own": 1}, ensure_ascii=False), 0o600)
@@ -201,7 +201,7 @@ def test_what_a_file_server_says_while_there_is_no_lkgfsd_is_not_lost(mounts):
     until(mount, lambda: "lkgfs-fs: together\n" in whole_log(mount), "and what comes then")
 
 
-# nobody waits
+# nothing waits
 
 def test_a_child_never_waits_for_lkgfsd(mounts):
     mount = mounts()
@@ -215,7 +215,7 @@ def test_a_child_never_waits_for_lkgfsd(mounts):
 
 @pytest.mark.parametrize("name", CHILDREN)
 def test_a_flood_fills_neither_log_nor_memory(mounts, name):
-    """Megabytes, of which the log gets a quarter of one; then the process dies, and its last words are there."""
+    """Of megabytes the log gets a quarter of one; then the process dies, and its last words are logged."""
     mount = mounts()
     mount.may_crash = CHILDREN
     pid, size, memory = mount.child(name), log_size(mount), resident(mount.process.pid)
@@ -248,12 +248,12 @@ def full_pipe():
 
 
 def test_lkgfsd_never_waits_for_its_own_standard_error(mounts):
-    """A pipe that nobody reads: it starts, serves, judges, replaces and stops, and says how much was lost when there is room."""
+    """A pipe that is not read: it starts, serves, judges, replaces and stops, and reports how much was lost once there is room."""
     reader, writer = full_pipe()
     mount = mounts(start=False)
     try:
         mount.start(stderr=writer)
-        assert not fcntl.fcntl(writer, fcntl.F_GETFL) & O_NONBLOCK  # it is somebody else's, too
+        assert not fcntl.fcntl(writer, fcntl.F_GETFL) & O_NONBLOCK  # the pipe has other users
         mount.drop("50-pods.conf", "maxPods: 77\n")
         mount.wait_for(lambda: "maxPods: 77" in mount.document(), "judged")
         pid = mount.kill_child("lkgfs-fs")
@@ -277,7 +277,7 @@ def test_lkgfsd_never_waits_for_its_own_standard_error(mounts):
 
 
 def test_lkgfsd_never_waits_for_a_terminal_that_was_stopped(mounts):
-    """Ctrl-S, or a window that nobody reads."""
+    """Ctrl-S, or a window that is not read."""
     master, slave = pty.openpty()
     mount = mounts(start=False)
     try:
@@ -294,7 +294,7 @@ def test_lkgfsd_never_waits_for_a_terminal_that_was_stopped(mounts):
 
 
 def test_lkgfsd_never_waits_for_the_journal(mounts, monkeypatch, journal):
-    """One that is stopped, whose queue is full."""
+    """A journal that is stopped and whose queue is full."""
     path = journal.getsockname()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)

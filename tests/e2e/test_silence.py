@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine that is dead, stopped or hung, and helpers that are missing: who looks is told, and nobody waits twice."""
+"""An engine that is dead, stopped or hung, and helpers that are missing: whoever looks is told, and nobody waits twice."""
 import concurrent.futures
 import contextlib
 import errno
@@ -19,7 +19,7 @@ import lkgfs_testlib as lib
 from lkgfs_engine import StandIn
 
 SILENT = re.compile(r"Unknown engine not answering since (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ): (using .*)\n")
-SLOW = {"engineTimeout": "20s"}  # the watchdog waits a second longer: the test is over by then
+SLOW = {"engineTimeout": "20s"}  # the watchdog waits a second longer: the test has ended by then
 
 
 def status_line(mount):
@@ -28,7 +28,7 @@ def status_line(mount):
 
 
 def sample(text, name, **labels):
-    """The value of one sample of a metrics file."""
+    """Return the value of one sample of a metrics file."""
     for line in text.splitlines():
         match = re.fullmatch(rf"{name}{{(.*)}} (\S+)", line)
         if match and all(f'{key}="{value}"' in match[1].split(",") for key, value in labels.items()):
@@ -41,7 +41,7 @@ def silent(mount):
 
 
 def check_told(mount, using):
-    """All four files say the same."""
+    """All four files agree."""
     since, said = silent(mount).groups()
     assert said == using
     condition = json.loads(mount.status("condition.json"))
@@ -80,19 +80,19 @@ def test_healthy_files(mount):
 
 
 def test_stopped_engine_is_told_at_the_first_look(mounts):
-    """Nobody has asked for anything: the first reader, a second after the stop, is told already."""
+    """Nothing was asked for yet: the first reader, a second after the stop, is told already."""
     mount = mounts(config=SLOW)
     using = mount.condition()[1].rpartition(": ")[2]
     document = mount.document()
     lib.stop_process(mount.child("lkgfs-engine"))
-    with mount.notify.changed:  # the supervisor has found out by itself
+    with mount.notify.changed:  # the supervisor has noticed by itself
         assert mount.notify.changed.wait_for(lambda: status_line(mount), lib.TIMEOUT_S)
     assert silent(mount), mount.status("condition")
     check_told(mount, using)
     assert mount.document() == document
 
 
-FOREIGN = [  # what condition.json of the engine may be, and which of its members stay
+FOREIGN = [  # contents that the engine's condition.json may have, and its members that are kept
     ('{"schemaVersion":1,"type":"ConfigOK","status":"True","reason":"r","message":"a\\u202e\\u001b\\"\\\\/\\n\\u0000é","more":[]}',
      None),
     ('{"schemaVersion":1,"type":"ConfigOK","status":"True","reason":"r","message":"a\\u202e\\u001b\\"\\\\/\\né","n":18446744073709551615}',
@@ -104,7 +104,7 @@ FOREIGN = [  # what condition.json of the engine may be, and which of its member
 
 
 def test_silence_over_whatever_the_engine_wrote(mounts):
-    """The file server replaces members of a map that another process wrote, and never fails over it."""
+    """The file server replaces members of an object that another process wrote, and never fails on it."""
     engine = StandIn(mounts)
     try:
         engine.start()
@@ -128,7 +128,7 @@ def test_silence_over_whatever_the_engine_wrote(mounts):
 
 
 def silent_stand_in(engine, i):
-    """It takes nothing in, so it answers nothing."""
+    """It receives nothing, so it answers nothing."""
     try:
         return (engine.mount.status("round") == str(i)
                 and engine.mount.status("condition").startswith("Unknown engine not answering"))
@@ -158,7 +158,7 @@ def test_tool_says_it(mounts):
 
 
 def monitor_results(mount):
-    """What node-problem-detector would make of the monitor: its rules called as it calls them (custom plugin protocol)."""
+    """What node-problem-detector would report: the monitor's rules, called as it calls them (custom plugin protocol)."""
     text = (lib.REPOSITORY / "contrib/node-problem-detector/lkgfs-monitor.json.in").read_text(encoding="utf-8")
     monitor = json.loads(text.replace("@bindir@/lkgfs", str(lib.LKGFS)))
     results = {}
@@ -206,14 +206,14 @@ def test_edits_do_not_wait_for_one_that_is_down(mounts):
 
 
 def until_it_rests(mount):
-    """Until lkgfsd looks at the engine once a minute only. Nothing here uses the view, which would wake it."""
+    """Wait until lkgfsd checks the engine only once a minute. Nothing here uses the view, which would wake it."""
     end = lib.deadline()
     pauses = [0]
     while min(pauses) < 10:
         assert time.monotonic() < end, "it never rests"
         time.sleep(0.05)
         pauses = [0]
-        with contextlib.suppress(FileNotFoundError):  # a descriptor that was closed meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the descriptor was closed meanwhile
             pauses = [int(seconds) for info in pathlib.Path(f"/proc/{mount.process.pid}/fdinfo").iterdir()
                       for seconds in re.findall(r"^it_value: \((\d+),", info.read_text(), re.M)]
 
@@ -231,7 +231,7 @@ def must_end(pid, seconds, otherwise):
 
 @pytest.mark.limit(60)
 def test_stopped_engine_is_replaced(mount):
-    """engineTimeout and a second after the last answer, also when nobody looks."""
+    """engineTimeout and a second after the last answer, even if nobody looks."""
     engine = mount.child("lkgfs-engine")
     with must_end(engine, 20, "it stays stopped"):
         lib.stop_process(engine)
@@ -245,7 +245,7 @@ def test_stopped_engine_is_replaced(mount):
 
 @pytest.mark.limit(60)
 def test_engine_in_an_endless_loop_is_replaced(mount):
-    """A loop that nobody waits for, on a node that rests: the processor time that it uses gives it away."""
+    """On an idle node nothing waits for the engine: lkgfsd notices the loop by the processor time that it uses."""
     engine = mount.child("lkgfs-engine")
     until_it_rests(mount)
     with must_end(engine, 30, "it loops for ever"):
@@ -255,7 +255,7 @@ def test_engine_in_an_endless_loop_is_replaced(mount):
 
 @pytest.mark.limit(60)
 def test_debugged_engine_is_told(mounts):
-    """A stop that nobody is told of by a signal."""
+    """A ptrace stop, for which the parent gets no SIGCHLD."""
     mount = mounts(config=SLOW)
     with lkgfs_inject.Injected(mount.child("lkgfs-engine")):
         mount.wait_for(lambda: silent(mount), "it is told")
@@ -264,7 +264,7 @@ def test_debugged_engine_is_told(mounts):
 
 @pytest.mark.limit(90)
 def test_engine_that_cannot_start(mounts):
-    """Its back-off after early deaths: told, and over when it can."""
+    """The back-off after early deaths: reported, and over as soon as it can start."""
     mount = mounts(config=SLOW, start=False)
     engine = mount.own_programs() / "core/engine/lkgfs-engine"
     mount.start()
@@ -285,7 +285,7 @@ def test_engine_that_cannot_start(mounts):
 
 
 def test_engine_that_cannot_start_proves_nothing(mounts):
-    """One was killed in the middle of work, and the next ones died before they looked: of that nothing was harmful."""
+    """One was killed while it worked, and the next ones died before they read anything: no content is blamed."""
     mount = mounts(config=SLOW, start=False)
     engine = mount.own_programs() / "core/engine/lkgfs-engine"
     mount.start()
@@ -366,7 +366,7 @@ def test_commands_do_not_wait_for_one_that_is_down(mounts):
 
 
 def test_a_hold_is_told_while_the_engine_is_silent(mounts):
-    """Its last words about it stay behind the message, and the fact in its file."""
+    """Its last words about the hold stay in the message, and the fact in its file."""
     mount = mounts(config={"engineTimeout": "60s"})
     mount.command("hold", "on")
     mount.drop("50-a.conf", "maxPods: 70\n")
@@ -384,7 +384,7 @@ def test_a_hold_is_told_while_the_engine_is_silent(mounts):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_missing_process_is_told(mounts, process, how):
     mount = mounts()
-    if process == "lkgfs-notify":  # without a supervisor nobody starts it again
+    if process == "lkgfs-notify":  # a running supervisor would start it again
         os.kill(mount.process.pid, signal.SIGSTOP)
     pid = mount.process.pid if process == "lkgfsd" else mount.child(process)
     if how == signal.SIGKILL:
@@ -432,7 +432,7 @@ def test_a_notifier_that_does_not_do_its_work_is_replaced(mounts):
     old = mount.child("lkgfs-notify")
     with lib.Inotify() as inotify:
         wd = inotify.add(mount.path("kubelet.conf"), inotify.CLOSE_WRITE)
-        until_it_rests(mount)  # and so does the notifier, in the one call where it waits
+        until_it_rests(mount)  # the notifier is idle, too, in the one call where it waits
         while inotify.events(0):
             pass  # the first publication
         lkgfs_inject.spin(old)
@@ -444,7 +444,7 @@ def test_a_notifier_that_does_not_do_its_work_is_replaced(mounts):
 
 @pytest.mark.limit(60)
 def test_engine_without_supervisor(mounts):
-    """Nobody starts another engine then; the file server finds out by itself."""
+    """Nothing starts another engine then; the file server notices by itself."""
     mount = mounts(config={"engineTimeout": "1s"})
     using = mount.condition()[1].rpartition(": ")[2]
     engine = mount.child("lkgfs-engine")
@@ -475,7 +475,7 @@ def test_below_a_virtual_directory(mounts):
 
 
 def test_a_command_of_an_engine_that_died_in_the_middle_is_not_called_refused(mounts):
-    """ETIMEDOUT means that it is never carried out. This engine had taken it (include/lkg/claims.h) and may have."""
+    """ETIMEDOUT means that it is never carried out. This engine had claimed it (include/lkg/claims.h) and may have carried it out."""
     mount = mounts(config={"engineTimeout": "5s"})
     engine, claims = mount.child("lkgfs-engine"), os.path.join(mount.runtime, "private", "claims")
     for pid in (mount.process.pid, engine):
@@ -498,7 +498,7 @@ def test_a_command_of_an_engine_that_died_in_the_middle_is_not_called_refused(mo
 
 
 def test_the_file_of_claims_is_there_before_an_engine(mounts):
-    """And is its user's: one that a file server made in between would be root's, and every command would come too late."""
+    """And belongs to its user: if a file server made it meanwhile, it would be root's, and every command would come too late."""
     engine = StandIn(mounts)
     try:
         engine.start()

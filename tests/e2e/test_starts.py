@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A component starts: the first open waits for the engine, which may switch first and have the opener look again."""
+"""A component starts: its first open waits for the engine, which may switch first and have the opener look it up again."""
 import contextlib
 import errno
 import os
@@ -63,7 +63,7 @@ class Opener:
         return not select.select([self.process.stdout], [], [], 0.1)[0]
 
     def end(self):
-        """What it has printed, all of it."""
+        """Return everything it has printed."""
         out, err = self.process.communicate(timeout=lib.TIMEOUT_S)
         assert self.process.returncode == 0, err.decode()
         return out.decode()
@@ -88,7 +88,7 @@ def test_switch_before_the_answer(engine):
     assert opener.line() == "two\n", "the very open that asked sees the new generation"
     told = engine.next("STARTED")
     assert (told.pid, told.number) == (opener.pid, 2), "the engine knows on which generation it runs"
-    engine.done(told, -errno.ESTALE)  # nobody waits for this
+    engine.done(told, -errno.ESTALE)  # nothing waits for this
     opener.go_on()
     assert opener.end() == "two\n"
     engine.quiet()
@@ -157,7 +157,7 @@ def bind_file(engine):
     "o = os.open(path, os.O_PATH)\nshow('/proc/self/task/%d/fd/%d' % (os.getpid(), o))",
 ])
 def test_descriptors_and_binds_keep_their_generation(engine, code):
-    """No error reaches who opens what cannot be looked up again, whatever the engine says."""
+    """An open without a new look-up never fails, whatever the engine answers."""
     bind = bind_file(engine)
     fd = os.open(engine.mount.path("kubelet.conf"), os.O_PATH)
     try:
@@ -195,7 +195,7 @@ def become_component(engine):
 
 
 def test_a_stranger_becomes_the_component(engine):
-    """execve() keeps the thread; what was seen of the program before does not count."""
+    """execve() keeps the thread; what was noted about the old program no longer counts."""
     opener = Opener(engine, "show(path)\n" + become_component(engine), program="/usr/bin/python3")
     asked = engine.next("STARTED")
     assert asked.pid == opener.pid and asked.exe == engine.component
@@ -226,7 +226,7 @@ def test_who_does_not_count(engine):
     engine.quiet()
 
 
-# it is the file that counts, and the host's mount namespace
+# the program file counts, and the host's mount namespace
 
 def check_stranger(engine, **options):
     opener = Opener(engine, "show(path)", **options)
@@ -240,7 +240,7 @@ def own_mounts():
 
 
 def test_the_program_of_the_host_in_another_mount_namespace(engine):
-    """A container that has the host's own binary, or a chrooted agent."""
+    """A container with the host's own binary, or a chrooted agent."""
     check_stranger(engine, preexec_fn=own_mounts)
 
 
@@ -257,7 +257,7 @@ def test_another_program_under_the_same_path(engine):
 
 
 def test_the_same_program_under_another_path(engine):
-    """A link to it is the program itself; a copy is another one."""
+    """A symlink to it is the program itself; a copy is not."""
     link, copy = engine.component + "-link", engine.component + "-copy"
     os.link(engine.component, link)
     shutil.copy(engine.component, copy)
@@ -270,7 +270,7 @@ def test_the_same_program_under_another_path(engine):
 
 
 def test_a_configured_link_leads_to_the_program(stand_in):
-    engine = stand_in(match=["exe\t/usr/bin/python3"])  # a link, as distributions and updates have them
+    engine = stand_in(match=["exe\t/usr/bin/python3"])  # a symlink, as distributions and update-alternatives make it
     opener = Opener(engine, "show(path)", program="/usr/bin/python3")
     asked = engine.next("STARTED")
     assert asked.pid == opener.pid
@@ -280,7 +280,7 @@ def test_a_configured_link_leads_to_the_program(stand_in):
 
 @contextlib.contextmanager
 def cgroups(engine, options, *names):
-    """Control groups of a hierarchy of systemd's, below one of our own; nothing when the kernel has it not."""
+    """Control groups in systemd's hierarchy, below one of our own; skips if the kernel has none."""
     top = os.path.join(engine.mount.root, "cgroup")
     os.mkdir(top)
     if lib.run("mount", *options, top).returncode != 0:
@@ -303,7 +303,7 @@ HIERARCHIES = [("-t", "cgroup2", "none"), ("-t", "cgroup", "-o", "none,name=syst
 
 @pytest.mark.parametrize("options", HIERARCHIES)
 def test_control_group_of_a_container(stand_in, options):
-    """As a DaemonSet's pod has one: whatever the image holds, and whatever its mounts are."""
+    """Like that of a DaemonSet's pod: whatever is in the image, and whatever its mounts are."""
     own = f"lkgfs-e2e-{os.getpid()}.slice"
     engine = stand_in(match=[f"cgroup\t/{own}/kubepods-pod*.slice/cri-*.scope"])
     pods = [own + name for name in ("", "/kubepods-pod1.slice", "/kubepods-pod1.slice/cri-1.scope",
@@ -363,7 +363,7 @@ def test_killed_after_the_engine_has_answered(engine):
         os.kill(engine.mount.child("lkgfs-fs"), signal.SIGKILL)
         while opener.process.poll() is None:
             engine.look(0.01)
-            for message in engine.waiting:  # news of the generation; the same question is answered by itself
+            for message in engine.waiting:  # news of the generation; the question itself is answered
                 assert (message.pid, message.number) == (opener.pid, generation)
                 engine.done(message, -errno.ESTALE)
             engine.waiting.clear()
@@ -390,7 +390,7 @@ def test_a_successor_knows_who_was_asked_about(engine):
 
 
 def test_no_answer_in_time(stand_in):
-    """The open goes on at engineTimeout; what the engine is owed it hears later, also from a successor."""
+    """The open goes on after engineTimeout; the engine still learns of it later, even from a successor."""
     engine = stand_in(timeout_ms=200)
     opener = Opener(engine, "show(path)")
     asked = engine.next("STARTED")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One open is one generation, whatever happens meanwhile; and after the last change every watcher has been woken.
 
-A document of the storm is self-checking: `clusterDomain` holds a number, `clusterDNS` as many entries as the number
-says, each of them the number again. A reader that sees two generations mixed cannot help noticing.
+A document of the storm is self-checking: `clusterDomain` holds a number, `clusterDNS` has that many entries, each of them the
+number again. A reader that sees a mixture of two generations is bound to notice.
 """
 import contextlib
 import mmap
@@ -117,7 +117,7 @@ def reader(path, how, stop, results):
 
 @contextlib.contextmanager
 def writers(mount, seconds=None):
-    """Changes as fast as they go, in place through the mount."""
+    """Change it in place through the mount, as fast as possible."""
     stop, count = threading.Event(), [0]
     path = mount.path("kubelet.conf.d", "50-storm.conf")
 
@@ -193,7 +193,7 @@ def woken(events, wd):
 
 
 def test_watchers_wake(mount):
-    """A watch on the file and one on its directory get MODIFY and CLOSE_WRITE, change after change, never re-added."""
+    """A watch on the file and one on its directory get MODIFY and CLOSE_WRITE for change after change, and are never added again."""
     with lib.Inotify() as inotify:
         mask = inotify.MODIFY | inotify.CLOSE_WRITE | inotify.MOVED_TO
         file, directory = inotify.add(mount.path("kubelet.conf"), mask), inotify.add(mount.mountpoint, mask)
@@ -223,7 +223,7 @@ def test_watches_taken_at_older_generations_wake(mount):
 
 
 def test_no_deaf_watcher_after_a_storm(mount):
-    """Followers that read again only when an event comes must all end on the last generation."""
+    """Followers that read again only on an event must all end with the last generation."""
     followers = []
     with contextlib.ExitStack() as stack:
         for i in range(8):

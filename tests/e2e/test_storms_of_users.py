@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users who do as much as the kernel lets them, in many processes and without end: root and everybody else are served all the while."""
+"""Users do as much as the kernel lets them, in many processes and without end: root and everybody else are served all the while."""
 import contextlib
 import ctypes
 import mmap
@@ -21,7 +21,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Storm:
-    """A process that does something over and over as a user, until it is killed; each round is told."""
+    """A process that repeats something as a user until it is killed, and reports each round."""
 
     def __init__(self, function, *arguments, uid=NOBODY):
         self.rounds, told = os.pipe()
@@ -61,7 +61,7 @@ def read_all(paths):
 
 def with_io_uring(paths, _):
     ring, pending = uring.Ring(128), uring.Ring(128)
-    polled = [path for path in paths if path.endswith("/generation")]  # a read of such a file waits until it is another one
+    polled = [path for path in paths if path.endswith("/generation")]  # a read of this file waits for the next generation
     paths = [path for path in paths if path not in polled]
     while True:
         fds = [fd for fd in ring.open((paths * 64)[:60]) if fd is not None and fd >= 0]
@@ -77,13 +77,13 @@ def with_io_uring(paths, _):
 
 
 def with_fanotify(paths, _):
-    """Groups that report what is a file, which anybody may make from Linux 5.13 on; a mark asks the file system who it is."""
+    """Groups that report file handles, which any user may make since Linux 5.13; a mark asks the file system for its id."""
     while True:
         groups = []
         for _ in range(16):
             fd = libc.syscall(FANOTIFY_INIT, FAN_REPORT_FID | FAN_NONBLOCK, os.O_RDONLY)
             if fd < 0:
-                break  # what one user may have
+                break  # the limit of one user
             groups.append(fd)
             for path in paths:
                 libc.syscall(FANOTIFY_MARK, fd, 1, ctypes.c_uint64(FAN_OPEN | FAN_CLOSE | FAN_ACCESS), -100, os.fsencode(path))
@@ -103,7 +103,7 @@ def with_inotify(paths, _):
                 for path in paths:
                     watch.add(path, watch.OPEN | watch.ACCESS | watch.CLOSE_NOWRITE | watch.MODIFY)
                 watch.add(os.path.dirname(paths[0]), watch.OPEN | watch.ACCESS | watch.CLOSE_NOWRITE | watch.CREATE)
-            read_all(paths * 4)  # nobody reads the events
+            read_all(paths * 4)  # the events are not read
         yield
 
 
@@ -121,7 +121,7 @@ def with_mappings(paths, _):
 
 
 def with_pipes(paths, own):
-    """splice, sendfile and copy_file_range, from the view to the view as well."""
+    """splice, sendfile and copy_file_range, also from the view to the view."""
     read, write = os.pipe2(os.O_NONBLOCK)
     null, target = os.open("/dev/null", os.O_WRONLY), os.open(own, os.O_RDWR | os.O_CREAT, 0o600)
     while True:
@@ -172,7 +172,7 @@ def test_a_storm_of_users(mount, kind):
         check_all_are_served(mount, 30)
         mount.kill_child("lkgfs-fs")
         check_all_are_served(mount, 31)
-        for storm in storms[::2]:  # in the middle of whatever they do
+        for storm in storms[::2]:  # in the middle of their work
             os.kill(storm.pid, signal.SIGSTOP)
         check_all_are_served(mount, 32)
     check_all_are_served(mount, 33)

@@ -12,10 +12,10 @@ import pytest
 import lkgfs_testlib as lib
 
 KILLS = int(os.environ.get("LKGFS_TEST_KILLS", "100"))
-SLOW_KILLS = (KILLS + 2) // 3  # of what is started again at most once a second
+SLOW_KILLS = (KILLS + 2) // 3  # for processes that are started again at most once a second
 
 
-ENOUGH = 30  # calls of each kind, so that "nothing failed" says something
+ENOUGH = 30  # calls of each kind, so that "nothing failed" means something
 
 
 def goes_on(stop, calls):
@@ -56,7 +56,7 @@ def load_status(mountpoint, stop, results):
 
 
 def load_writer(mountpoint, stop, results):
-    """Every call that changes something in a pass-through directory, each exactly once and checked."""
+    """Make every kind of change in a pass-through directory, and check each one."""
     calls, failures = 0, []
     directory = os.path.join(mountpoint, "manifests", f"load-{os.getpid()}")
     os.mkdir(directory)
@@ -127,7 +127,7 @@ LOADS = [load_reader, load_status, load_writer, load_dropin, load_held]
 
 
 class Load:
-    """All loads at once, each in its own process; `report` stops them and gives what failed."""
+    """All loads at once, each in its own process; `report` stops them and returns what failed."""
 
     def __init__(self, mount, loads=None):
         context = multiprocessing.get_context("fork")
@@ -151,7 +151,7 @@ class Load:
 
 
 def pause():
-    """The next kill comes while the successor is working, at another point each time."""
+    """The next kill comes while the successor is working, at a different point each time."""
     select.select([], [], [], 0.02 + 0.03 * (time.monotonic() % 1))
 
 
@@ -201,7 +201,7 @@ def test_sigkill_of_all_helpers_under_load(mount):
 
 @pytest.mark.limit(180)
 def test_sigkill_of_the_supervisor(mounts):
-    """Its successor adopts; meanwhile the mount goes on being served."""
+    """Its successor adopts the mount; meanwhile it is still served."""
     mount = mounts()
     load = Load(mount)
     try:
@@ -224,7 +224,7 @@ def test_sigkill_of_the_supervisor(mounts):
 
 @pytest.mark.limit(120)
 def test_calls_wait_for_a_successor(mount):
-    """Supervisor and file server are gone; calls wait, and go on when somebody starts lkgfsd again."""
+    """Supervisor and file server are gone; calls wait, and go on when lkgfsd is started again."""
     held = os.open(mount.path("kubelet.conf"), os.O_RDONLY)
     spare = os.open(mount.path("kubelet.conf.d"), os.O_RDONLY)
     children = mount.children()
@@ -253,18 +253,18 @@ def test_watchers_survive_kills(mount):
 
 
 def test_a_publication_about_status_wakes_no_watcher_of_the_file(mount):
-    """A component may end itself when its file is written (kube-proxy does), so only a change of the file wakes."""
+    """A component may exit when its file is written (kube-proxy does), so only a change of the file wakes its watchers."""
     with lib.Inotify() as inotify:
         wd = inotify.add(mount.path("kubelet.conf"), inotify.MODIFY | inotify.CLOSE_WRITE)
         relayed = inotify.add(mount.path("manifests"), inotify.CREATE)
         os.listdir(mount.path("manifests"))
 
         def events_until_now(name):
-            """What is relayed comes after everything that was to be announced before."""
+            """A relayed event comes after everything that had to be announced before it."""
             lib.write_file(mount.behind("manifests", name), "x")
             return inotify.wait(lambda events: any(e[0] == relayed and e[3] == name for e in events))
 
-        events_until_now("first.yaml")  # with what the start announces
+        events_until_now("first.yaml")  # including what the start announces
         for word in ("on", "off"):
             before = mount.status("condition")
             mount.command("hold", word)
@@ -289,8 +289,8 @@ def test_pollers_survive_kills(mount):
 
 
 def test_hung_engine(mounts):
-    """SIGSTOP: reads unaffected, close() bounded by engineTimeout, the change published when it wakes."""
-    mount = mounts(config={"engineTimeout": "4s"})  # five seconds until it is replaced
+    """SIGSTOP: reads are not affected, close() waits no longer than engineTimeout, the change is published when it continues."""
+    mount = mounts(config={"engineTimeout": "4s"})  # it is replaced after five seconds
     engine = mount.child("lkgfs-engine")
     document = mount.document()
     lib.stop_process(engine)
@@ -351,7 +351,7 @@ def test_engine_killed_in_the_middle_of_a_change(mount):
 
 
 def test_everything_killed_at_once_then_started(mounts):
-    """Power-off of all processes: nothing is lost that was published."""
+    """Power-off of all processes: nothing that was published is lost."""
     mount = mounts(config={"nativeDirs": []})
     mount.drop("50-a.conf", "maxPods: 90\n")
     last = mount.generation()

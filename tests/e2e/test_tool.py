@@ -86,7 +86,7 @@ def test_stdin_leaves_nothing_behind(tree, tmp_path):
 @pytest.mark.parametrize("where", ["base", "drop-in"])
 @pytest.mark.parametrize("number", [990, 2500])
 def test_each_mistake_is_counted_once(tree, where, number):
-    """Also beyond what is listed, and when several stages of the kubelet's start find it."""
+    """Even beyond what is listed, and if several stages of the kubelet's start find it."""
     gates = "featureGates:\n" + "".join(f"  Unknown{i}: true\n" for i in range(number))
     lib.write_file(tree / "base.yaml", lib.HEADER + (gates if where == "base" else ""))
     os.mkdir(tree / "one.d")
@@ -253,7 +253,7 @@ def test_bake(tree, tmp_path):
 
 
 def test_bake_is_whole_or_not_at_all(tree, tmp_path):
-    """The directory is full: what was there stays, nothing half is left."""
+    """The directory is full: the old file stays, and nothing half-written is left."""
     target = tmp_path / "small"
     target.mkdir()
     lib.run("mount", "-t", "tmpfs", "-o", "size=16k", "none", target, check=True)
@@ -324,7 +324,7 @@ def test_usage(tree):
 
 
 def test_a_build_machine_is_no_node(tree):
-    """What depends on the host is judged for a host that is named, and for this one with --host this."""
+    """What depends on the host is judged only for a host that is named, or for this one with --host this."""
     lib.write_file(tree / "k.conf", lib.HEADER + "staticPodPath: /nonexistent/manifests\nauthentication:\n  x509:\n"
                    "    clientCAFile: /nonexistent/ca.crt\n")
     code, out, _ = tool(tree, "check", "--config", "k.conf")
@@ -352,7 +352,7 @@ def test_no_document_names_the_places(tree):
 
 
 def verbs_in(text):
-    """One a line, the last ones on a line of their own."""
+    """The verbs, one on each line, the last ones on a line of their own."""
     return [verb for line in re.findall(r"^  ([a-z]+(?:, [a-z]+)*)", text, re.M) for verb in line.split(", ")]
 
 
@@ -390,19 +390,19 @@ def test_completion_knows_every_verb_and_option(tree):
 
 
 @pytest.mark.parametrize("words, want", [
-    (["hold", "on", ""], set()),                                   # one word, and it is there
-    (["hold", "--component", "kubelet", ""], {"on", "off"}),       # an option's value is no word of the verb
-    (["--mountpoint", "hold", ""], None),                          # nor the verb
+    (["hold", "on", ""], set()),                                   # one word, already typed
+    (["hold", "--component", "kubelet", ""], {"on", "off"}),       # the value of an option is not the verb
+    (["--mountpoint", "hold", ""], None),                          # this one neither
     (["hold", "--component", "hold", "on", ""], set()),
     (["status", ""], set()), (["sync", "now", ""], set()), (["rollback", "lkg", ""], set()), (["wait", "generation", ""], set()),
     (["check", "--", "--max"], set()),                             # flags of the component
     (["check", "--config", "k", "--", ""], set()),
-    (["status", "--output", "json", "--o"], set()),                # not twice
+    (["status", "--output", "json", "--o"], set()),                # not a second time
     (["status", "--output", "=", "json", "--o"], set()),
     (["status", "--output", "=", "j"], {"json"}), (["status", "--output", "="], {"text", "json", "yaml"}),
     (["check", "--host", "cgroup", "="], {"1", "2"}), (["check", "--host", "="], {"cgroup=1", "cgroup=2", "this"}),
     (["check", "--host", "=", "cgroup", "="], {"1", "2"}), (["check", "--host", "th"], {"this"}),
-    (["wait", "--timeout", ""], set()),                            # nobody else knows it
+    (["wait", "--timeout", ""], set()),                            # only this verb knows it
     (["convert", "a", ""], set()),
     (["nonsense", "--"], {"--color", "--help", "--version"}),
 ])
@@ -433,7 +433,7 @@ def test_output_that_cannot_be_written(tree):
 
 
 def on_a_terminal(tree, environment, *words):
-    """Standard error on a terminal; what is printed there."""
+    """Run it with a terminal as standard error; return what is printed there."""
     leader, follower = pty.openpty()
     process = subprocess.Popen([lib.LKGFS, *words], cwd=tree, stdout=subprocess.DEVNULL, stderr=follower,
                                env={**os.environ, "TERM": "xterm", **environment})

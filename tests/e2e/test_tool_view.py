@@ -46,7 +46,7 @@ def test_status_with_bad_news(mount):
 
 
 def test_findings_are_the_same_objects_in_status_and_check(mounts):
-    """Whatever stands in names and texts: the one takes them from memory, the other from a file of lines."""
+    """Whatever names and texts contain: check takes them from memory, status from a file of lines."""
     mount = mounts(over=False)
     mount.drop("50-x: error: y.conf", "maxPods: -2\nimageGCLowThresholdPercent: 90\n")
     mount.drop("60-\u00e9\u00df [LKG1001].conf", "maxPodz: 1\n")
@@ -210,17 +210,17 @@ def test_mount_verb(mounts):
 
 
 def apart(pid):
-    """Has a process a child, and the child other pipes than the process itself?"""
+    """Has the process a child with other pipes than its own?"""
     for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
         return all(os.readlink(f"/proc/{child}/fd/{fd}") != os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (1, 2))
     return False
 
 
 def test_a_silent_mount_does_not_hang_the_tool(mount):
-    """Nobody answers: the verb gives up after its limit and says what to do.
+    """Nothing answers: the verb gives up after its limit and says what to do.
 
-    Its child may be beyond SIGKILL (a request that a hung server has taken), so it must not hold the pipes by which
-    the caller waits for the end.
+    Its child may be stuck beyond SIGKILL, in a request that a hung server has taken, so it must not hold the pipes on which the
+    caller waits for the end.
     """
     pids = [mount.process.pid, mount.child("lkgfs-fs")]
     for pid in pids:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another lkgfsd takes over: a restart by the service manager, another build, another memory, the previous release."""
+"""Another lkgfsd takes over: a restart by the service manager, another build, another memory layout, the previous release."""
 import contextlib
 import errno
 import os
@@ -33,7 +33,7 @@ def another_build(data):
 
 
 class Manager:
-    """systemd, as far as it says which job our unit has."""
+    """systemd, as far as the job of our unit is concerned."""
 
     def __init__(self, directory):
         self.process = subprocess.Popen([lib.BUILD / "tests/lib/fake-manager", directory], stdin=subprocess.PIPE,
@@ -59,7 +59,7 @@ class Manager:
 
 
 class Reader:
-    """Reads the merged file all the time; whatever is not the merge is remembered."""
+    """Reads the merged file all the time and records everything else that it gets."""
 
     def __init__(self, mount):
         self.mount, self.calls, self.wrong, self.stop = mount, 0, [], threading.Event()
@@ -77,7 +77,7 @@ class Reader:
             self.calls += 1
 
     def progress(self):
-        """So many more reads have been answered."""
+        """Wait until 20 more reads have been answered."""
         end, before = lib.deadline(), self.calls
         while self.calls < before + 20 and not self.wrong:
             if lib.time.monotonic() > end:
@@ -98,7 +98,7 @@ class Reader:
 
 @contextlib.contextmanager
 def open_files(mount):
-    """What somebody has open: the merged file, a drop-in, a file without a name. All of it goes on."""
+    """Keep open the merged file, a drop-in and an unlinked file. All of them stay usable."""
     document = os.open(mount.path("kubelet.conf"), os.O_RDONLY)
     gone = os.open(mount.path("manifests/gone"), os.O_CREAT | os.O_RDWR, 0o600)
     os.unlink(mount.path("manifests/gone"))
@@ -155,7 +155,7 @@ def test_restart_never_unmounts(mounts, held):
 
 
 def test_reads_go_on_between_the_two_halves(mounts):
-    """Nobody starts the second half: what is served still is."""
+    """The second half is not started: the view is still served."""
     mount = mounts(start=False)
     with Manager(mount.root) as manager:
         mount.start()
@@ -225,7 +225,7 @@ def shared_memory(mount):
 
 @pytest.mark.limit(120)
 def test_memory_of_another_layout(mounts):
-    """No file server of ours can go on with it: a new view takes its place, and nobody notices."""
+    """Our file server cannot continue with it: a new view takes its place, and readers do not notice."""
     mount = mounts(config={"nativeDirs": []})
     mount.drop("50-a.conf", "maxPods: 70\n")
     generation, server = mount.generation(), mount.child("lkgfs-fs")
@@ -261,7 +261,7 @@ def previous_build(tmp_path_factory):
     folder = tmp_path_factory.mktemp("previous", numbered=False)
     source = lib.run("git", "-C", lib.REPOSITORY, "archive", PREVIOUS)
     if source.returncode != 0:
-        for program in lib.PROGRAMS:  # no history here: at least another build
+        for program in lib.PROGRAMS:  # no history here: take another build instead
             (folder / program).parent.mkdir(parents=True)
             replace(folder / program, another_build((lib.BUILD / program).read_bytes()))
         return folder
@@ -276,7 +276,7 @@ def previous_build(tmp_path_factory):
 @pytest.mark.limit(700)
 def test_from_the_previous_release(mounts, previous):
     """What lkgfsd(8) says about running a new version: the new files in place, then a new lkgfsd."""
-    mount = mounts(start=False, config={"engineUser": None})  # which it does not know
+    mount = mounts(start=False, config={"engineUser": None})  # 0.1.0 does not know it
     folder = mount.own_programs(previous)
     mount.start()
     mount.drop("50-a.conf", "maxPods: 70\n")

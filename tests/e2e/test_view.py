@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view at rest: what is there, with which attributes, and that nobody can change what is generated."""
+"""The view at rest: what is there, with which attributes, and that generated files cannot be changed."""
 import contextlib
 import ctypes
 import errno
@@ -268,7 +268,7 @@ def test_statfs_and_mount_flags(shared):
 
 @contextlib.contextmanager
 def source_mounted(mount, options):
-    """Its source directory is a mount with these options."""
+    """Mount its source directory with these options."""
     tree = os.path.join(mount.root, "tree")
     os.rename(mount.source, tree)
     os.mkdir(mount.source, 0o755)
@@ -285,7 +285,7 @@ def source_mounted(mount, options):
 
 @pytest.mark.parametrize("over", [True, False])
 def test_what_the_mount_of_the_source_forbids(mounts, over):
-    """No programs, no links: neither through the view, nor through one that took the place of a dead one."""
+    """No programs, no symlinks: neither through the view, nor through the view that replaces a dead one."""
     mount = mounts(over=over, start=False)
     with source_mounted(mount, "noexec,nosymfollow"):
         shutil.copy("/bin/true", mount.source)
@@ -308,7 +308,7 @@ def test_what_the_mount_of_the_source_forbids(mounts, over):
 
 
 def test_native_directory(mounts):
-    """A mount of the file system underneath: also alive when every process of ours is dead."""
+    """A mount of the file system underneath: it works even if all our processes are dead."""
     mount = mounts(config={"nativeDirs": ["pki"]})
     assert os.stat(mount.path("pki")).st_dev != os.stat(mount.mountpoint).st_dev
     assert os.stat(mount.path("pki")).st_dev == os.stat(mount.root).st_dev
@@ -330,14 +330,14 @@ def test_creating_a_reserved_name(shared):
 
 
 def test_no_o_tmpfile(shared):
-    """A documented exclusion: it fails, it does not pretend."""
+    """A documented exclusion: it fails rather than pretends."""
     libc = ctypes.CDLL(None, use_errno=True)
     fd = libc.open(os.fsencode(shared.path("manifests")), os.O_TMPFILE | os.O_RDWR, 0o600)
     assert fd == -1 and ctypes.get_errno() == errno.EOPNOTSUPP
 
 
 def look_until_seen(path, count, told):
-    """As soon as it is there and @count times; a byte for each refusal."""
+    """Look @count times, from the moment that it exists; write a byte for each refusal."""
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)
     os.setresuid(65534, 65534, 65534)
@@ -353,7 +353,7 @@ def look_until_seen(path, count, told):
 
 
 def test_the_first_who_looks_is_not_refused():
-    """The kernel knows nothing of the root at first; what it was told then it may leave out, because a publication came meanwhile."""
+    """The kernel knows nothing of the root at first, and it may discard what it was told then if there is a publication meanwhile."""
     for _ in range(8):
         with lib.Mount(start=False) as mount:
             os.chmod(mount.root, 0o711)

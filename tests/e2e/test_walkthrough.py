@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/walkthrough.md is true: its commands are run, in one shell and against a real mount, and what they print is compared.
+"""docs/walkthrough.md is true: its commands are run in one shell on a real mount, and their output is compared.
 
-How a page is read is in tests/lib/lkgfs_page.py. Directory, times, checksums and numbers of generations are another matter on each
-machine.
+tests/lib/lkgfs_page.py says how a page is read. Directory, times, checksums and generation numbers differ on each machine.
 """
 import os
 import re
@@ -27,14 +26,14 @@ PLACEHOLDERS = (
 
 @pytest.fixture
 def directory():
-    """A private one in the place of the page's, gone afterwards whatever the page did."""
+    """A private directory in place of the page's, removed afterwards whatever the page did."""
     path = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
     os.chmod(path, 0o755)
     yield path
     view = os.path.join(path, "view")
     if lib.mounts_below(view):
         lib.run("umount", "--recursive", "--lazy", view)
-        lib.run("flock", os.path.join(path, "state/lock"), "true")  # until the daemon has ended
+        lib.run("flock", os.path.join(path, "state/lock"), "true")  # wait until the daemon has ended
     if os.path.isdir(path):
         shutil.rmtree(path)
 
@@ -48,7 +47,7 @@ def test_the_page_shows_what_happens(directory):
 
 
 def test_the_page_plays_the_whole_story():
-    """What an administrator can do about dynamic configuration is run, not only told."""
+    """Whatever an administrator can do about dynamic configuration is run, not only described."""
     text = "".join(step.command + "\n" for step in steps(PAGE.read_text()))
     wanted = [f"control/kubelet/{name}" for name in ("sync", "promote", "hold", "rollback", "forget", "try", "commit")]
     wanted += ["rm bad/kubelet/", "> bad/kubelet/", "cat bad/kubelet/", "lkg/kubelet.conf", "status/kubelet/trial",

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * null, {}, [], "", a number, a list and a map at every path of every layer of every kind, alone and in all pairs of
- * layers: nothing that stands in a document ends the program. Layers are seen as the engine sees them (layer-place.h):
- * one stack and one judge for all cases of a kind, everything rendered that the engine renders.
+ * null, {}, [], "", a number, a list and a map at every path of every layer of every kind, alone and in all
+ * pairs of layers: no content of a document ends the program. Layers are handled as in the engine
+ * (layer-place.h): one stack and one judge for all cases of a kind, everything rendered that the engine
+ * renders.
  *
  *     everywhere [--share N] [--seed N] [--compare N]
  *
- * All cases of one layer, and of those of two layers one in --share N (which ones, says --seed): CI takes a share, by hand
- * `--share 1` takes all of them. After one look in --compare N the answer is compared with that of somebody who begins now.
+ * Runs all cases of one layer, and of those of two layers one in --share N (--seed selects which): CI runs a
+ * share, `--share 1` runs all of them. After one look in --compare N the answer is compared with that of a
+ * new stack and judge.
  *
- * The cases run in a child process. One that dies, by a signal or a sanitizer, is named with its layers, and the next child
- * goes on behind it. Prints a TAP line for each group of cases and how many there were.
+ * The cases run in a child process. If it dies, by a signal or a sanitizer, the case is reported with its
+ * layers, and the next child continues after it. Prints a TAP line for each group of cases and their number.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -45,7 +47,7 @@ struct kind {
         size_t n_paths;
 };
 
-/* What stands for `{}`: a key that means something, so that more than one place looks at it. */
+/* The key in place of `{}`: a known one, so that more code looks at it. */
 static const char *key_of(const char *path)
 {
         static const char *const keys[][2] = { { "featureGates", "NodeSwap" },
@@ -68,7 +70,7 @@ static void add_path(struct kind *kind, const char *path, size_t size)
                 abort();
 }
 
-/* @path and every piece of it that is a place of its own: `a`, `a.b`, `a.b[]`, `a.b[].c`. */
+/* Add @path and its prefixes: `a`, `a.b`, `a.b[]`, `a.b[].c`. */
 static void add_with_parents(struct kind *kind, const char *path)
 {
         for (size_t i = 1; *path && path[i]; i++)
@@ -96,7 +98,7 @@ static void add_table(struct kind *kind, const char *name)
         }
 }
 
-/* Every kind: the document itself, its header, directives, names that nobody knows. */
+/* Common to all kinds: the document itself, its header, directives, unknown names. */
 static void add_common(struct kind *kind)
 {
         static const char *const paths[] = { "",
@@ -118,7 +120,7 @@ static void add_common(struct kind *kind)
                 add_with_parents(kind, paths[i]);
 }
 
-/* Directives of a strategic patch beside and below the first fields that are maps and lists. */
+/* Directives of a strategic merge patch beside and below the first fields that are maps and lists. */
 static void add_directives(struct kind *kind)
 {
         static const char *const paths[] = {
@@ -178,7 +180,7 @@ static void put_value(struct lkg_buf *buf, const char *path, const char *rest, c
         }
 }
 
-/* A YAML document: the header, and one field on a line. A path "" is the document itself. */
+/* A YAML document: the header, and one field per line. A path "" is the document itself. */
 static void put_document(struct lkg_buf *buf, const struct kind *kind, bool header, const char *path,
                          const char *value)
 {
@@ -187,7 +189,7 @@ static void put_document(struct lkg_buf *buf, const struct kind *kind, bool head
         lkg_buf_reset(buf);
         if (*path && header && strcmp(path, "kind") != 0 && strcmp(path, "apiVersion") != 0)
                 lkg_buf_puts(buf, kind->header);
-        else if (*path && header) /* the other half of it */
+        else if (*path && header) /* the rest of the header */
                 lkg_buf_printf(buf, "%s", strcmp(path, "kind") == 0 ? "apiVersion: v1\n" : "kind: Other\n");
         if (*path)
                 lkg_buf_printf(buf, "\"%.*s\": ", (int)n, path);
@@ -242,7 +244,7 @@ static const struct {
         [L_INSTANCE] = { "instance", INSTANCE, true },
 };
 
-/* What a case writes; at most two layers, over a base that is fine where neither is the base. */
+/* What a case writes: at most two layers, over a valid base unless one of them is the base. */
 struct piece {
         enum layer layer;
         size_t path, value;
@@ -300,7 +302,7 @@ static const char *const object_paths[] = {
         "items[]",
 };
 
-/* An object that would be fine, but for what stands at @path: a name that comes twice is merged. */
+/* An object that is valid except for the value at @path: a name that occurs twice is merged. */
 static void put_object(struct lkg_buf *buf, const char *path, const char *value)
 {
         static const char *const members[][2] = {
@@ -329,7 +331,7 @@ static void put_object(struct lkg_buf *buf, const char *path, const char *value)
         lkg_render(object, LKG_FORMAT_JSON, buf);
 }
 
-/* All of them: they cost nothing. */
+/* All of them: they are cheap. */
 static void read_objects(void)
 {
         for (size_t p = 0; p < LKG_ARRAY_SIZE(object_paths); p++) {
@@ -362,7 +364,7 @@ static void read_objects(void)
 
 /* ---- cases ---- */
 
-/* Shared with the child: where it is, in words and as a number. */
+/* Shared with the child: the current case, in words and as a number. */
 struct progress {
         uint64_t at, n_run, n_compared;
         char text[2 * TEXT_MAX];
@@ -436,7 +438,7 @@ static void run_alone(struct run *run, enum layer layer)
         clear_layer(run->place, run->kind, layer);
 }
 
-/* The path that @path stands in; itself for the document. */
+/* Return the parent of @path; itself for the document. */
 static size_t parent_of(const struct kind *kind, size_t path)
 {
         const char *text = kind->paths[path];
@@ -451,7 +453,7 @@ static size_t parent_of(const struct kind *kind, size_t path)
         return path;
 }
 
-/* Two layers: every pair of values at the same path, and at a path and the one that it stands in. */
+/* Two layers: every pair of values at the same path, and at a path and its parent. */
 static void run_pair(struct run *run, enum layer lower, enum layer upper)
 {
         for (size_t p = 0; p < run->kind->n_paths; p++) {
@@ -478,13 +480,13 @@ static void run_pair(struct run *run, enum layer lower, enum layer upper)
 
 struct group {
         size_t kind;
-        enum layer lower, upper; /* the same: one layer alone */
+        enum layer lower, upper; /* equal: one layer alone */
 };
 
 static void run_group(const struct group *group, const struct kind *kinds, struct run *run)
 {
         const struct kind *kind = &kinds[group->kind];
-        static struct place place; /* one at a time */
+        static struct place place; /* only one at a time */
         const struct place_options options = {
                 .component = kind->component,
                 .base = BASE,
@@ -518,7 +520,7 @@ static int run_child(const struct group *group, const struct kind *kinds, struct
                 abort();
         if (pid == 0) {
                 run_group(group, kinds, run);
-                exit(0); /* so that a leak checker looks */
+                exit(0); /* so that a leak checker runs */
         }
         if (waitpid(pid, &status, 0) != pid)
                 abort();
@@ -549,7 +551,7 @@ static bool check_group(const struct group *group, const struct kind *kinds, str
         return !n_deaths && !progress->stale[0];
 }
 
-/* A base and a ConfigMap are no pair: one takes the place of the other. */
+/* A base and a ConfigMap are no pair: one replaces the other. */
 static size_t make_groups(struct group *groups)
 {
         size_t n = 0;

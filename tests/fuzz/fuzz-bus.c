@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as what systemd answers: a program of them makes replies (values, containers, names that we ask for with types that
- * they do not have), which arrive over a socket as from the bus. What lkgfsd makes of them is bounded words, or refused.
+ * Any bytes as answers of systemd: they are a program that builds replies (values, containers, names that we
+ * ask for with wrong types), which arrive over a socket as from the bus. lkgfsd must turn them into bounded
+ * text or refuse them.
  */
 #include <sys/socket.h>
 
@@ -30,7 +31,7 @@ static uint8_t take(void)
         return *place.data++;
 }
 
-/* A text of the input up to a NUL; bus messages hold UTF-8 only, so what is not does not get there. */
+/* A text of the input up to a NUL. Bus messages contain UTF-8 only, so anything else is never sent. */
 static const char *take_text(char buf[static 256])
 {
         size_t n = 0;
@@ -90,7 +91,8 @@ static int add_basic(sd_bus_message *m, char type)
                 return sd_bus_message_append_basic(m, type, &b);
         }
         return sd_bus_message_append_basic(
-                m, type, &n); /* the low bytes: this machine is little-endian, or it does not matter */
+                m, type,
+                &n); /* the low bytes: on a big-endian machine other values, which does not matter */
 }
 
 static size_t one_type(const char *signature)
@@ -127,7 +129,7 @@ static int add_array(sd_bus_message *m, const char *item, unsigned depth)
         unsigned n = take();
         int r = sd_bus_message_open_container(m, 'a', item);
 
-        if (n >= 0xf0) /* very many, of nothing */
+        if (n >= 0xf0) /* very many empty elements */
                 n = 1u << (n & 15u) % 14u;
         for (; r >= 0 && n > 0 && (place.size > 0 || n > 0xff); n--)
                 r = add_value(m, item, depth + 1);
@@ -202,7 +204,7 @@ static void read_now(sd_bus_message *m)
         lkg_buf_deinit(&buf);
 }
 
-/* Without files: their names may be any of the machine's. */
+/* Without files: names in the reply could be any file of the machine. */
 static void read_unit(sd_bus_message *m)
 {
         struct lkg_unit unit = { 0 };
@@ -245,7 +247,7 @@ static void connect_both(void)
         FUZZ_CHECK(r >= 0);
 }
 
-/* Return: what arrived on our side, or NULL. */
+/* Return: the message as it arrived on our side, or NULL. */
 static sd_bus_message *carry(sd_bus_message *m)
 {
         sd_bus_message *arrived = NULL;
@@ -268,7 +270,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         place.data = data;
         place.size = size;
         place.n_values = 0;
-        /* A signal carries any body as a reply does, and needs no question. */
+        /* A signal carries any body like a reply, and needs no question. */
         FUZZ_CHECK(sd_bus_message_new_signal(place.theirs, &m, "/a", "a.b", "C") >= 0);
         signature = take() % 4u ? "a{sv}" : signatures[take() % LKG_ARRAY_SIZE(signatures)];
         if (add_value(m, signature, 0) >= 0)

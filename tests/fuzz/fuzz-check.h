@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assert() of a fuzz target: it stays on in release builds, and a fuzzing engine takes it for a crash. */
+/* assert() for fuzz targets: it is active in release builds too, and a fuzzing engine sees it as a crash. */
 #pragma once
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as our configuration. A line `%%%` separates the document from a drop-in that is merged onto it. What is
- * accepted must be usable: bare names are bare, paths are absolute, settings survive their own text form.
+ * Any bytes as our configuration. A line `%%%` separates the document from a drop-in that is merged onto it.
+ * An accepted configuration must be usable: names have no slash, paths are absolute, settings survive a
+ * round trip through their text form.
  */
 #include <lkg/buf.h>
 #include <lkg/config.h>

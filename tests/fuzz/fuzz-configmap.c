@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a ConfigMap, from a file and from the API: what is accepted has an identity that may become a
- * path, and its checkpoint reads back as the same object.
+ * Any bytes as a ConfigMap, from a file and from the API: an accepted object has an identity that is safe in
+ * a path, and its checkpoint reads back as the same object.
  */
 
 #include <lkg/configmap.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any datagram on our sockets: either one of our messages, within its bounds, or refused. */
+/* Any datagram on our sockets: it is one of our messages, within its bounds, or it is refused. */
 #include <sys/socket.h>
 
 #include <lkg/control.h>

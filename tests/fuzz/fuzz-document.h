@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold for every document that is accepted, whatever format it came in. */
+/* Properties of every accepted document, in any format. */
 #pragma once
 
 #include <lkg/decode.h>
@@ -8,7 +8,7 @@
 
 #include "fuzz-check.h"
 
-/* Rendered and read back it is the same document, and renders to the same bytes. */
+/* Rendered and read back, it is the same document, and renders to the same bytes. */
 static inline void fuzz_round_trip(const struct lkg_value *value, enum lkg_format format)
 {
         struct lkg_buf first = LKG_BUF_INIT, second = LKG_BUF_INIT;
@@ -18,7 +18,7 @@ static inline void fuzz_round_trip(const struct lkg_value *value, enum lkg_forma
         lkg_render(value, format, &first);
         FUZZ_CHECK(!lkg_buf_failed(&first));
         if (first.size <=
-            (4u << 20)) { /* aliases and indentation may make it larger than any input may be */
+            (4u << 20)) { /* aliases and indentation may make it larger than the limit for input */
                 int r = lkg_decode(first.data, first.size, format, LKG_DECODE_STRICT, NULL, &report, &back);
 
                 FUZZ_CHECK(r == 0);
@@ -33,8 +33,7 @@ static inline void fuzz_round_trip(const struct lkg_value *value, enum lkg_forma
 }
 
 /*
- * @canonical: numbers are as YAML would give them back; those of a JSON document read as it stands are not
- * (1.0).
+ * @canonical: numbers are in the form in which YAML returns them; those of a JSON document are not (1.0).
  */
 static inline void fuzz_document(struct lkg_value *value, bool canonical)
 {
@@ -61,7 +60,7 @@ static inline void fuzz_document(struct lkg_value *value, bool canonical)
         lkg_value_unref(twice);
 }
 
-/* Accepted: the properties above. Refused: at least one error says why. */
+/* Accepted: the properties above hold. Refused: at least one error says why. */
 static inline void fuzz_decode(const uint8_t *data, size_t size, enum lkg_format format, unsigned flags)
 {
         struct lkg_source *source = lkg_source_new("fuzz", "fuzz");

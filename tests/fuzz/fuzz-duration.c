@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a duration: what is accepted prints in a canonical form that means the same. */
+/* Any bytes as a duration: an accepted one prints in a canonical form with the same meaning. */
 #include <lkg/duration.h>
 
 #include "fuzz-document.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as what the engine finds below facts/ and in the record of the last process: what is believed is bounded, has no line
- * break where none may be, and a process is tracked only if it runs. Lines `%%%` separate the files, in the order of the table.
+ * Any bytes as the files below facts/ and the record of the last process: accepted facts are bounded and
+ * have no line break where none is allowed, and a process is tracked only if it runs. Lines `%%%` separate
+ * the files, in the order of the table.
  */
 #include <fcntl.h>
 
@@ -80,7 +81,7 @@ static void check_facts(const struct lkg_facts *facts)
 
         FUZZ_CHECK(memchr(facts->version, '\0', sizeof(facts->version)) && !strchr(facts->version, '\n'));
         FUZZ_CHECK(facts->release == 0 || (facts->release >= 100 && facts->release < 100000));
-        FUZZ_CHECK(facts->n_processes <= 1); /* of a file there is one */
+        FUZZ_CHECK(facts->n_processes <= 1); /* a file describes one process */
         for (size_t i = 0; i < facts->n_processes; i++) {
                 const struct lkg_tracked *t = &facts->processes[i];
 
@@ -92,7 +93,7 @@ static void check_facts(const struct lkg_facts *facts)
         FUZZ_CHECK(!running || facts->n_processes == 1);
 }
 
-/* What is understood is written back as something that is understood in the same way. */
+/* Accepted facts are written back in a form that is read in the same way. */
 static void check_round_trips(const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -139,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put_all((const char *)data, size);
         FUZZ_CHECK(lkg_facts_open(place, place, "kubelet", &facts, NULL) == 0);
         check_facts(facts);
-        /* A process that is new takes the place of one that is gone, whatever was said of that. */
+        /* A new process takes the place of one that is gone, whatever its file said. */
         lkg_facts_gone(facts);
         FUZZ_CHECK(lkg_facts_load(facts) == 0);
         check_facts(facts);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any datagrams, with descriptors of every kind, as what lkgfsd hears of a file server that was taken over; and any bytes as the
- * shared memory that a dead one left. Nothing is kept that was not said to be, no descriptor is lost, and a memory is ours or not.
+ * Any datagrams, with descriptors of every kind, as what lkgfsd receives from an adopted file server; and
+ * any bytes as the shared memory that a dead one left. Only descriptors that were announced are kept, no
+ * descriptor leaks, and a memory is either accepted or refused.
  */
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -19,7 +20,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define FDS_MAX 8u /* more than a message of ours has */
+#define FDS_MAX 8u /* more than one of our messages has */
 
 static struct lkg_supervisor supervisor;
 
@@ -43,7 +44,7 @@ static int descriptor(unsigned kind)
         }
 }
 
-/* One datagram: @n_fds descriptors, the kinds of which are the first bytes. */
+/* Send one datagram: @n_fds descriptors, whose kinds are in the first bytes. */
 static void send_one(int to, const uint8_t *data, size_t size, unsigned n_fds)
 {
         union {
@@ -79,7 +80,7 @@ static int lowest_free(void)
         return lkg_close(fd), fd;
 }
 
-/* A step: how many descriptors, how many bytes, these. */
+/* A step: how many descriptors, how many bytes, the bytes. */
 static void send_steps(int to, const uint8_t *data, size_t size)
 {
         while (size >= 2) {
@@ -92,7 +93,7 @@ static void send_steps(int to, const uint8_t *data, size_t size)
         lkg_close(to);
 }
 
-/* From a server that we started, or from one that we found: @found. */
+/* Receive from a server that we started, or from one that we found (@found). */
 static void hear(const uint8_t *data, size_t size, bool found)
 {
         int fds[LKG_HANDOVER_FDS_MAX] = { -EBADF, -EBADF, -EBADF, -EBADF };
@@ -127,12 +128,12 @@ static void hear(const uint8_t *data, size_t size, bool found)
                                    supervisor.kept[i].node != supervisor.kept[k].node);
         }
         lkg_kept_clear(&supervisor);
-        /* All is closed again: the lowest numbers are free on both sides of the base. */
+        /* Everything is closed again: the lowest numbers are free on both sides of the base. */
         FUZZ_CHECK(lowest_free() == before && child->pid == 0 && n_kept <= LKG_KEPT);
         FUZZ_CHECK(fcntl(0, F_DUPFD_CLOEXEC, LKG_FD_BASE) == lifted && close(lifted) == 0);
 }
 
-/* Size in units of half a memory of ours and bytes beside it, then what stands at its beginning. */
+/* Size of the memory, in units of half of ours plus some bytes, then its first bytes. */
 static void adopt(const uint8_t *data, size_t size)
 {
         int fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -169,7 +170,10 @@ static void remove_directory(void)
         (void)tmpdir_remove(directory);
 }
 
-/* What a file server asks for: the engine's socket. Nobody accepts, so there is an end to its connections. */
+/*
+ * A file server asks for the engine's socket. Nothing accepts there, so the number of connections is
+ * limited.
+ */
 static void begin(void)
 {
         struct lkg_error err = { 0 };

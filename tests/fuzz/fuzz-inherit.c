@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes in the shared memory that a file server left, for its successor: it starts, and nothing that it does with a node, a
- * file, a reply or a message that is still there reads or writes anything else.
+ * Any bytes in the shared memory that a file server left to its successor: the successor starts, and
+ * whatever it does with a remaining node, file, reply or message, it never accesses memory outside of it.
  *
  * A step of the input: which table, which record of it, where in the record (two bytes), how many bytes; then the bytes.
  */
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define RECORDS 16u /* of a table are written to */
+#define RECORDS 16u /* records of a table that are overwritten */
 #define DEEP    12u
 
 static const struct table {
@@ -57,7 +57,7 @@ struct step {
         uint8_t table, record, offset[2], size;
 };
 
-static char *saved[LKG_ARRAY_SIZE(tables)]; /* what an honest one left */
+static char *saved[LKG_ARRAY_SIZE(tables)]; /* contents left by a well-behaved server */
 
 static uint64_t look_up(uint64_t dir, const char *name)
 {
@@ -76,7 +76,7 @@ static void open_file(uint64_t node, int flags)
         (void)file_fill(index, node_get(node), flags, -EBADF);
 }
 
-/* A request that was being served, and one that waits for the engine. */
+/* One request in progress, and one that waits for the engine. */
 static void leave_requests(void)
 {
         struct lkg_slot *slot = slot_at(0);
@@ -94,7 +94,7 @@ static void leave_requests(void)
         atomic_store(&parked->state, LKG_PARKED_WAITING);
 }
 
-/* Everything that a restarted server looks at, as a real one makes it. */
+/* Everything that a restarted server looks at, made as a real server makes it. */
 static void live_once(void)
 {
         static const char *const files[] = { "kubelet.conf", "status", "control", "control/hold" };
@@ -159,7 +159,7 @@ static void begin(void)
         save();
 }
 
-/* The one process is all of them: what the last one had open it has no more. */
+/* All servers of this target are one process: close what the last one had open. */
 static void end(void)
 {
         for (uint32_t i = 0; i < LKG_FILES && i < atomic_load(&server.shm->n_files); i++) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes are a program that builds JSON: whatever it puts where, the result is an error, or a text that our own decoder reads, that has
- * nothing hidden in it, and that is the same when it is built again. A flat one is read back as itself.
+ * The bytes are a program that builds JSON: the result is an error, or a text that our decoder accepts, that
+ * contains nothing unexpected, and that is the same when it is built again. A flat object is read back
+ * unchanged.
  *
- * A byte is a step: the lower four bits say which, the upper ones how much of what follows is its text.
+ * Each byte is a step: the lower four bits select it, the upper four are the length of its text, which
+ * follows.
  */
 #include <lkg/decode.h>
 #include <lkg/json-out.h>
@@ -119,7 +121,7 @@ static void check_flat(const struct lkg_buf *text)
         lkg_json_deinit(&json);
 }
 
-/* Any bytes: flat, or refused; and what was taken is written as something that is flat. */
+/* Any bytes: flat, or refused; an accepted text is written as a flat one. */
 static void check_any(const uint8_t *data, size_t size)
 {
         struct lkg_json json = LKG_JSON_INIT;

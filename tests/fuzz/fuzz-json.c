@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as JSON, leniently and strictly. */
+/* Any bytes as JSON, lenient and strict. */
 #include "fuzz-document.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

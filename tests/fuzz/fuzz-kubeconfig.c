@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a kubeconfig: it is taken or there is an error that says why, what is taken is whole, and no finding has a
- * line break or a word of the place where secrets stand, also where the space before it is missing.
+ * Any bytes as a kubeconfig: it is accepted or an error says why, an accepted one is complete, and no
+ * finding contains a line break or text from the place of a secret, even if the space before it is missing.
  */
 
 #include <lkg/kubeconfig.h>
@@ -36,13 +36,13 @@ static void check(const struct lkg_kubeconfig *k, const struct lkg_kubeconfig_op
 
 #define WORD "s3cret"
 
-/* What stands between the name of a credential and itself, whoever forgot which of it. */
+/* Characters between the name of a credential and its value, even if one of them is forgotten. */
 static bool is_between(char c)
 {
         return strchr(" \t\n:='\"{[|>-", c);
 }
 
-/* Does the word that must not be told stand behind the name of a credential, wherever it stands? */
+/* Does every occurrence of the secret text follow the name of a credential? */
 static bool in_its_place(const char *data, size_t size)
 {
         static const char *const names[] = { "token", "password", "client-key-data" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several documents in one input: a line `%%` stands between them. */
+/* Several documents in one input, separated by lines `%%`. */
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define FUZZ_SEPARATOR "\n%%\n"
 
-/* The next document of *data; false after the last one. *data is NULL at the end. */
+/* Get the next document of *data; false after the last one. *data is NULL at the end. */
 static inline bool fuzz_next_document(const char **data, size_t *size, const char **ret, size_t *ret_size)
 {
         const char *hit;

@@ -21,8 +21,9 @@ static int run_file(int dirfd, const char *name)
                 (void)fprintf(stderr, "cannot read %s\n", name);
                 return -1;
         }
-        exact = malloc(size ? size
-                            : 1); /* exactly as many bytes, so that a sanitizer sees one read too many */
+        exact = malloc(
+                size ? size
+                     : 1); /* exactly this many bytes, so that a sanitizer notices a read beyond the end */
         if (!exact)
                 return -1;
         if (size)

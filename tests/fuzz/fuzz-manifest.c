@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A manifest that parses is written back and read again to the same text. */
+/* A manifest that is parsed, written back and read again gives the same text. */
 #include <lkg/buf.h>
 #include <lkg/publication.h>
 

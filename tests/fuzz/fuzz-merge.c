@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two documents, the second a patch of the first, by both kinds of patches. A JSON merge patch has done all it does
- * when it was applied twice (not once: a list that replaces a map keeps nulls which one that replaces a list loses,
- * as upstream has it), an empty one changes nothing, inputs are never changed.
+ * Two documents, the second is applied to the first as both kinds of patches. A JSON merge patch is
+ * idempotent after the second application (not after the first: as in upstream, a list that replaces a map
+ * keeps nulls, but one that replaces a list drops them), an empty one changes nothing, inputs are never
+ * changed.
  */
 #include <lkg/schema.h>
 
@@ -25,7 +26,7 @@ static struct lkg_value *decode(const char *text, size_t size, const char *layer
         return value;
 }
 
-/* Every value of the result says which of the two it came from. */
+/* Every value of the result knows from which of the two it came. */
 static int has_origin(const struct lkg_leaf *leaf, void *userdata)
 {
         (void)userdata;

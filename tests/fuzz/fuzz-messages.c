@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as what lkgfsd gets from the engine: messages on its channel, the settings that it decodes, the output of an exec
- * plugin, the plan of restarts. The first byte says which. Nothing is started: the phase is one in which lkgfsd ends, and no
- * restart is enabled.
+ * Any bytes as what lkgfsd receives from the engine: messages on its channel, the settings that it decodes,
+ * the output of an exec plugin, the restart plan. The first byte selects one. Nothing is started: lkgfsd is
+ * in the phase in which it ends, and no restart is enabled.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -35,7 +35,7 @@ static void remove_place(void)
         (void)tmpdir_remove(place.top);
 }
 
-/* One component that is restarted, one that is not. */
+/* One component with restarts, one without. */
 static void make_place(void)
 {
         static const char settings[] =
@@ -59,7 +59,7 @@ static void make_place(void)
         FUZZ_CHECK(s->consumer && lkg_consumer_configure(s->consumer, place.settings) == 0);
 }
 
-/* Datagrams, two bytes of length before each; a short one is a header that is cut. */
+/* Datagrams, each after two bytes with its length; a short one is a truncated header. */
 static void send_messages(const uint8_t *data, size_t size, int to)
 {
         while (size >= 2) {
@@ -94,7 +94,7 @@ static void hear(const uint8_t *data, size_t size)
         lkg_close(pair[1]);
 }
 
-/* Each component has a directory, which stays. */
+/* Each component has a directory, which would remain. */
 static void remove_directories(const struct lkg_settings *settings)
 {
         for (size_t i = 0; i < settings->n_components; i++) {
@@ -129,7 +129,7 @@ static void decode_settings(const char *data, size_t size)
         lkg_settings_free(again);
 }
 
-/* What the engine is told about it is one line without control characters, whatever the plugin said. */
+/* The engine gets one line without control characters, whatever the plugin printed. */
 static void take_credential(const uint8_t *data, size_t size)
 {
         struct lkg_message message;

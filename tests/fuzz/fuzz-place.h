@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file server has around it, for a fuzz target: directories, a publication, and a device that is a socket. */
+/*
+ * The environment of a file server, for a fuzz target: directories, a publication, and a socket as device.
+ */
 #pragma once
 
 #include <sys/socket.h>
@@ -18,13 +20,13 @@
 static struct {
         char top[TMPDIR_MAX];
         int dir, kernel; /* our end of the device */
-        int listening;   /* of the engine */
+        int listening;   /* the engine's listening socket */
         int supervisor;  /* its end of the channel */
         int ready;       /* eventfd */
         pid_t notifier;
 } fuzz = { .dir = -EBADF, .kernel = -EBADF, .listening = -EBADF };
 
-/* What is new in a directory: name, content or NULL (a directory). */
+/* Add a name to a directory: its content, or NULL for a directory. */
 static void fuzz_put(const char *name, const char *text)
 {
         int fd = text ? openat(fuzz.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644)
@@ -102,7 +104,7 @@ static void fuzz_open_place(void)
         server.epoch = 1;
 }
 
-/* The answer to INIT is what this build answers: asked once, then it is the mount's. */
+/* The answer to INIT is the one of this build: asked once, then stored for the mount. */
 static void fuzz_handshake(void)
 {
         struct {
@@ -122,7 +124,7 @@ static void fuzz_handshake(void)
         server.shm->init_request_size = sizeof(request);
         server.device = dup(device);
         FUZZ_CHECK(session_open(&err) == -EPROTO && task.swallowed_size > sizeof(struct fuse_out_header));
-        fuse_session_destroy(server.session); /* with its device */
+        fuse_session_destroy(server.session); /* also closes its device */
         server.device = device;
         memcpy(server.shm->init_reply, task.swallowed, task.swallowed_size);
         server.shm->init_reply_size = (uint32_t)task.swallowed_size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a quantity: what is accepted is equal to what its canonical text says (but for what stops at
- * 2^63-1 or is rounded to 1n on the way), and rounding never makes it smaller.
+ * Any bytes as a quantity: an accepted one equals its canonical text (unless it is capped at 2^63-1 or
+ * rounded up to 1n), and rounding never makes it smaller.
  */
 #include <core/schema/values/quantity.h>
 
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The canonical text of @quantity is canonical: read and printed again it is the same. */
+/* The canonical text of @quantity is stable: read and printed again, it is the same. */
 static void check_canonical(const struct lkg_quantity *quantity)
 {
         struct lkg_buf first = LKG_BUF_INIT, second = LKG_BUF_INIT;
@@ -23,7 +23,7 @@ static void check_canonical(const struct lkg_quantity *quantity)
         } else {
                 FUZZ_CHECK(lkg_quantity_sign(&back) == lkg_quantity_sign(quantity));
                 lkg_quantity_canonical(&back, &second);
-                /* 62.5Ki prints as 64000, which has no suffix any more and is read as decimal: 64k. */
+                /* 62.5Ki prints as 64000, which has no suffix and is read as decimal: 64k. */
                 FUZZ_CHECK(back.format != quantity->format ||
                            (first.size == second.size && memcmp(first.data, second.data, first.size) == 0));
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any document, rendered: the second reader finds nothing wrong with it. And with a byte changed: where the second reader finds
- * nothing wrong, our own reads the same document, too.
+ * Any document, rendered: the second reader accepts it. Then with one byte changed: if the second reader
+ * accepts it, our own decoder reads the same document.
  *
- * The first byte is 'j' for JSON; the next two say which byte is changed, and the fourth to what.
+ * The first byte is 'j' for JSON; the next two select the byte to change, and the fourth is its new value.
  */
 #include <lkg/limits.h>
 #include <lkg/readback.h>
@@ -33,10 +33,10 @@ static void check_changed(const struct lkg_value *value, enum lkg_format format,
             text->size <= LKG_DOC_BYTES_MAX) {
                 int r = lkg_decode(text->data, text->size, format, 0, NULL, &report, &back);
 
-                FUZZ_CHECK(r == 0 || format == LKG_FORMAT_JSON); /* json-c takes 00 for 0 */
+                FUZZ_CHECK(r == 0 || format == LKG_FORMAT_JSON); /* json-c accepts 00 as 0 */
                 FUZZ_CHECK(r < 0 || lkg_value_equal(value, back) ||
                            (format == LKG_FORMAT_JSON &&
-                            memmem(text->data, text->size, "-0", 2))); /* and -0 too */
+                            memmem(text->data, text->size, "-0", 2))); /* ... and -0 */
         }
         lkg_value_unref(back);
         lkg_report_deinit(&report);

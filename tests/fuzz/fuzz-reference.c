@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a reference: what is accepted names things that may become paths and means the same in the
+ * Any bytes as a reference: an accepted one has names that are safe in paths, and means the same in the
  * short form.
  */
 
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(!reference.uid[0] || lkg_identifier_ok(reference.uid));
         (void)snprintf(text, sizeof(text), "%s/%s/%s", reference.ns, reference.name, reference.key);
         FUZZ_CHECK(lkg_reference_from_text(text, strlen(text), &again, NULL) == 0);
-        memset(reference.uid, 0, sizeof(reference.uid)); /* the short form has none */
+        memset(reference.uid, 0, sizeof(reference.uid)); /* the short form has no uid */
         FUZZ_CHECK(memcmp(&reference, &again, sizeof(again)) == 0);
         return 0;
 }

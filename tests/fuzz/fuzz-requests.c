@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a sequence of requests of a kernel that has lost its mind, for a whole file server. Every request that wants an
- * answer gets one, and one only, whose length and error are those of an answer; what is outside the source directory is neither
- * read nor changed; and when all is forgotten that the kernel was told, the shared tables are as empty as they were.
+ * Any bytes as a sequence of requests of a misbehaving kernel, for a whole file server. Every request that
+ * needs an answer gets exactly one, with a valid length and error; nothing outside the source directory is
+ * read or changed; and after the kernel has forgotten every node, the shared tables are as empty as before.
  *
- * A step of the input: opcode, flags, node, handle, who, length of the arguments (two bytes), what `len` is wrong by; then the
- * arguments. Nodes and handles are numbers of what earlier answers named.
+ * A step of the input: opcode, flags, node, handle, caller, length of the arguments (two bytes), the error
+ * in `len`; then the arguments. Nodes and handles are indexes of those that earlier answers returned.
  */
 #include "fuzz-server.h"
 
@@ -17,10 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
         WITH_HANDLE = 1, /* the arguments begin with a handle */
-        WITH_NODE = 2,   /* with a node */
-        WITH_NUL = 4,    /* and end with a NUL */
-        WITH_TARGET = 8, /* node and handle once more, as in COPY_FILE_RANGE */
-        AT_ONCE = 16,    /* the next one does not wait for the answer */
+        WITH_NODE = 2,   /* the arguments begin with a node */
+        WITH_NUL = 4,    /* the arguments end with a NUL */
+        WITH_TARGET = 8, /* a second node and handle, as in COPY_FILE_RANGE */
+        AT_ONCE = 16,    /* the next request does not wait for the answer */
         LONG = 32,       /* 256 times as many zeros follow */
         NO_UNIQUE = 64,
 };
@@ -130,7 +130,7 @@ static void take_answer(size_t size)
         FUZZ_CHECK(!"an answer that nobody waits for");
 }
 
-/* Return: false when there is none for so long. */
+/* Return: false if none arrives in this time. */
 static bool read_answer(int patience)
 {
         struct pollfd p = { .fd = fuzz.kernel, .events = POLLIN };
@@ -183,7 +183,7 @@ static void send_request(const struct step *step, uint64_t node, const void *arg
         FUZZ_CHECK(send(fuzz.kernel, request, sizeof(*header) + size, 0) > 0);
 }
 
-/* Return: how many bytes of the input it took. */
+/* Return: how many bytes of the input were used. */
 static size_t run_step(const uint8_t *data, size_t left)
 {
         static char arguments[LKG_SLOT_BUF];
@@ -257,7 +257,7 @@ static size_t count_left(void)
         return n;
 }
 
-/* What there is too much of, for who reads the report. */
+/* Print the leftover resources for the report. */
 static void tell_left(void)
 {
         for (uint32_t i = 0; i < LKG_FILES; i++)
@@ -284,7 +284,7 @@ static void check_tables(void)
         for (int i = 0; count_left() > 0; i++) {
                 if (lkg_boottime_ns() > until_ns)
                         tell_left();
-                (void)usleep(i < 50 ? 50 : 1000); /* what is closed or forgotten is not answered */
+                (void)usleep(i < 50 ? 50 : 1000); /* a closed or forgotten node is not answered */
         }
 }
 
@@ -301,7 +301,10 @@ static void check_outside(void)
         (void)close(fd);
 }
 
-/* A fuzzing engine cannot write down what a thread of the server died of: that one may write nowhere else. */
+/*
+ * The fuzzing engine cannot save the input when a thread of the server dies: that thread may not write
+ * elsewhere.
+ */
 static void keep_input(const uint8_t *data, size_t size)
 {
         static int fd = -EBADF;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole file server for a fuzz target: workers, helpers, event loop, inotify, all as the product starts them, with a socket
- * in place of the device, an engine that answers everything, and a source directory of its own.
+ * A whole file server for a fuzz target: workers, helpers, event loop, inotify, all as the product starts
+ * them, with a socket as device, an engine that answers everything, and its own source directory.
  *
- * It can do no harm to the machine that it runs on: its threads are nobody's where the target is root's, and may write below its
- * own directory only (Landlock, where the kernel has it).
+ * It cannot harm the machine: its threads run as the user nobody if the target runs as root, and may write
+ * below its own directory only (Landlock, if the kernel supports it).
  */
 #pragma once
 
@@ -40,7 +40,7 @@ static void fuzz_empty_source(void)
         (void)closedir(dir);
 }
 
-/* Nobody, and nothing outside: of this thread and those that it starts. */
+/* The user nobody, and no write access outside: for this thread and those that it starts. */
 static void fuzz_confine(void)
 {
         const struct landlock_ruleset_attr handled = { .handled_access_fs =
@@ -85,7 +85,7 @@ static void fuzz_prepare(void)
         FUZZ_CHECK(engine_init(&err) == 0 && watch_init(&err) == 0 && workers_start(&err) == 0);
 }
 
-/* Nothing of ours is to hold the attention of a thread of the fuzzing engine. */
+/* The server's own thread, so that the fuzzing engine's thread is neither blocked nor confined. */
 static void *fuzz_server_main(void *arg)
 {
         (void)arg;
@@ -97,7 +97,7 @@ static void *fuzz_server_main(void *arg)
         abort();
 }
 
-/* Every third command is refused. */
+/* Refuse every third command. */
 static void fuzz_answer(int fd, struct lkg_message *message)
 {
         uint32_t type = message->type;
@@ -132,7 +132,7 @@ static void *fuzz_engine_main(void *arg)
         return NULL;
 }
 
-/* As lkgfsd does it: the file server asks for a connection to the engine, and gets one. */
+/* Like lkgfsd: when the file server asks for a connection to the engine, send one. */
 static void fuzz_send_link(void)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -196,7 +196,7 @@ static void fuzz_server_start(void)
         lkg_log_init("fuzz", LOG_EMERG);
         (void)signal(SIGPIPE, SIG_IGN);
         (void)signal(SIGXFSZ, SIG_IGN);
-        FUZZ_CHECK(setrlimit(RLIMIT_FSIZE, &bytes_of_file) == 0); /* FALLOCATE takes what the disk has */
+        FUZZ_CHECK(setrlimit(RLIMIT_FSIZE, &bytes_of_file) == 0); /* FALLOCATE would take all of the disk */
         fuzz_make_place();
         (void)atexit(fuzz_remove_place);
         fuzz_listen();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of the store: the first byte says which of them the rest is. Whatever it is, the state can be read; and what was
- * understood of it is the same after it was saved, without a finding.
+ * The records of the store: the first byte selects one, the rest is its content. The state can always be
+ * read; and what was read is the same after it was saved, without a finding.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -37,7 +37,7 @@ static void remove_top(void)
         (void)nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* An empty directory for every input, in memory where there is one. */
+/* An empty directory for every input, in memory if possible. */
 static int make_top(const char *record)
 {
         char path[256];
@@ -54,7 +54,7 @@ static int make_top(const char *record)
         return fd;
 }
 
-/* Reads everything and saves it again. */
+/* Read everything and save it again. */
 static void resave(int fd, struct lkg_buf *ret, struct lkg_report *report)
 {
         struct lkg_bad_list list = { .items = NULL };

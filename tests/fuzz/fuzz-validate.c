@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any documents as base and drop-ins of a component (the first one is the base; when it is empty there is none),
- * through the whole judge. Judged twice they come to the same; what is refused has an error that says why; what is
- * served comes, read alone, to the same effective document.
+ * Any documents as base and drop-ins of a component (the first one is the base; if it is empty, there is
+ * none), through the whole judge. Judging twice gives the same result; a refusal has an error that says why;
+ * the served document, read alone, gives the same effective document.
  */
 #include "fuzz-document.h"
 #include "fuzz-layers.h"
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LAYERS_MAX 4
 
-/* A stack refuses layers of another kind or version, and those that do not say, before it asks the judge. */
+/* A stack refuses layers of another kind or version, and those without one, before the judge sees them. */
 static bool belongs(const struct lkg_value *doc, const struct made_layer *first)
 {
         static const char *const names[] = { "apiVersion", "kind" };
@@ -85,7 +85,9 @@ static bool has_finding(const struct lkg_candidate *candidate, unsigned code)
         return false;
 }
 
-/* Of a drop-in's mergeDefaultEvictionSettings nothing is served but its effect, which is none; @alone is used up. */
+/*
+ * Of a drop-in's mergeDefaultEvictionSettings only the effect is served, which is none; @alone is consumed.
+ */
 static struct lkg_value *eviction_as(const struct lkg_value *effective, struct lkg_value *alone)
 {
         static const char name[] = "mergeDefaultEvictionSettings";
@@ -102,7 +104,7 @@ static void check_served(const struct lkg_candidate *candidate)
         struct made_layer layer = { .role = LKG_LAYER_BASE, .name = "served", .file = "/e/served" };
         struct lkg_candidate alone;
 
-        /* What is finer than a thousandth in a drop-in cannot be said in one file, and there is a note about it. */
+        /* A drop-in may have more than three decimals, which one file cannot express; a note says so. */
         if (candidate->report.n_severity[LKG_ERROR] > 0 || !candidate->effective ||
             has_finding(candidate, 5028))
                 return;
@@ -125,8 +127,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(first.report.n_findings == second.report.n_findings);
         FUZZ_CHECK((first.effective != NULL) == (second.effective != NULL));
         FUZZ_CHECK(!first.effective || lkg_value_equal(first.effective, second.effective));
-        if (!has_finding(&first,
-                         5010)) /* a relative path in a drop-in is relative to something else in one file */
+        if (!has_finding(
+                    &first,
+                    5010)) /* a relative path in a drop-in is relative to another directory in one file */
                 check_served(&first);
         candidate_free(&first);
         candidate_free(&second);

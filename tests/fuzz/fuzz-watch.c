@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a watch: the events do not depend on the pieces in which they come, memory is bounded, and whatever they say,
- * whoever follows them asks for at most one read and one watch at a time and believes no hostile identity.
+ * Any bytes as a watch: the events do not depend on how the stream is split, memory is bounded, and whatever
+ * they contain, their follower asks for at most one read and one watch at a time and accepts no malicious
+ * identity.
  */
 #include <lkg/limits.h>
 #include <lkg/render.h>
@@ -41,7 +42,7 @@ static void carry_out(struct reader *reader, unsigned todo)
         reader->getting |= (todo & LKG_FOLLOW_GET) != 0;
         reader->watching |= (todo & LKG_FOLLOW_WATCH) != 0;
         FUZZ_CHECK(reader->getting == reader->follow.getting && reader->watching == reader->follow.watching);
-        /* Somebody always comes back: what is asked ends at its own time, everything else has one here. */
+        /* Something is always due: requests end at their own time, everything else has a time here. */
         FUZZ_CHECK(reader->getting || reader->watching || lkg_follow_due(&reader->follow) != UINT64_MAX);
 }
 
@@ -99,7 +100,7 @@ static int on_event(const struct lkg_watch_event *event, void *userdata)
         return 0;
 }
 
-/* A read was answered and its watch is open. */
+/* The read was answered and its watch is open. */
 static void begin(struct reader *reader)
 {
         const struct lkg_object_id id = { "a", "100" };
@@ -112,7 +113,7 @@ static void begin(struct reader *reader)
         carry_out(reader, lkg_follow_opened(&reader->follow, tick(reader)));
 }
 
-/* In pieces whose sizes come from the data, or whole. */
+/* In pieces with sizes from the data, or whole. */
 static int read_stream(const char *data, size_t size, bool whole, struct reader *reader)
 {
         struct lkg_watch_stream stream;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our scanner and libyaml are brothers: what decision 008 does not list is read alike by both. So over texts that have none of
- * those cases they refuse the same, or make the same events of the first document.
+ * Our scanner and libyaml agree except where decision 008 says otherwise. On texts without those cases, both
+ * refuse, or both make the same events of the first document.
  */
 #include <yaml.h>
 
@@ -11,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SIZE_MAX_PEER \
-        2000u /* libyaml is quadratic, and a key of more than 1024 characters is another case */
+        2000u /* libyaml is quadratic, and a key of more than 1024 characters is a known case */
 
 /* ---- the cases that are known ---- */
 
@@ -20,7 +20,7 @@ static bool is_one_of(char c, const char *set)
         return c && strchr(set, c);
 }
 
-/* The first character behind @p that is no space; a line break at the end. */
+/* The first character after @p that is not a space; a line break at the end. */
 static char behind(const char *p, const char *end)
 {
         for (p++; p < end && *p == ' '; p++)
@@ -28,7 +28,7 @@ static char behind(const char *p, const char *end)
         return p < end ? *p : '\n';
 }
 
-/* Until the next space. */
+/* Does the word, up to the next space, contain one of @set? */
 static bool word_has(const char *p, const char *end, const char *set)
 {
         for (; p < end && *p != ' ' && *p != '\n'; p++)
@@ -44,7 +44,7 @@ static bool is_known_case(const char *p, const char *end, bool flow)
         switch (*p) {
         case '\\': /* `\/`, `\'` */
                 return next == '/' || next == '\'';
-        case '%': /* %YAML 1.2, and %00 in a tag, which libyaml hands out as a C string */
+        case '%': /* %YAML 1.2, and %00 in a tag, which libyaml returns as a C string */
                 return true;
         case '!': /* `!x,` */
                 return word_has(p, end, ",[]{}");
@@ -53,7 +53,7 @@ static bool is_known_case(const char *p, const char *end, bool flow)
         case ':': /* `[a:]`, `{a:,b:}` */
                 return flow && !is_one_of(next, " \n");
         case '}':
-        case ']': /* `{}: b`, and whatever comes behind a collection that could be a key */
+        case ']': /* `{}: b`, and anything after a collection that could be a key */
                 return !is_one_of(behind(p, end), ",]}#\n");
         default:
                 return *p != '\n' &&

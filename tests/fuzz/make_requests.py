@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes corpus-requests/, the seeds of fuzz-requests.c: steps as its head describes them. Run after a change of the format."""
+"""Writes corpus-requests/, the seeds of fuzz-requests.c: steps as described at the top of that file. Run it after a change of the
+format.
+"""
 import pathlib
 import struct
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the layer stack once over a directory and prints everything that a golden case compares, each part
- * behind a `== name` line: the state, the document, the findings, the layers in merge order.
+ * after a `== name` line: the state, the document, the findings, the layers in merge order.
  *
  *     golden-stack DIRECTORY [key=value ...]     keys are the fields of struct lkg_stack_config
  */

@@ -4,7 +4,7 @@
 
 A case is a directory:
     source/        the source directory (kubelet.conf, kubelet.conf.d/, ...), copied before use
-    setup          optional shell script, run in the copy: what a repository cannot hold (FIFOs, links)
+    setup          optional shell script, run in the copy: makes what a repository cannot contain (FIFOs, links)
     args           optional lines key=value for golden-stack
     want.yaml      the merged document (want.json when the base is JSON); absent when there must be none
     want.findings  all findings, exactly; absent when there must be none
@@ -16,7 +16,7 @@ A case with a file `command` runs the tool instead, with the words of that file 
     want.error     its standard error; absent when there must be none
     want.status    its exit status
 
-GOLDEN_UPDATE=1 writes what came out instead of comparing it; read the difference before keeping it.
+GOLDEN_UPDATE=1 writes the results instead of comparing them; read the difference before you commit it.
 """
 
 import difflib
@@ -70,7 +70,7 @@ def run_case(program, tool, case, scratch):
 
 
 def expected(case, got):
-    """File name, wanted text, what came out."""
+    """File name, wanted text, actual text."""
     if "document" not in got:
         for name, text in got.items():
             path = case / name

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test of layers as a step of one sequence: sequence.py [--tap] ANSWER [--rounds N] [--seed N]
 
-The layers of all golden cases and all recorded cases become requests to ANSWER (BUILD/tests/fuzz/answer), one after the
-other, in other orders: it has one stack and one judge, sees each change of each layer, and compares what they say after each
-with what somebody says who begins now. What one judgement leaves behind for the next must never matter.
+The layers of all golden cases and all recorded cases become requests to ANSWER (BUILD/tests/fuzz/answer), one after the other, in
+various orders: it has one stack and one judge, sees each change of each layer, and after each compares the result with that of a
+new stack and judge. A judgement must never affect a later one.
 
 Prints a line for each case that differs and `N passed, N failed`.
 """
@@ -21,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 PLACES = {"base": "kubelet.conf", "dropin_dir": "kubelet.conf.d", "instance": "kubelet-instance.conf", "patches_dir": ""}
 KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-# What an absent layer is taken for when the next one is judged: in front of a change, and after it.
+# Stands for an absent layer when the next one is judged: before a change, and after it.
 BROKEN = [
     {"base": "maxPods: ["}, {}, {"base": ""}, {"base": KUBELET}, {"base": KUBELET + "maxPods: x\n"}, {"base": "[]"},
     {"base": KUBELET + "featureGates:\n"}, {"base": KUBELET + "featureGates: 5\n"}, {"base": "kind: Config\nusers: []\n"},
@@ -40,7 +40,7 @@ BROKEN = [
 
 
 def read(path):
-    """Text of a regular file, else None; what is no UTF-8 cannot be put into a request."""
+    """Text of a regular file, else None; text that is not UTF-8 cannot be put into a request."""
     try:
         return path.read_bytes().decode() if path.is_file() and not path.is_symlink() else None
     except UnicodeDecodeError:
@@ -97,7 +97,7 @@ def cases(scratch):
 
 
 def mixed(rng, requests):
-    """The layers of one case beside those of another: what no case of its own has."""
+    """The layers of one case together with those of another: combinations that no case has."""
     one, other = rng.choice(requests), rng.choice(requests)
     request = {key: value for key, value in one[1].items() if rng.random() < 0.7 or key == "op"}
     for key in ("base", "dropins", "patches", "instance", "remote", "args"):
@@ -109,7 +109,7 @@ def mixed(rng, requests):
 
 
 def order(rng, requests):
-    """All of them, with what is broken and what is mixed in between."""
+    """All requests, with broken and mixed ones in between."""
     broken = [request for request in requests if request[0].startswith("broken-")]
     for request in rng.sample(requests, len(requests)):
         yield request

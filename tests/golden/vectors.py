@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs recorded answers against the tool: vectors.py [--tap] BUILD [ID-OR-FILE...]
 
-Each line of vectors/*.jsonl is a case: {"id", "op", inputs..., "want": what upstream answered}. Alike are: accepted
-or refused, and the document when accepted, as a JSON value. The words of an error are our own.
+Each line of vectors/*.jsonl is a case: {"id", "op", inputs..., "want": what upstream answered}. Compared are whether it is
+accepted, and the document if it is, as a JSON value. The words of an error are our own.
 
-BUILD (or LKGFS_BUILD) is the build folder. Prints a line for each case that fails, with --tap one for each case, and
-in the end `N passed, N failed`. An operation is a row in OPS.
+BUILD (or LKGFS_BUILD) is the build folder. Prints a line for each case that fails, with --tap one for each case, and at the end
+`N passed, N failed`. An operation is a row in OPS.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def alike(a, b):
 
 
 class Tool:
-    """lkgfs on files in a directory of its own."""
+    """Runs lkgfs on files in a private directory."""
 
     def __init__(self, program, directory):
         self.program, self.directory = program, directory
@@ -58,7 +58,7 @@ class Tool:
 
 
 def judge(what, done, accepted, *document):
-    """What is wrong with a run that should have been accepted or refused, as a list of one text at most."""
+    """What is wrong with a run that should have been accepted or refused: a list of at most one text."""
     status, out, err = done
     if status not in (0, 1):
         return [f"{what}: exit {status}: {err.strip()}"]
@@ -101,7 +101,7 @@ def merge(value, change):
 
 
 def effective(kind):
-    """`want.change` is what upstream's document has over that of a document with nothing but a header."""
+    """`want.change` is the difference between upstream's document and that of a document with only a header."""
     default = parse((VECTORS / f"{kind}.default.json").read_text(encoding="utf-8"))
 
     def run(tool, case):
@@ -130,7 +130,7 @@ def effective(kind):
 
 
 def scalar(field, gate=None):
-    """A text as the value of one field of a JSON base; what is zero cannot be told from the default."""
+    """A text as the value of one field of a JSON base; a zero cannot be distinguished from the default."""
     def run(tool, case):
         want, base = case["want"], {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
         if gate:
@@ -155,7 +155,7 @@ def scalar(field, gate=None):
 
 
 def number(value):
-    """A number for json.dumps: whole ones keep all their digits."""
+    """A number for json.dumps: integers keep all their digits."""
     return int(value) if value == value.to_integral_value() else float(value)
 
 
@@ -170,7 +170,7 @@ OPS = {
 }
 
 
-# Where we differ and mean it: docs/decisions/009-where-we-differ.md.
+# Intentional differences: docs/decisions/009-where-we-differ.md.
 DIFFERENT = {
     "kubelet-case-0211": "the recording program has no JSON log format, the component has",
     "quantity-0077": "white space around a quantity is trimmed when it stands in a document",
@@ -178,7 +178,7 @@ DIFFERENT = {
 
 
 def read_cases(names):
-    """Every case of every file, or those whose id or file is named."""
+    """Every case of every file, or only those whose id or file is named."""
     for path in sorted(VECTORS.glob("*.jsonl")):
         for line in path.read_bytes().splitlines():
             case = parse(line)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Candidates made in memory, as a stack would make them of files: for whoever judges without a disk. One is
- * freed with candidate_free(), not with lkg_candidate_unref(): no stack stands behind it.
+ * Candidates made in memory, as a stack would make them from files, for callers that judge without a disk.
+ * Free one with candidate_free(), not with lkg_candidate_unref(): it belongs to no stack.
  *
- * Of two builds with the same layer (made once, by layer_decode()) the judge sees the same document.
+ * In two builds with the same layer (made once, by layer_decode()) the judge sees the same document.
  */
 #pragma once
 
@@ -12,14 +12,14 @@
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 
-/* One layer as parsed; doc is NULL when it could not be. */
+/* One parsed layer; doc is NULL if it could not be parsed. */
 struct made_layer {
         enum lkg_layer_role role;
         char name[24], file[48];
         struct lkg_value *doc; /* one reference */
 };
 
-/** layer_decode() - @text as the layer @name. Return: 0; -EBADMSG (@report); -ENOMEM. */
+/** layer_decode() - parse @text as the layer @name. Return: 0; -EBADMSG (@report); -ENOMEM. */
 static inline int layer_decode(enum lkg_layer_role role, const char *name, const char *text, size_t size,
                                struct lkg_report *report, struct made_layer *ret)
 {
@@ -59,7 +59,7 @@ static inline void candidate_free(struct lkg_candidate *candidate)
         *candidate = (struct lkg_candidate){ 0 };
 }
 
-/* The document with @layer over @below, which may be NULL. */
+/* Merge @layer over the document @below, which may be NULL. */
 static inline int layer_merge(const struct made_layer *layer, const struct lkg_value *below,
                               struct lkg_report *report, struct lkg_value **ret)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake-manager DIRECTORY: a stand-in of systemd at DIRECTORY/bus, until standard input ends. Each line there is the type of
- * the job that the unit has from then on ("-": none), and is answered with a line when that is so.
+ * fake-manager DIRECTORY: a stand-in for systemd at DIRECTORY/bus that runs until standard input ends. Each
+ * input line is the type of the job that the unit has from then on ("-": none); an output line confirms the
+ * change.
  */
 #include "tests/unit/fake-systemd.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that are started and cancelled from wherever the interface allows it, at random: from every callback, their own and that of
- * others, while identities change and replies break off. Finds what only an address sanitizer or a count notices.
+ * Starts and cancels requests at random from every place where the interface allows it: from every callback,
+ * the request's own and those of others, while identities change and replies break off. Finds errors that
+ * only an address sanitizer or a count reveals.
  *
  *     http-storm --kubeconfig FILE --requests N --seed S PATH...
  *
- * A PATH that begins with `~` is read as a stream. Prints one JSON object: started, ended, cancelled; the second and third add up to the
- * first. The last ten are left to lkg_http_free(). Exit: 0; 64 usage; 70 otherwise.
+ * A PATH that begins with `~` is read as a stream. Prints one JSON object: started, ended, cancelled; ended
+ * + cancelled = started. The last ten requests are left to lkg_http_free(). Exit: 0; 64 usage; 70 otherwise.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -30,7 +31,7 @@ struct storm {
         sd_event *event;
         struct lkg_http *http;
         struct lkg_credential *credential;
-        struct lkg_identity identities[3]; /* the same one, but for the serial */
+        struct lkg_identity identities[3]; /* the same identity, with different serials */
         const char *kubeconfig;
         char **paths;
         size_t n_paths;
@@ -94,7 +95,7 @@ static void start(struct storm *storm, struct slot *slot)
         storm->n_started++;
 }
 
-/* Two slots: what is idle starts, what is not may be cancelled; the one whose callback this is may be among them. */
+/* Two slots: an idle one starts a request, a busy one may be cancelled, even from its own callback. */
 static void stir(struct storm *storm)
 {
         if (storm->depth >= DEPTH_MAX)
@@ -179,8 +180,7 @@ static int find_identities(struct storm *storm, int root_fd)
         if (!identity)
                 return r < 0 ? r : -ENOKEY;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(storm->identities); i++) {
-                storm->identities[i] =
-                        *identity; /* texts are borrowed, and the references never come to an end */
+                storm->identities[i] = *identity; /* texts are borrowed; the references never run out */
                 storm->identities[i].refs = 1;
                 storm->identities[i].serial += i;
         }
@@ -204,7 +204,7 @@ static int run(struct storm *storm, int root_fd)
                 r = sd_event_loop(storm->event);
         (void)lkg_http_free(storm->http);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(storm->identities);
-             i++) /* every transfer has given its reference back */
+             i++) /* every transfer has dropped its reference */
                 if (storm->http && storm->identities[i].refs != 1)
                         r = -EBUSY;
         (void)lkg_credential_free(storm->credential);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One object followed by an informer, as a program, so that a test can put it in front of a server that does whatever the test says.
+ * A program that follows one object with an informer, so that a test can run it against a server that it
+ * controls.
  *
  *     informer-tool --kubeconfig FILE [OPTIONS] RESOURCE [NAMESPACE/]NAME
  *
- * One JSON object a line on standard output for each callback:
+ * Prints one JSON object per line for each callback:
  *     {"state": OBJECT}                           null: there is no such object
  *     {"mode", "status", "words", "refusal"}      one of them has changed
- * Ends with SIGTERM. Exit: 0; 64 usage; 70 something of ours failed.
+ * Ends with SIGTERM. Exit: 0; 64 usage; 70 internal error.
  *
- * Every limit of time is an option in milliseconds; 0, or none, is the one that the engine has.
+ * Every time limit is an option in milliseconds; 0 or no option means the engine's own limit.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -37,14 +38,14 @@ struct tool {
 static const struct option options[] = {
         { "connect-ms", required_argument, NULL, CONNECT },
         { "request-ms", required_argument, NULL, REQUEST },
-        { "body-ms", required_argument, NULL, BODY }, /* of a reply, without a byte */
-        { "idle-ms", required_argument, NULL, IDLE }, /* of a stream, without a byte */
+        { "body-ms", required_argument, NULL, BODY }, /* for a reply that sends no byte */
+        { "idle-ms", required_argument, NULL, IDLE }, /* for a stream that sends no byte */
         { "half-ms", required_argument, NULL, HALF },
         { "quiet-ms", required_argument, NULL, QUIET },
         { "backoff-ms", required_argument, NULL, BACKOFF },
         { "poll-ms", required_argument, NULL, POLL },
         { "refresh-ms", required_argument, NULL,
-          REFRESH }, /* looks at the files of the credential so often */
+          REFRESH }, /* interval of the checks of the credential files */
         { "max-bytes", required_argument, NULL, MAX_BYTES },
         { "kubeconfig", required_argument, NULL, 'k' },
         { 0 },
@@ -207,7 +208,7 @@ static int open_informer(struct tool *tool, struct lkg_error *err)
         return lkg_informer_new(&informer, &tool->informer, err);
 }
 
-/* SIGHUP: what a `sync` does. */
+/* SIGHUP does what `sync` does. */
 static int on_fetch(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
         struct tool *tool = userdata;

@@ -31,7 +31,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
         return remove(path);
 }
 
-/* As the engine's watch would tell it: a path as layers are named. */
+/* Report a change as the engine's watch would: by the path that names the layer. */
 static void touch(struct place *p, const char *name)
 {
         char *path;
@@ -71,7 +71,7 @@ static void make_parents(struct place *p, const char *name)
         }
 }
 
-/* Directories that nothing is in any more, but not those of the component itself. */
+/* Remove directories that have become empty, except those of the component itself. */
 static void remove_parents(struct place *p, const char *name)
 {
         char path[512];
@@ -184,7 +184,7 @@ bool place_set_remote(struct place *p, const char *text, size_t size)
 
 /* ---- begin and end ---- */
 
-/* The configuration as a file would say it, so that defaults of a component are those of the product. */
+/* Load the configuration as from a file, so that a component gets the product's defaults. */
 static void load_config(struct place *p)
 {
         const struct place_options *o = &p->options;
@@ -376,7 +376,7 @@ static void render_masked(const struct lkg_value *value, enum lkg_format format)
         CHECK(!lkg_buf_failed(&text));
 }
 
-/* Of a valid candidate: a generation, and what follows from one that is active. */
+/* Of a valid candidate: a generation, and what the engine does with an active one. */
 static void publish_generation(struct place *p, const struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hostile, broken or merely busy API server answers: actions for ApiServer.fault().
+"""Answers of a hostile, broken or merely busy API server: actions for ApiServer.fault().
 
-An action is called with an Exchange (lkgfs_apiserver.py). It answers itself and returns True, or changes how the
-answer goes out and returns None.
+An action is called with an Exchange (lkgfs_apiserver.py). It either answers itself and returns True, or changes how the answer is
+sent and returns None.
 """
 import functools
 import gzip
@@ -16,22 +16,22 @@ from lkgfs_apiwire import Shape
 # ---- bytes on the wire ----
 
 def reset(at):
-    """RST after so many bytes of the answer."""
+    """RST after this many bytes of the answer."""
     return shape(at=at, then="reset")
 
 
 def cut(at):
-    """FIN, without the end of TLS, after so many bytes of the answer."""
+    """FIN without the end of TLS, after this many bytes of the answer."""
     return shape(at=at, then="cut")
 
 
 def silence(at):
-    """Nothing more after so many bytes; the connection stays."""
+    """Send nothing more after this many bytes; the connection stays open."""
     return shape(at=at, then="silent")
 
 
 def drip(pace_s, piece=1):
-    """So many bytes, a pause, ..."""
+    """Send `piece` bytes at a time, with a pause after each."""
     return shape(pace_s=pace_s, piece=piece)
 
 
@@ -42,7 +42,7 @@ def shape(**options):
 
 
 def hang():
-    """Take the request and never answer. Ends for good when the fault is taken back (the connection is closed then)."""
+    """Take the request and never answer. When the fault is removed, the connection is closed."""
     def act(exchange):
         exchange.wire.hang(others=[exchange.rule.fd])
         exchange.wire.reset()
@@ -60,7 +60,7 @@ def status(code, message="as told", headers=None, **details):
 
 
 def gone_event():
-    """200 and, in the stream, an ERROR event with code 410, as the watch cache says it."""
+    """200 and, in the stream, an ERROR event with code 410, as the watch cache sends it."""
     def act(exchange):
         exchange.start(200)
         event = {"type": "ERROR", "object": make_status(410, "too old resource version")}
@@ -80,7 +80,7 @@ def redirect(url, code=307):
 # ---- bodies ----
 
 def body(data, code=200, headers=None, content_type="application/json"):
-    """These bytes."""
+    """Answer with these bytes."""
     def act(exchange):
         exchange.reply(code, data, {"Content-Type": content_type, **(headers or {})})
         return True
@@ -88,20 +88,20 @@ def body(data, code=200, headers=None, content_type="application/json"):
 
 
 def edit(function):
-    """The object (of a GET) or event (of a watch) as `function` returns it."""
+    """Replace the object (of a GET) or event (of a watch) by the result of `function`."""
     def act(exchange):
         exchange.edit = function
     return act
 
 
 def html(code=200):
-    """What a proxy on the way says."""
+    """An answer of a proxy on the way."""
     return body(b"<html><head><title>Sign in</title></head><body>Please sign in.</body></html>", code,
                 content_type="text/html")
 
 
 def endless(piece=b" " * 65536):
-    """A body that does not end before the client leaves."""
+    """A body that does not end until the client disconnects."""
     def act(exchange):
         exchange.start(200)
         while True:
@@ -120,7 +120,7 @@ def endless_line():
 
 
 def bomb(size=256 << 20):
-    """A body that is small on the wire and `size` when it is unpacked: a JSON text of blanks."""
+    """A body that is small when compressed and expands to `size` bytes: JSON text with nothing but blanks."""
     data = blanks(size)
 
     def act(exchange):
@@ -136,7 +136,7 @@ def blanks(size):
 
 
 def truncated_gzip(fraction=0.5):
-    """A compressed object of which the end is missing, with a Content-Length that says so."""
+    """A compressed object that is cut off, with a matching Content-Length."""
     def act(exchange):
         data = gzip.compress(json.dumps(exchange.server.store.find(*exchange.request.key)).encode())
         exchange.reply(200, data[:int(len(data) * fraction)], {"Content-Encoding": "gzip"})
@@ -145,7 +145,7 @@ def truncated_gzip(fraction=0.5):
 
 
 def header_flood(count=20000):
-    """Far more header than anybody needs."""
+    """Far more headers than any client needs."""
     def act(exchange):
         exchange.wire.send(b"HTTP/1.1 200 OK\r\n")
         for i in range(count):
@@ -156,7 +156,7 @@ def header_flood(count=20000):
 
 
 def garbage(data=b"\x00\xff" * 512):
-    """Something that is not HTTP."""
+    """Bytes that are not HTTP."""
     def act(exchange):
         exchange.wire.send(data)
         exchange.wire.close()
@@ -167,7 +167,7 @@ def garbage(data=b"\x00\xff" * 512):
 # ---- connections: called with the Wire, before TLS ----
 
 def handshake_limit(n_bytes):
-    """Close after so many bytes of our side of the handshake."""
+    """Close after this many bytes of the server's side of the handshake."""
     def act(wire):
         wire.raw_limit = n_bytes
     return act
@@ -180,7 +180,7 @@ def handshake_drip(pace_s):
 
 
 def handshake_silence():
-    """Accept and say nothing."""
+    """Accept and send nothing."""
     def act(wire):
         wire.hang()
     return act

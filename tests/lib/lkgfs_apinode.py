@@ -30,20 +30,20 @@ class ApiNode(Node):
         super().__init__(mounts, remote={**settings, **(remote or {})}, **options)
 
     def follows(self, obj, key="kubelet"):
-        """Until the view shows this ConfigMap; returns its source id."""
+        """Wait until the view shows this ConfigMap; return its source id."""
         source = source_id(obj, key)
         self.wait("active", source)
         return source
 
     def shows(self, text):
-        """Until kubelet.conf holds this text."""
+        """Wait until kubelet.conf contains this text."""
         self.mount.wait_for(lambda: text in self.mount.document(), f"{text!r} in kubelet.conf")
 
     def condition_json(self):
         return json.loads(self.status("condition.json"))
 
     def reboot(self):
-        """End, lose what is on tmpfs, start again."""
+        """Stop, lose the contents of tmpfs, start again."""
         self.mount.stop()
         lib.shutil.rmtree(self.mount.runtime, ignore_errors=True)
         self.mount.start()

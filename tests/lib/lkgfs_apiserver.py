@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A programmable API server on loopback TLS, for tests: HTTP/1.1, GET, WATCH, PATCH, POST, client certificates, bearer
-tokens, roles, and every fault of lkgfs_apifaults.py on request.
+"""A programmable API server on loopback TLS, for tests: HTTP/1.1, GET, WATCH, PATCH, POST, client certificates, bearer tokens,
+roles, and every fault of lkgfs_apifaults.py on request.
 
     with ApiServer(certificates) as server:
         server.store.configmap("kube-system", "node-config", {"kubelet": "..."})
         with server.fault(faults.status(503, headers={"Retry-After": "1"}), verb="watch"):
             server.wait_request(verb="watch", since=0)
 
-Everything that was asked is in `server.requests`. close() ends each connection and joins each thread.
+All requests are in `server.requests`. close() ends every connection and joins every thread.
 """
 import base64
 import collections
@@ -30,14 +30,14 @@ CONNECTIONS_MAX = 64
 BODY_BYTES_MAX = 8 << 20
 HEADER_BYTES_MAX = 64 << 10
 WAIT_S = 30
-GZIP_ABOVE_BYTES = 128 << 10  # as kube-apiserver does it
-NO_CHECK_TIME = 0x200000      # X509_V_FLAG_NO_CHECK_TIME: an expired client is answered 401, not with a TLS alert
+GZIP_ABOVE_BYTES = 128 << 10  # as kube-apiserver does
+NO_CHECK_TIME = 0x200000      # X509_V_FLAG_NO_CHECK_TIME: an expired client gets a 401, not a TLS alert
 PATH = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/v1(?:/namespaces/(?P<ns>[^/]+))?/(?P<plural>[^/]+)"
                   r"(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?$")
 
 
 class Request:
-    """What was asked. `verb` as authorization knows it; `connection` counts from 1."""
+    """A request. `verb` as authorization names it; `connection` counts from 1."""
 
     def __init__(self, method, target, headers, body, connection):
         self.method, self.target, self.headers, self.body, self.connection = method, target, headers, body, connection
@@ -79,12 +79,12 @@ class Request:
 
 
 class Rule:
-    """One fault, in force until its count is used up or end(). `hits`: how often it has acted."""
+    """One fault, active until its count is used up or end() is called. `hits`: how often it has acted."""
 
     def __init__(self, server, action, count, wanted):
         self.server, self.action, self.left, self.wanted = server, action, count, wanted
         self.hits = 0
-        self.fd = os.eventfd(0, os.EFD_CLOEXEC)  # readable when it has ended
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC)  # readable when the rule has ended
 
     def end(self):
         self.server.end_fault(self)
@@ -97,14 +97,14 @@ class Rule:
 
 
 class Exchange:
-    """One request and the way its answer goes out."""
+    """One request and how its answer is sent."""
 
     def __init__(self, server, wire, request):
         self.server, self.wire, self.request = server, wire, request
         self.rule = self.edit = None
 
     def reply(self, code, body, headers=None):
-        """A whole answer; `body` an object or bytes."""
+        """Send a whole answer; `body` is an object or bytes."""
         fields = {"Content-Type": "application/json", "Cache-Control": "no-cache, private", **(headers or {})}
         if not isinstance(body, bytes):
             body = json.dumps(body, separators=(",", ":")).encode() + b"\n"
@@ -115,11 +115,11 @@ class Exchange:
         self.wire.settle()
 
     def start(self, code, headers=None):
-        """The header of an answer in chunks."""
+        """Send the header of a chunked answer."""
         self._header(code, {"Content-Type": "application/json", "Transfer-Encoding": "chunked", **(headers or {})})
 
     def chunk(self, data):
-        """b'' is the last one."""
+        """Send a chunk; b'' is the last one."""
         self.wire.send(b"%x\r\n%s\r\n" % (len(data), data))
         if not data:
             self.wire.settle()
@@ -139,7 +139,7 @@ class ApiServer:
         self.authorizer = authorizer or self.rbac
         self.tokens = {}
         self.certificate = "good"  # key of Certificates.server; counts for the next connection
-        self.watch_seconds = None  # a watch ends after so long, whatever it asked for
+        self.watch_seconds = None  # a watch ends after this time, whatever it asked for
         self.requests = collections.deque(maxlen=20000)
         self.n_requests = self.n_connections = 0
         self.changed = threading.Condition()
@@ -147,14 +147,14 @@ class ApiServer:
         self.wires, self.threads, self.errors = {}, set(), []
         self.stop = Stop()
         self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before may linger
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # old connections may linger
         self.port = self._bind()
         self.listener.listen(CONNECTIONS_MAX)
         self.acceptor = threading.Thread(target=self._accept, name="apiserver-accept", daemon=True)
         self.acceptor.start()
 
     def _bind(self):
-        """A port that stays ours while nobody listens on it: the kernel keeps those that were asked for by number."""
+        """Bind a port and keep it while nothing listens: the kernel never gives an explicitly bound port to others."""
         for _ in range(100):
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
@@ -171,14 +171,14 @@ class ApiServer:
         return f"https://127.0.0.1:{self.port}"
 
     def fault(self, action, count=None, **wanted):
-        """A rule for requests with these attributes (verb, plural, name, method, ...); the oldest that matches acts."""
+        """Add a rule for requests with these attributes (verb, plural, name, method, ...); the oldest matching rule acts."""
         rule = Rule(self, action, count, wanted)
         with self.changed:
             self.rules.append(rule)
         return rule
 
     def connect_fault(self, action, count=None):
-        """A rule for connections, before TLS."""
+        """Add a rule for connections, before TLS."""
         rule = Rule(self, action, count, {})
         with self.changed:
             self.connect_rules.append(rule)
@@ -193,25 +193,25 @@ class ApiServer:
                     os.eventfd_write(rule.fd, 1)
 
     def refuse(self):
-        """No connection is accepted any more (ECONNREFUSED), and those that there are are reset."""
+        """Accept no more connections (ECONNREFUSED) and reset the existing ones."""
         self.listener.shutdown(socket.SHUT_RD)
         self.disconnect()
 
     def listen(self):
-        """The end of refuse(); same port."""
+        """Undo refuse(), on the same port."""
         self.listener.listen(CONNECTIONS_MAX)
 
     def disconnect(self):
         """Reset every connection."""
         with self.changed:
             for wire in self.wires.values():
-                # shutdown() wakes its thread, which closes; an unread byte or the linger makes it an RST.
+                # shutdown() wakes its thread, which closes the socket; an unread byte or SO_LINGER turns that into an RST.
                 with contextlib.suppress(OSError):
                     wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                     wire.sock.shutdown(socket.SHUT_RD)
 
     def wait(self, predicate, what="", seconds=WAIT_S):
-        """Until predicate() is true; looked at after each request, connection and its end."""
+        """Wait until predicate() is true; checked after each request, and when a connection opens or closes."""
         end = time.monotonic() + seconds
         with self.changed:
             while not (value := predicate()):
@@ -223,18 +223,18 @@ class ApiServer:
             return value
 
     def seen(self, since=0, **wanted):
-        """Requests with these attributes, from the `since`-th of all on."""
+        """Return the requests with these attributes, starting with number `since` of all."""
         with self.changed:
             first = self.n_requests - len(self.requests)
             return [request for i, request in enumerate(self.requests, first) if i >= since and request.matches(wanted)]
 
     def wait_request(self, since=0, count=1, seconds=WAIT_S, **wanted):
-        """The `count`-th request with these attributes."""
+        """Return the `count`-th request with these attributes."""
         self.wait(lambda: len(self.seen(since, **wanted)) >= count, f"{count} x {wanted}", seconds)
         return self.seen(since, **wanted)[count - 1]
 
     def wait_watch(self, plural=None, seconds=WAIT_S):
-        """Until a watch is open; the number of those."""
+        """Wait until a watch is open; return the number of open watches."""
         def count():
             with self.store.lock:
                 return sum(plural in (None, watch.plural) for watch in self.store.watches)
@@ -245,7 +245,7 @@ class ApiServer:
             return len(self.wires)
 
     def kubeconfig(self, path, node=None, token=None, token_file=None, ca=None, server=None, embed=False, **more):
-        """Write a kubeconfig: `node` its certificate by name, or a pair of paths; `more`: fields of the cluster."""
+        """Write a kubeconfig. `node`: its certificate, by name or as a pair of paths; `more`: fields of the cluster."""
         user = {}
         if node:
             certificate, key = node if isinstance(node, tuple) else self.certificates.node(node)
@@ -345,7 +345,7 @@ class ApiServer:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         context.verify_mode = ssl.CERT_OPTIONAL
-        # Every authority is believed here and judged later, as kube-apiserver answers a wrong client with 401.
+        # Accept every authority here and check it later: like kube-apiserver, answer a wrong client with 401.
         context.load_verify_locations(self.certificates.ca.certificate)
         context.load_verify_locations(self.certificates.other_ca.certificate)
         context.verify_flags |= NO_CHECK_TIME
@@ -363,7 +363,7 @@ class ApiServer:
         wire.raw_limit, wire.raw_pace_s = None, 0.0
 
     def _take(self, rules, request):
-        """The first rule that matches; counts it."""
+        """Return the first matching rule and count it."""
         with self.changed:
             for rule in rules:
                 if rule.left != 0 and (request is None or request.matches(rule.wanted)):
@@ -377,7 +377,7 @@ class ApiServer:
     # requests
 
     def _identify(self, wire, request):
-        """Who asks; raises the refusal of a credential that is none."""
+        """Return who sent the request; raise the refusal of an invalid credential."""
         words = request.headers.get("authorization", "").split()
         if words[:1] == ["Bearer"]:
             if words[1:] and words[1] in self.tokens:
@@ -513,7 +513,7 @@ class ApiServer:
 
 
 class Reader:
-    """Requests out of the bytes of a connection."""
+    """Reads requests from the bytes of a connection."""
 
     def __init__(self, wire):
         self.wire, self.data = wire, b""

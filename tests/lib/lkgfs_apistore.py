@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an API server knows: objects with uid and resourceVersion, a history that watches replay, and who may do what.
+"""The data of an API server: objects with uid and resourceVersion, a history that watches replay, and access rules.
 
-No network and no threads of its own; every method may be called from any thread.
+No network and no threads; every method may be called from any thread.
 """
 import copy
 import datetime
@@ -16,14 +16,14 @@ REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFo
 
 
 def status(code, message, reason=None, **details):
-    """A metav1.Status, as every failed request is answered."""
+    """A metav1.Status, the answer to every failed request."""
     result = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
               "reason": reason or REASONS.get(code, ""), "code": code}
     return {**result, "details": details} if details else result
 
 
 class Refused(Exception):
-    """The answer is this Status."""
+    """The request is answered with this Status."""
 
     def __init__(self, code, message, **details):
         super().__init__(message)
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 
 class Watch:
-    """One open watch: events wait here; `fd` is readable when there are some."""
+    """One open watch: events are queued here; `fd` is readable when there are any."""
 
     def __init__(self, plural, ns, name, bookmarks):
         self.plural, self.ns, self.name, self.bookmarks = plural, ns, name, bookmarks
@@ -53,7 +53,7 @@ class Watch:
 
 
 def apply_merge(target, patch):
-    """RFC 7386."""
+    """JSON merge patch (RFC 7386)."""
     for key, value in patch.items():
         if value is None:
             target.pop(key, None)
@@ -98,17 +98,17 @@ PATCHES = {"application/merge-patch+json": apply_merge, "application/strategic-m
 
 
 class Store:
-    """Nodes, ConfigMaps and Events. Objects that go in and come out are copies."""
+    """Nodes, ConfigMaps and Events. Objects are copied on the way in and out."""
 
     def __init__(self):
         self.lock = threading.RLock()
-        self.version, self.floor = 100, 0  # newest version; watches from below `floor` are too old
+        self.version, self.floor = 100, 0  # newest version; watches that start below `floor` are too old
         self.objects, self.history, self.watches = {}, [], []
 
     # for a test
 
     def put(self, plural, obj, uid=None):
-        """Create or replace; returns the object as it is now. `uid`: only of a new one."""
+        """Create or replace; return the stored object. `uid`: only for a new object."""
         with self.lock:
             obj = copy.deepcopy(obj)
             obj.setdefault("apiVersion", "v1")
@@ -129,19 +129,19 @@ class Store:
             return copy.deepcopy(obj)
 
     def get(self, plural, ns, name):
-        """The object or None."""
+        """Return the object or None."""
         with self.lock:
             return copy.deepcopy(self.objects.get((plural, ns, name)))
 
     def change(self, plural, ns, name, function):
-        """Let `function` change the object."""
+        """Change the object with `function`."""
         with self.lock:
             obj = self.get(plural, ns, name)
             function(obj)
             return self.put(plural, obj)
 
     def node(self, name, annotations=None, spec=None, uid=None):
-        """Create or replace a Node; its status stays."""
+        """Create or replace a Node; its status is kept."""
         old = self.get("nodes", None, name) or {"status": {"conditions": []}}
         return self.put("nodes", {"metadata": {"name": name, "annotations": annotations or {}}, "spec": spec or {},
                                   "status": old["status"]}, uid)
@@ -155,39 +155,39 @@ class Store:
             return [copy.deepcopy(obj) for (which, _, _), obj in self.objects.items() if which == plural]
 
     def pass_by(self, count=1):
-        """Versions that go by because of other objects."""
+        """Use up versions, as changes of other objects do."""
         with self.lock:
             self.version += count
 
     def compact(self):
-        """Forget what has been: a watch from an older version is told so."""
+        """Drop the history: a watch from an older version is told that it is too old."""
         with self.lock:
             self.version += 1
             self.floor, self.history = self.version, []
 
     def restore(self, version):
-        """Go back to a version, as an etcd restored from a backup does. Objects stay, with that version."""
+        """Go back to a version, like an etcd restored from a backup. Objects stay, with that version."""
         with self.lock:
             self.version, self.floor, self.history = version, 0, []
             for obj in self.objects.values():
                 obj["metadata"]["resourceVersion"] = str(version)
 
     def inject(self, kind, obj, plural=None):
-        """An event that never happened, to every watch of the object's kind."""
+        """Send an event that never happened to every watch of the object's kind."""
         with self.lock:
             for watch in self.watches:
                 if plural is None or watch.plural == plural:
                     watch.put({"type": kind, "object": copy.deepcopy(obj)})
 
     def inject_bytes(self, data, plural=None):
-        """Bytes in the stream of every watch."""
+        """Send these bytes in the stream of every watch."""
         with self.lock:
             for watch in self.watches:
                 if plural is None or watch.plural == plural:
                     watch.put(data)
 
     def bookmark(self):
-        """A bookmark to every watch that wants some; returns how many."""
+        """Send a bookmark to every watch that wants bookmarks; return how many got one."""
         with self.lock:
             found = [watch for watch in self.watches if watch.bookmarks]
             for watch in found:
@@ -195,7 +195,7 @@ class Store:
             return len(found)
 
     def end_watches(self, how="end"):
-        """`end`: as announced; `reset`, `cut`: without it. Returns how many."""
+        """End all watches. `end`: properly; `reset`, `cut`: without the end of the stream. Return how many."""
         with self.lock:
             for watch in self.watches:
                 watch.end(how)
@@ -223,7 +223,7 @@ class Store:
             "resourceVersion": str(self.version), "creationTimestamp": None}}}
 
     def open_watch(self, plural, ns, name, version, bookmarks):
-        """Replay what came after `version`; '' and '0' begin with the state of now as ADDED."""
+        """Replay what came after `version`; '' and '0' start with the current state as ADDED."""
         with self.lock:
             watch = Watch(plural, ns, name, bookmarks)
             if version in ("", "0", None):
@@ -248,7 +248,7 @@ class Store:
             os.close(watch.fd)
 
     def take(self, watch):
-        """(events, ended) since the last call."""
+        """Return (events, ended) since the last call."""
         with self.lock:
             try:
                 os.eventfd_read(watch.fd)
@@ -279,7 +279,7 @@ class Store:
             return self.put(plural, {**obj, "metadata": {**meta, "namespace": ns}})
 
     def patch(self, plural, ns, name, subresource, content_type, patch):
-        """Returns the object; below /status nothing but the status changes."""
+        """Patch and return the object; below /status only the status changes."""
         apply = PATCHES.get(content_type)
         if apply is None:
             raise Refused(415, "the body of the request was in an unknown format - accepted media types include: "
@@ -299,7 +299,7 @@ class Store:
 
 
 def check_event(obj, ns):
-    """What validation asks of an Event about something without a namespace."""
+    """What validation requires of an Event about a cluster-scoped object."""
     involved = obj.get("involvedObject") or {}
     if (involved.get("namespace") or "default") != ns:
         raise Refused(422, "Event is invalid: involvedObject.namespace: does not match event.namespace")
@@ -313,7 +313,7 @@ def now():
 
 
 class Rbac:
-    """The node authorizer and roles. Called with a request; None = allowed, else the Status of the refusal."""
+    """The node authorizer and roles. Called with a request; returns None if it is allowed, else the Status of the refusal."""
 
     def __init__(self):
         self.roles = []
@@ -328,11 +328,11 @@ class Rbac:
         self.roles.remove(role)
 
     def kubeadm(self):
-        """What kubeadm gives nodes: get, and nothing else, on one ConfigMap."""
+        """What kubeadm grants to nodes: only get, on one ConfigMap."""
         return self.allow("system:nodes", ["get"], "configmaps", "kube-system", ["kubelet-config"])
 
     def _node(self, request):
-        """What the node authorizer and NodeRestriction let a node do with itself."""
+        """What the node authorizer and NodeRestriction allow a node to do with its own Node."""
         own = request.user.partition("system:node:")[2]
         if "system:nodes" not in request.groups or not own:
             return False

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One TLS connection of the API server, with every byte in the test's hands: TLS goes through memory, so that a fault
-can stop, slow down or break it anywhere, also in the middle of the handshake; and every wait ends when the server
-closes.
+"""One TLS connection of the API server. The test controls every byte: TLS goes through memory, so a fault can stop, slow down or
+break it anywhere, even within the handshake. Every wait ends when the server closes.
 """
 import os
 import select
@@ -10,11 +9,11 @@ import ssl
 import struct
 import time
 
-IDLE_S = 120  # a connection on which nothing happens for so long is closed
+IDLE_S = 120  # a connection is closed after this idle time
 
 
 class Gone(Exception):
-    """The connection has ended, by us or by the other side."""
+    """The connection was closed, by us or by the other side."""
 
 
 class Stop:
@@ -31,8 +30,9 @@ class Stop:
 
 
 class Shape:
-    """What becomes of the bytes of one answer. `at`: after so many of them; `then`: reset, cut (no TLS end), silent or
-    None; `pace_s`: pause before each piece of `piece` bytes."""
+    """How the bytes of one answer are sent. `at`: act after this many; `then`: reset, cut (no TLS end), silent or None; `pace_s`:
+    pause before each piece of `piece` bytes.
+    """
 
     def __init__(self, at=None, then=None, pace_s=0.0, piece=1):
         self.at, self.then, self.pace_s, self.piece = at, then, pace_s, piece
@@ -52,7 +52,7 @@ class Wire:
     # waiting
 
     def wait(self, seconds, sending=False, others=(), listen=True):
-        """Until something happens: set of readable descriptors, -1 for a socket that can send."""
+        """Wait for an event: return the set of readable descriptors, with -1 for a socket that can send."""
         if self.sock.fileno() < 0:
             raise Gone("closed as told")
         poll = select.poll()
@@ -72,14 +72,14 @@ class Wire:
         return found
 
     def pause(self, seconds):
-        """Do nothing for a time; ends early, with Gone, when the client leaves or the server closes."""
+        """Do nothing for a while; end early, with Gone, when the client disconnects or the server closes."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if self.sock.fileno() in self.wait(left):
                 self._fill()
 
     def hang(self, others=()):
-        """Say nothing any more, until the client leaves, the server closes or one of `others` is readable."""
+        """Send nothing more until the client disconnects, the server closes or one of `others` is readable."""
         while not self.wait(None, others=others) & set(others):
             self._fill()
 
@@ -99,7 +99,7 @@ class Wire:
                     raise Gone("no handshake came") from None
                 self._fill()
             except ssl.SSLError as error:
-                self._flush()  # the alert that says why
+                self._flush()  # the alert with the reason
                 raise Gone(str(error)) from None
 
     def _fill(self):
@@ -140,7 +140,7 @@ class Wire:
     # bytes of HTTP
 
     def receive(self, seconds=IDLE_S, others=()):
-        """Some bytes; b'' when one of `others` is readable instead. Raises Gone."""
+        """Return some bytes, or b'' when one of `others` is readable instead. Raises Gone."""
         while True:
             try:
                 data = self.tls.read(1 << 16)
@@ -178,7 +178,7 @@ class Wire:
             data = data[size:]
 
     def settle(self):
-        """The answer is complete: what a shape does after exactly its last byte."""
+        """The answer is complete: do what a shape does exactly after the last byte."""
         shape = self.shape
         if shape and shape.at is not None and shape.sent >= shape.at:
             self._then(shape.then)
@@ -199,7 +199,7 @@ class Wire:
         raise Gone(f"as told: {what}")
 
     def discard(self):
-        """Take in what the client sends during a stream: the end of the connection, or nothing that counts."""
+        """Read what the client sends during a stream: the end of the connection, or bytes to ignore."""
         self._fill()
         try:
             if self.tls.read(1 << 16) == b"":
@@ -212,12 +212,12 @@ class Wire:
     # ends
 
     def reset(self):
-        """RST instead of FIN."""
+        """Send RST instead of FIN."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
     def finish(self):
-        """The orderly end of TLS and TCP."""
+        """End TLS and TCP properly."""
         if self.sock.fileno() >= 0 and self.tls is not None:
             try:
                 self.tls.unwrap()

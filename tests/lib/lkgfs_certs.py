@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates for the tests, made with openssl(1): two authorities, what a server shows, who a client is."""
+"""Certificates for the tests, made with openssl(1): two authorities, server certificates, client certificates."""
 import os
 import pathlib
 import subprocess
@@ -13,7 +13,7 @@ def openssl(*words):
 
 
 class Authority:
-    """One CA below a directory: `NAME.crt`, `NAME.key`."""
+    """One CA in a directory: `NAME.crt`, `NAME.key`."""
 
     def __init__(self, directory, name):
         self.directory, self.name = pathlib.Path(directory), name
@@ -23,7 +23,7 @@ class Authority:
                 "-days", 2, "-addext", "keyUsage=critical,keyCertSign")
 
     def issue(self, name, subject, san="", days=2):
-        """(certificate, key) as paths; `days` -1: it has ended yesterday."""
+        """Return the paths (certificate, key); `days` -1: expired yesterday."""
         stem = self.directory / name
         certificate, key, request, extensions = (stem.with_suffix(end) for end in (".crt", ".key", ".csr", ".ext"))
         extensions.write_text("basicConstraints=CA:FALSE\n" + (f"subjectAltName={san}\n" if san else ""))
@@ -34,7 +34,7 @@ class Authority:
 
 
 class Certificates:
-    """What the API server of a test session and its clients show each other."""
+    """The certificates of the API server of a test session and of its clients."""
 
     SERVER_NAMES = "IP:127.0.0.1,DNS:localhost"
 
@@ -52,7 +52,7 @@ class Certificates:
         self.clients = {}
 
     def node(self, name, kind="good"):
-        """The credential of system:node:NAME. `kind`: good, other-ca, expired, renewed (another one that is good)."""
+        """The credential of system:node:NAME. `kind`: good, other-ca, expired, renewed (another valid one)."""
         if (name, kind) not in self.clients:
             authority = self.other_ca if kind == "other-ca" else self.ca
             self.clients[name, kind] = authority.issue(f"node-{name}-{kind}", f"/O=system:nodes/CN=system:node:{name}",

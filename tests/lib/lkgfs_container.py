@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container as runc and containerd make one: namespaces, a root of its own, volumes, capabilities taken away.
+"""A container as runc and containerd make one: its own namespaces and root directory, volumes, dropped capabilities.
 
-Nothing is executed in it: the process that was forked serves calls from the test, so the root needs no files but the
-volumes. A volume is bound as runtimes do it: recursively, `ro` by a remount of that one mount (what is mounted below stays
-as it is), and its propagation is set afterwards.
+Nothing is executed in it: the forked process serves calls from the test, so the root directory needs no files except the volumes.
+A volume is bound as container runtimes do it: recursively; `ro` by a remount of that one mount (mounts below it stay as they
+are); its propagation is set last.
 """
 import contextlib
 import ctypes
@@ -49,7 +49,7 @@ def umount(target, flags=MNT_DETACH):
 
 
 def drop_capabilities():
-    """All sets, for good."""
+    """Drop them from all sets, for good."""
     for capability in range(64):
         libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
     header = struct.pack("Ii", 0x20080522, 0)
@@ -58,7 +58,9 @@ def drop_capabilities():
 
 
 class Volume:
-    """`host` at `inside`; propagation as Kubernetes' None (private), HostToContainer (rslave), Bidirectional (rshared)."""
+    """`host` mounted at `inside`; propagation as in Kubernetes: None (private), HostToContainer (rslave), Bidirectional
+    (rshared).
+    """
 
     def __init__(self, host, inside="/etc/kubernetes", read_only=False, propagation="private"):
         self.host, self.inside, self.read_only, self.propagation = host, inside, read_only, propagation
@@ -73,8 +75,9 @@ class Volume:
 
 
 class Container:
-    """Use it as a context manager. @user: a user namespace of its own, (inside, outside, count) of uids and gids, or None.
-    @capabilities: False takes all away, as a container that is not privileged has none for mounts."""
+    """A context manager. @user: its own user namespace, (inside, outside, count) of uids and gids, or None.
+    @capabilities: False drops all, like an unprivileged container, which has none that concern mounts.
+    """
 
     def __init__(self, *volumes, user=None, capabilities=False, uid=0, pid=True):
         self.capabilities = capabilities
@@ -102,7 +105,7 @@ class Container:
     # inside
 
     def _become(self, theirs, volumes, user, capabilities, uid, pid):
-        if user:  # the mounts belong to the namespaces of whoever makes them: as a rootless runtime does it
+        if user:  # the mounts belong to the namespaces of the process that makes them, as with a rootless runtime
             unshare(CLONE_NEWUSER)
             self._send(theirs, None)
             self._receive_from(theirs)
@@ -120,7 +123,7 @@ class Container:
         for volume in volumes:
             volume.attach(root)
         os.mkdir(root + "/proc")
-        with contextlib.suppress(OSError):  # a user namespace that does not see all of the host's may not
+        with contextlib.suppress(OSError):  # not allowed in a user namespace that does not see all of the host's mounts
             mount("proc", root + "/proc", "proc")
         os.mkdir(root + "/old")
         os.chdir(root)
@@ -148,7 +151,7 @@ class Container:
                 answer = (False, e.errno)
             self._send(theirs, answer)
 
-    # the line between the two
+    # the channel between the two
 
     @staticmethod
     def _send(line, value):
@@ -178,7 +181,7 @@ class Container:
     # outside
 
     def call(self, function, *arguments):
-        """function(*arguments), as a process of the container does it. The function is one that pickle finds by name."""
+        """Run function(*arguments) as a process of the container. pickle must find the function by name."""
         self._send(self.ours, (function, arguments))
         good, value = self._receive()
         if not good:
@@ -186,14 +189,14 @@ class Container:
         return value
 
     def error(self, function, *arguments):
-        """The errno of such a call; 0 = it worked."""
+        """Return the errno of such a call, 0 if it succeeded."""
         return lib.error_of(self.call, function, *arguments)
 
     def close(self):
         self.ours.close()
         with contextlib.suppress(OSError):
             if self.pid:
-                os.kill(self.pid, signal.SIGKILL)  # its child is the init of a pid namespace, or sees the line end
+                os.kill(self.pid, signal.SIGKILL)  # its child is the init of a pid namespace, or sees that the channel is closed
                 os.waitpid(self.pid, 0)
         self.pid = 0
 
@@ -205,7 +208,7 @@ class Container:
 
 
 class User(Container):
-    """A process of the host that is another user, with as many descriptors as it may have; closed, it holds nothing."""
+    """A process on the host that runs as another user, with as many descriptors as it may have; close() releases all."""
 
     def __init__(self, uid):  # pylint: disable=super-init-not-called
         self.ours, theirs = socket.socketpair()
@@ -230,7 +233,7 @@ class User(Container):
             raise
 
 
-# what a process of a container does; by name, so that it can be sent
+# what a process of a container does; functions with a name, so that pickle can send them
 
 def write_file(path, data=b"x", flags=os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
     fd = os.open(path, flags, 0o644)
@@ -248,7 +251,7 @@ held = []
 
 
 def hold_open(path, flags, most):
-    """Open it up to @most times and keep that; how often it worked, and the errno that ended it."""
+    """Open the file up to @most times and keep it open; return how often that worked and the errno that ended it."""
     for n in range(most):
         try:
             held.append(os.open(path, flags))

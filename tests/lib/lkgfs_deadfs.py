@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system that dies: a FUSE server of our own that answers like a small disk until it is told to answer nothing any more.
+"""A file system that dies: a FUSE server of the tests that acts as a small disk until it is told to stop answering.
 
-Its process goes on reading requests when it is dead, so the kernel believes them to be in its hands and lets no caller go: the
-hardest kind there is, like a hard NFS mount without its server. What may hang is anything: each operation of each file.
+When dead, its process keeps reading requests, so the kernel considers them in progress and releases no caller. This is the worst
+case, like a hard NFS mount without its server. Any operation on any file can hang.
 """
 import contextlib
 import ctypes
@@ -30,8 +30,9 @@ ROOT = 1
 
 
 class Served:
-    """The tree: node -> [mode, content or {name: node}]. @files: names in a directory where everybody may do everything, or a tree of
-    {name: content or {...}} that is root's."""
+    """The tree: node -> [mode, content or {name: node}]. @files: names in a directory where everyone may do everything, or a tree
+    {name: content or {...}} that is root's.
+    """
 
     def __init__(self, files, xattrs=errno.ENOSYS):
         self.changes = {}  # node -> how often it was written
@@ -103,7 +104,7 @@ class Served:
         if opcode == GETATTR:
             return struct.pack("<QII", 0, 0, 0) + self.attributes(node)
         if opcode in (OPEN, OPENDIR):
-            return struct.pack("<QII", node, 1, 0)  # FOPEN_DIRECT_IO: nothing of it is cached
+            return struct.pack("<QII", node, 1, 0)  # FOPEN_DIRECT_IO: the content is not cached
         if opcode == CREATE:
             number = self.make(node, body[16:].rstrip(b"\0").decode(), stat.S_IFREG | 0o666, b"")
             return self.entry(number) + struct.pack("<QII", number, 1, 0)
@@ -175,8 +176,9 @@ def reply(device, tree, request):
 
 
 class DeadFs:
-    """Mounted at a path that reaches the source directory behind the view; use it as a context manager. @xattrs: the errno of every
-    call about extended attributes; ENOSYS is asked for once, then the kernel knows."""
+    """Mounted at a path that reaches the source directory behind the view; a context manager. @xattrs: the errno of every call on
+    extended attributes; after one ENOSYS the kernel does not ask again.
+    """
 
     def __init__(self, point, files=("file", "other"), options=",allow_other", xattrs=errno.ENOSYS):
         self.point = point
@@ -194,7 +196,7 @@ class DeadFs:
             finally:
                 os._exit(0)
         theirs.close()
-        os.close(self.device)  # or a process that is forked later would keep the connection
+        os.close(self.device)  # or a process that is forked later would keep the connection open
 
     def _say(self, word):
         self.line.send(word)
@@ -202,20 +204,20 @@ class DeadFs:
             raise lib.Failure("the file system is gone")
 
     def die(self, *opcodes):
-        """Nothing is answered any more, or nothing of these kinds."""
+        """Stop answering all requests, or those of these kinds."""
         self._say(b"d" + bytes(opcodes))
 
     def waiting(self):
-        """How many requests it has not answered."""
+        """Return how many requests are unanswered."""
         self.line.send(b"?")
         return struct.unpack("<I", self.line.recv(4))[0]
 
     def live(self):
-        """Everything that waits is answered."""
+        """Answer all pending requests."""
         self._say(b"l")
 
     def close(self):
-        """Whoever waits gets an error: the connection is aborted when nobody has the device any more."""
+        """All waiting callers get an error: the connection is aborted when the last descriptor of the device is closed."""
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for the engine: a test decides what the file server is told and which publication it serves.
 
-lkgfsd finds helpers beside it in a build folder, so a StandIn makes one of its own: copies of the real programs, and as
-engine a script that hands its descriptors to the test and waits. The test then speaks include/lkg/control.h itself.
+lkgfsd finds its helpers in its own build folder, so a StandIn makes such a folder: copies of the real programs, and as engine a
+script that hands its descriptors to the test and waits. The test then speaks include/lkg/control.h itself.
 """
 import array
 import ctypes
@@ -47,7 +47,7 @@ test.recv(1)
 
 
 class Message(ctypes.Structure):
-    """struct lkg_message; the tail of an unused text is not sent."""
+    """struct lkg_message; the unused end of the text is not sent."""
     _fields_ = [("version", ctypes.c_uint32), ("type", ctypes.c_uint32), ("ticket", ctypes.c_uint64),
                 ("number", ctypes.c_uint64), ("result", ctypes.c_int32), ("component", ctypes.c_uint32),
                 ("uid", ctypes.c_uint32), ("gid", ctypes.c_uint32), ("pid", ctypes.c_int32),
@@ -78,7 +78,7 @@ Message.HEAD = Message.text_.offset
 
 
 class StandIn:
-    """The engine's side of one mount. publish() first, then answer what next() returns."""
+    """The engine's side of one mount. Call publish() first, then answer what next() returns."""
 
     def __init__(self, mounts, timeout_ms=20000, match=()):
         self.number, self.match, self.timeout_ms = 0, list(match), timeout_ms
@@ -145,7 +145,7 @@ class StandIn:
         return "\t".join(map(str, fields))
 
     def publish(self, document=None, generation=None, good=None):
-        """Make a publication current; what is left out stays as it was."""
+        """Make a publication current; arguments that are left out keep their value."""
         self.number += 1
         if document is not None:
             self.files["kubelet.conf"], self.generation = document, generation
@@ -178,12 +178,12 @@ class StandIn:
         try:
             peer.send(bytes(message)[:Message.HEAD])
         except (BrokenPipeError, ConnectionResetError):
-            pass  # its end is seen when it is read
+            pass  # next() sees the end of the connection
 
     def _receive(self, peer):
         try:
             data = peer.recv(8192)
-        except ConnectionResetError:  # killed with answers unread; what it had sent is still there
+        except ConnectionResetError:  # killed with unread answers; what it had sent before can still be read
             return
         if not data:
             self.peers.remove(peer)
@@ -194,13 +194,13 @@ class StandIn:
         assert message.version == VERSION and message.name != "NONE"
         if message.name == "ALIVE":
             self.send(peer, "ALIVE", ticket=message.ticket)
-        elif message.ticket in self.answers:  # a server was killed before it knew that it had the answer
+        elif message.ticket in self.answers:  # the server was killed before it knew that it had the answer
             self.send(peer, "DONE", **self.answers[message.ticket])
         elif message.name != "LOADED":
             self.waiting.append(message)
 
     def look(self, timeout):
-        """Take in what has come; waits up to a timeout for the first."""
+        """Read the messages that have arrived; wait up to a timeout for the first."""
         ready = select.select([self.listen, *self.peers], [], [], timeout)[0]
         for one in ready:
             if one is not self.listen:
@@ -211,7 +211,7 @@ class StandIn:
         return bool(ready)
 
     def next(self, kind):
-        """The next message, which must be of this kind."""
+        """Return the next message, which must be of this kind."""
         end = lib.deadline()
         while not self.waiting:
             if time.monotonic() > end:
@@ -222,7 +222,7 @@ class StandIn:
         return message
 
     def quiet(self):
-        """Nothing has been sent until now: a question that is answered comes after everything before it."""
+        """Nothing has been sent until now: the answer to a question comes after everything before it."""
         while self.look(0):
             pass
         assert not self.waiting, [m.name for m in self.waiting]

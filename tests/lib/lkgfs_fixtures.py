@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What suites with real mounts share: fixtures, the watchdog that ends a test that hangs in the mount, the final check.
+"""Shared by suites with real mounts: fixtures, the watchdog that ends a test that hangs in the mount, the final check.
 
 A conftest.py imports all of it.
 """
@@ -25,7 +25,7 @@ TEST_LIMIT_S = 100
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): longest time of this test before its mounts are aborted")
-    config.real_stderr = os.fdopen(os.dup(2), "w")  # while a test runs, pytest keeps the other one for itself
+    config.real_stderr = os.fdopen(os.dup(2), "w")  # while a test runs, pytest redirects the other one
 
 
 def pytest_unconfigure(config):
@@ -33,7 +33,7 @@ def pytest_unconfigure(config):
 
 
 def interrupt(*_):
-    """SIGTERM, as a time limit around the whole run sends it: tear down as after Ctrl-C."""
+    """SIGTERM, as sent by a time limit around the whole run: tear down as after Ctrl-C."""
     raise KeyboardInterrupt
 
 
@@ -47,7 +47,7 @@ def pytest_sessionstart(session):
     session.config.leftovers_before = set(lib.leftovers())
 
 
-@pytest.hookimpl(trylast=True)  # after the teardown that an interrupted session makes up for
+@pytest.hookimpl(trylast=True)  # after the teardown, which an interrupted session has to catch up on
 def pytest_sessionfinish(session):
     before = getattr(session.config, "leftovers_before", None)
     if before is None:
@@ -85,7 +85,7 @@ living = []
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
-    """A call that hangs in a mount cannot be interrupted by a signal; killing the processes of the mount ends it."""
+    """A signal cannot interrupt a call that hangs in a mount; killing the processes of the mount ends it."""
     marker = item.get_closest_marker("limit")
 
     def expire():
@@ -129,7 +129,7 @@ def mounts():
 
 @pytest.fixture
 def node(mounts):
-    """Factory: nodes with a component of their own, whose lives end with the test."""
+    """Factory: nodes with their own component, which ends with the test."""
     nodes = []
 
     def make(**options):
@@ -142,7 +142,7 @@ def node(mounts):
 
 @pytest.fixture(scope="session")
 def certificates():
-    """Of API servers and nodes; made when the first test asks for them."""
+    """Certificates of API servers and nodes; made when the first test asks for them."""
     directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
     try:
         yield Certificates(directory)
@@ -152,7 +152,7 @@ def certificates():
 
 @pytest.fixture
 def api(certificates):
-    """An API server that a test changes and breaks as it likes."""
+    """An API server that a test can change and break."""
     with ApiServer(certificates) as server:
         yield server
 
@@ -192,7 +192,7 @@ def shared(module_mounts):
 
 @pytest.fixture
 def journal():
-    """The socket of a journal, on a machine that has none."""
+    """A journal socket, on a machine without a journal."""
     path = pathlib.Path("/run/systemd/journal/socket")
     if path.exists():
         pytest.skip("a journal runs here")

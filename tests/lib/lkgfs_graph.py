@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the graph of the sources and holds it against the rules of the house (docs/hacking.md, "The graph").
+"""Draws the graph of the sources and checks it against the rules in docs/hacking.md, "The graph". Also checks which files write
+JSON as text, and which use json-c and libyaml.
 
-Also: who writes JSON, and who knows json-c and libyaml.
-
-    lkgfs_graph.py BUILD            what breaks a rule; exit status 1 when anything does
+    lkgfs_graph.py BUILD            rule violations; exit status 1 if there are any
     lkgfs_graph.py BUILD --dot      the graph of core/ and fs/ for dot(1)
 
-One file calls another when its object file wants a symbol that the other one defines. Pointers count as well: a table of
-operations is a call.
+One file calls another if its object file needs a symbol that the other one defines. Pointers count as well: a table of operations
+is a call.
 """
 import collections
 import pathlib
@@ -18,7 +17,7 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("core", "fs")
 
-# Who may use what: a folder uses what stands here and itself. What links is meson's; what is included counts, too.
+# Which folder may use which: those listed here, and itself. meson checks what is linked; includes are checked here, too.
 USES = {
     "core/base": (),
     "core/documents": ("core/base",),
@@ -43,9 +42,10 @@ USES = {
                 "core/state", "core/component", "core/publish", "core/remote", "core/reference", "core/engine"),
 }
 
-# Who may type JSON as text: the two writers, and a message that says what JSON was wanted. All else is <lkg/json-out.h>.
+# Files that may contain JSON as text: the two writers, and a message that shows the expected JSON. All others use
+# <lkg/json-out.h>.
 TYPED_JSON = ("core/base/buf.c", "core/base/json-out.c", "core/documents/render.c", "core/remote/watch-stream.c")
-# Who may know json-c and libyaml.
+# Files that may use json-c and libyaml.
 JSON_C = ("core/base/json-flat.c", "core/base/json-out.c", "core/documents/readback.c")
 LIBYAML = ("core/documents/readback.c",)
 
@@ -58,10 +58,10 @@ def folder_of(path):
     return "/".join(pathlib.PurePath(path).parts[:2])
 
 
-# ---- circles ----
+# ---- cycles ----
 
 def objects(build):
-    """Source file -> object file of the product, as ninja knows them."""
+    """Source file -> object file of the product, as ninja lists them."""
     text = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True).stdout
     found, target = {}, None
     for line in text.splitlines():
@@ -90,7 +90,7 @@ def calls(build):
 
 
 def circles(graph):
-    """Strongly connected parts of more than one file (Tarjan), the largest first."""
+    """Strongly connected components of more than one file (Tarjan), the largest first."""
     number, low, stack, found = {}, {}, [], []
 
     def visit(file):
@@ -126,7 +126,7 @@ TAG = re.compile(r"^(?:struct|enum|union) (\w+) \{", re.M)
 
 
 def private_headers():
-    """Headers of one folder that another one includes, as "file: header"."""
+    """Private headers of a folder that another folder includes, as "file: header"."""
     found = set()
     for path in sources():
         for name in INCLUDE.findall((TOP / path).read_text()):
@@ -168,7 +168,7 @@ def files_with(pattern):
 # ---- the rules ----
 
 def compare(what, found, allowed=()):
-    """Words about what breaks a rule, and about what is allowed and no longer so."""
+    """Describe violations of a rule, and exceptions that are no longer needed."""
     return ([f"{what}: {item}" for item in sorted(set(found) - set(allowed))]
             + [f"{what}: {item} is no longer so: take it out of lkgfs_graph.py" for item in sorted(set(allowed) - set(found))])
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""System calls made in another process, as code that somebody has injected into it would make them.
+"""Makes system calls in another process, as code injected into it would.
 
     with Injected(pid) as process:
-        process.call("socket", socket.AF_PACKET, socket.SOCK_RAW, 0)     result, or -errno
+        process.call("socket", socket.AF_PACKET, socket.SOCK_RAW, 0)     # result, or -errno
 
-The process is stopped in whatever it does, made to repeat the very instruction with which it enters the kernel, and then goes on as if
-nothing had been. Raises Killed when the call ends it.
+The process is stopped wherever it is, made to repeat the instruction with which it entered the kernel, and then continues as if
+nothing had happened. Raises Killed if the call ends it.
 """
 import ctypes
 import os
@@ -19,7 +19,7 @@ GETREGSET, SETREGSET, SEIZE, INTERRUPT, SINGLESTEP, DETACH = 0x4204, 0x4205, 0x4
 NT_PRSTATUS = 1
 WALL = 0x40000000
 
-# Names of the registers in order; the instruction; its length; number, result, arguments, counter, stack.
+# Register names in order; the instruction; its length; number, result, arguments, program counter, stack pointer.
 X86 = ("r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base ds es fs "
        "gs").split()
 MACHINES = {
@@ -27,7 +27,7 @@ MACHINES = {
     "aarch64": ([f"x{i}" for i in range(31)] + ["sp", "pc", "pstate"], b"\x01\x00\x00\xd4", "x8", "x0",
                 tuple(f"x{i}" for i in range(6)), "pc", "sp"),
 }
-# Numbers of x86-64 and of the generic table, which aarch64 uses.
+# System call numbers of x86-64 and of the generic table, which aarch64 uses.
 NUMBERS = {
     "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "socketpair": (53, 199),
     "execve": (59, 221), "ptrace": (101, 117), "mmap": (9, 222), "munmap": (11, 215), "mount": (165, 40),
@@ -45,7 +45,7 @@ libc.ptrace.restype = ctypes.c_long
 
 
 class Killed(Exception):
-    """The process ended during the call; `signal` is what it died of."""
+    """The process ended during the call; `signal` is the signal that killed it."""
 
     def __init__(self, number):
         super().__init__(f"killed by {signal.Signals(number).name}")
@@ -57,7 +57,7 @@ class Vector(ctypes.Structure):
 
 
 class Injected:
-    """One process, stopped in a system call while the block runs. All calls must come from the thread that made it."""
+    """One process, stopped in a system call while the block runs. All calls must come from the thread that created the object."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -82,7 +82,7 @@ class Injected:
         return dict(zip(self.names, words))
 
     def memory(self, address, size_or_data):
-        """Read so many bytes, or write these."""
+        """Read this many bytes, or write these bytes."""
         fd = os.open(f"/proc/{self.pid}/mem", os.O_RDWR | os.O_CLOEXEC)
         try:
             if isinstance(size_or_data, int):
@@ -102,16 +102,16 @@ class Injected:
             if self.memory(registers[self.counter] - size, size) == self.instruction:
                 self.saved = registers
                 return self
-            self._trace(SINGLESTEP)  # not in a call now; somewhere else the next time
+            self._trace(SINGLESTEP)  # not in a system call now; step until it is elsewhere
             self._wait()
         raise lib.Failure("the process is never in a system call")
 
     def call(self, name, *arguments):
-        """The result of a system call; text arguments are put below its stack."""
+        """Return the result of a system call; text arguments are written below its stack."""
         registers = dict(self.saved)
         registers[self.number] = NUMBERS[name][platform.machine() != "x86_64"]
         if "orig_rax" in registers:
-            registers["orig_rax"] = 2 ** 64 - 1  # else the interrupted call would be begun again
+            registers["orig_rax"] = 2 ** 64 - 1  # otherwise the kernel would restart the interrupted call
         below = registers[self.stack] - 4096
         for register, value in zip(self.arguments, arguments):
             if isinstance(value, str):
@@ -137,7 +137,7 @@ LOOPS = {"x86_64": b"\xeb\xfe", "aarch64": b"\x00\x00\x00\x14"}
 
 
 def spin(pid):
-    """From now on the process runs in a circle, as one does that has such a mistake."""
+    """Put the process into an endless loop, as a bug would."""
     with Injected(pid) as process:
         registers = dict(process.saved)
         process.memory(registers[process.counter], LOOPS[platform.machine()])

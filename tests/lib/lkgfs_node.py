@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node for the tests of dynamic configuration: a mount, a ConfigMap in a file, and a component that lives or dies as told.
+"""A node for the tests of dynamic configuration: a mount, a ConfigMap in a file, and a component that runs or ends as told.
 
-The component is a real process with an executable of its own (a copy of the interpreter, so that `match.exe` names it alone);
-it opens the view file, prints what it read, and then does what its input says.
+The component is a real process with its own executable (a copy of the interpreter, so that `match.exe` matches nothing else); it
+opens the view file, prints what it read, and then follows its input.
 """
 import json
 import os
@@ -32,7 +32,7 @@ sys.exit(int(word or 0))
 
 
 class Component:
-    """One life of the component."""
+    """One run of the component."""
 
     def __init__(self, program, path, **kwargs):
         self.process = subprocess.Popen([program, "-ISB", "-c", COMPONENT, path], stdin=subprocess.PIPE,
@@ -53,12 +53,12 @@ class Component:
         return self._bytes(int(self._bytes(8)))
 
     def again(self):
-        """Open and read once more, in the same process."""
+        """Open and read the file once more, in the same process."""
         self.process.stdin.write(b"again\n")
         return self._read()
 
     def end(self, code=0):
-        """End by itself with this code."""
+        """Exit with this code."""
         self.process.stdin.write(f"{code}\n".encode())
         self.process.wait(lib.TIMEOUT_S)
         self._close()
@@ -116,13 +116,13 @@ class Node:
         return self.version
 
     def put(self, obj):
-        """Object or text, as whoever delivers it would: complete, under its name in one step."""
+        """Write the object or text atomically, as a delivery tool would."""
         text = obj if isinstance(obj, str) else json.dumps(obj, indent=1)
         lib.write_file(self.file + ".new", text, 0o600)
         os.rename(self.file + ".new", self.file)
 
     def assign(self, body, wait=True, **options):
-        """Put a ConfigMap; returns its source id, once it is assigned."""
+        """Put a ConfigMap; return its source id, by default once it is assigned."""
         obj = self.configmap(body, **options)
         meta = obj["metadata"]
         key = options.get("key", "kubelet")
@@ -134,13 +134,13 @@ class Node:
             self.wait("assigned", f"{source} {meta['namespace']}/{meta['name']}")
         return source
 
-    # looking
+    # status
 
     def status(self, name):
         return self.mount.status(name)
 
     def wait(self, name, text):
-        """Until status/<name> holds this text."""
+        """Wait until status/<name> contains this text."""
         self.mount.wait_for(lambda: text in self.status(name), f"{text!r} in status/{name}")
 
     def config_json(self):
@@ -158,7 +158,7 @@ class Node:
         return lib.read_file(self.mount.vpath("lkg", "kubelet.conf")).decode()
 
     def sources(self):
-        """assigned, active, last-known-good: the first words."""
+        """assigned, active, last-known-good: the first word of each."""
         return tuple((self.status(name).split() or [""])[0] for name in ("assigned", "active", "last-known-good"))
 
     # the component
@@ -169,7 +169,7 @@ class Node:
         return life
 
     def crash(self, code=1):
-        """One start that ends at once; what it read."""
+        """One start that ends at once; return what it read."""
         life = self.live()
         life.end(code)
         return life.document

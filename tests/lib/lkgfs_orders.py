@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lkgfs has to do with the events of a trial, as small as it can be said: a reference implementation.
+"""A minimal reference implementation of how lkgfs handles the events of a trial.
 
-A state and an event give the states that may follow. That there is more than one has one reason: a process that ends by itself
-within two seconds after a change of its file may have done so because of it (kube-proxy does), and then the start that follows is
-excused. Times are left out: trials here are longer than a test.
+A state and an event give the possible next states. There can be more than one for a single reason: a process that exits within
+two seconds after a change of its file may have done so because of the change (as kube-proxy does), and then its next start is
+excused. Times are left out: trials here last longer than a test.
 
-Events at once must come to what one order of them comes to; see together().
+Concurrent events must have the result of some order of them; see together().
 """
 import dataclasses
 
@@ -17,9 +17,9 @@ class State:
     """A document is a pair: the source of its base ("init" = the local file), and the number in the drop-in."""
 
     everything: bool  # trial.scope: all
-    kills_are_told: bool = True  # Linux 6.15: how a process ended can be asked of its pidfd
+    kills_are_told: bool = True  # Linux 6.15: the exit status of a process can be read from its pidfd
     threshold: int = 0
-    drop: int = 0  # what the drop-in on disk says
+    drop: int = 0  # the number in the drop-in on disk
     assigned: str = "init"
     active: str = "init"
     good: str = "init"  # source of the last known good
@@ -28,10 +28,10 @@ class State:
     bad: frozenset = frozenset()  # ids of sources; of local documents the pair
     trial: str = "idle"
     prior: int = 0
-    changes: int = 0  # of what is served
-    lives: tuple = ()  # of each process: `changes` when it read
-    read: tuple = ()  # what those read that started since the last look
-    excused: bool = False  # the next start may be
+    changes: int = 0  # how often the served document has changed
+    lives: tuple = ()  # for each process: `changes` when it read
+    read: tuple = ()  # what the processes read that started since the last look
+    excused: bool = False  # the next start may be excused
 
     def but(self, **changes):
         return dataclasses.replace(self, **changes)
@@ -42,7 +42,7 @@ class State:
 
 
 def publish(state, source, drop):
-    """The merge of a source and the drop-in is what is to be served. Where everything is tried it is tried anew."""
+    """Serve the merge of a source and the drop-in. If everything is tried, a new trial begins."""
     document = (source, drop)
     if document == state.served or document in state.bad:
         return state
@@ -51,7 +51,7 @@ def publish(state, source, drop):
 
 
 def roll_back(state):
-    """What is on trial is bad; a source where there is another one than the good one, else the document."""
+    """What is on trial becomes bad: the source if it differs from the last known good, else the document."""
     culprit = state.active if state.active not in ("init", state.good) else state.served
     state = state.but(bad=state.bad | {culprit}, active=state.good, trial="failed")
     served = state.stored if state.everything else (state.good, state.drop)
@@ -74,7 +74,7 @@ def read(state, _):
 
 
 def end(state, by_itself):
-    """Of all processes. One that was killed did not end because of us."""
+    """All processes end. A killed process did not end because of its configuration."""
     ran_another = any(changes != state.changes for changes in state.lives)
     yield state.but(lives=(), excused=state.excused or (ran_another and (by_itself or not state.kills_are_told)))
 
@@ -84,23 +84,23 @@ def change(state, value):
 
 
 def update(state, source):
-    """Another ConfigMap: assigned, on trial, and what is followed."""
+    """Another ConfigMap: assigned, on trial, and followed."""
     state = state.but(assigned=source, active=source, trial="running", prior=0)
     yield publish(state, source, state.drop)
 
 
 def nothing(state, _):
-    """To look again, to read the configuration again, and to die must change nothing."""
+    """A sync, a reload or a crash of lkgfs must change nothing."""
     yield state
 
 
-# A start is judged, and then the process reads: what comes in between is what it reads.
+# A start is judged, then the process reads: it reads any change in between.
 STEPS = {"start": (judge, read), "end": (end,), "change": (change,), "update": (update,), "sync": (nothing,), "reload": (nothing,),
          "death": (nothing,)}
 
 
 def together(states, events):
-    """@events: pairs (event, argument), whose steps may be taken in any order that keeps those of each."""
+    """@events: pairs (event, argument); their steps may interleave in any way that keeps the order within each event."""
     def walk(states, left):
         if not any(left):
             return states

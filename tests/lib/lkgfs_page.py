@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of documentation whose commands are run, and whose output is compared with what the page shows.
+"""Runs the commands of documentation pages and compares their output with what the page shows.
 
-A fenced block `sh` is pasted as it is and must print nothing. In a block `console` a line behind a prompt is a command, up to the end
-of its here-document if it has one, and what follows is its output. A prompt names the shell: `# ` is one, `worker-1# ` another.
-`sh` takes the name of the shell behind it (```sh worker-1). What a reader need not type stands in a comment of the page, and
-must print nothing either:
+A fenced block `sh` is pasted as it is and must print nothing. In a block `console` a line after a prompt is a command, up to the
+end of its here-document if it has one, and the lines that follow are its output. A prompt names the shell: `# ` is one,
+`worker-1# ` another. `sh` takes the name of its shell after it (```sh worker-1). What a reader need not type is in a comment of
+the page, and must print nothing either:
 
     <!-- worker-1# kubelet --version > /dev/null -->
 
-Each shell is one process for the whole page, so directories, functions and variables last.
+Each shell is one process for the whole page, so directories, functions and variables persist.
 """
 import contextlib
 import os
@@ -34,7 +34,7 @@ class Step:
 
 
 def split_console(body, prompts):
-    """(prompt, command, output) of each command."""
+    """Return (prompt, command, output) of each command."""
     found, lines = [], body.splitlines(keepends=True)
     while lines:
         line = lines.pop(0)
@@ -54,7 +54,7 @@ def split_console(body, prompts):
 
 
 def steps(text, prompts=("# ",)):
-    """What a page does, in its order. The first prompt is the shell of blocks `sh` that name none."""
+    """Return the steps of a page in order. The first prompt is the shell of `sh` blocks that name none."""
     found = []
     for kind, shell, body, hidden in BLOCK.findall(text):
         if hidden:
@@ -71,7 +71,7 @@ def steps(text, prompts=("# ",)):
 
 
 class Shell:
-    """bash that is told one command at a time; a context manager. `argv` leads to it, e.g. nsenter."""
+    """A bash that gets one command at a time; a context manager. `argv` starts it, e.g. nsenter."""
 
     def __init__(self, argv=(), environment=None, directory="/"):
         self.process = subprocess.Popen([*argv, "bash", "--norc", "--noprofile"], stdin=subprocess.PIPE,
@@ -79,7 +79,7 @@ class Shell:
                                         env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})}, start_new_session=True)
 
     def run(self, command, timeout):
-        """What it prints, standard error too. A command that does not come back gives what it printed until then."""
+        """Return what the command prints, including standard error. A command that times out returns its output so far."""
         self.process.stdin.write(f"{{ {command}\n}} < /dev/null\nprintf '{MARK}'\n".encode())
         text, end, out = b"", time.monotonic() + timeout, self.process.stdout
         while not text.endswith(MARK.encode()):
@@ -103,7 +103,7 @@ class Shell:
 
 
 def play(page, shells, timeout):
-    """Run all steps, each in its shell. Returns (as the page has it, as it was), the same form, to be compared."""
+    """Run all steps, each in its shell. Return (the page, the page with the actual output), in the same form."""
     expected, real = "", ""
     for step in page:
         output = shells[step.shell].run(step.command, timeout)
@@ -115,7 +115,7 @@ def play(page, shells, timeout):
 
 
 def comparable(text, placeholders):
-    """(pattern, word) pairs: what is another matter on each machine."""
+    """(pattern, word) pairs: text that differs between machines."""
     for pattern, placeholder in placeholders:
         text = re.sub(pattern, placeholder, text, flags=re.MULTILINE)
     return text

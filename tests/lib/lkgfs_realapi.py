@@ -14,7 +14,7 @@ MERGE = "application/merge-patch+json"
 
 
 class ApiError(Exception):
-    """The API server has refused something."""
+    """The API server refused a request."""
 
     def __init__(self, code, message):
         super().__init__(f"{code}: {message}")
@@ -40,14 +40,14 @@ class RealApi:
         self.url = (self.directory / "url").read_text().strip()
 
     def down(self):
-        """End it; up() continues with the same objects on the same port."""
+        """Stop it; up() continues with the same objects on the same port."""
         if self.connection:
             self.connection.close()
             self.connection = None
         self._script("down", self.directory)
 
     def credential(self, name, subject):
-        """Path of a kubeconfig of that user, e.g. /O=system:nodes/CN=system:node:n1."""
+        """Return the path of a kubeconfig of that user, e.g. /O=system:nodes/CN=system:node:n1."""
         self._script("issue", self.directory, name, subject)
         return str(self.directory / f"{name}.conf")
 
@@ -74,7 +74,7 @@ class RealApi:
         return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=30, context=context)
 
     def request(self, method, path, body=None, content_type="application/json"):
-        """The decoded answer; raises ApiError."""
+        """Return the decoded answer; raises ApiError."""
         self.connection = self.connection or self._connect()
         data = None if body is None else json.dumps(body)
         try:
@@ -111,12 +111,12 @@ class RealApi:
         return self.delete(f"/api/v1/nodes/{name}", missing_ok)
 
     def annotate(self, name, value):
-        """The reference of a node; None removes it."""
+        """Set the reference of a node; None removes it."""
         patch = {"metadata": {"annotations": {"lkgfs.io/config-source": value}}}
         return self.request("PATCH", f"/api/v1/nodes/{name}", patch, MERGE)
 
     def put_configmap(self, name, data, annotations=None, namespace="kube-system"):
-        """Create or change; annotations of None are removed."""
+        """Create or change; annotations that are None are removed."""
         patch = {"metadata": {"annotations": annotations or {}}, "data": data}
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         try:
@@ -136,14 +136,14 @@ class RealApi:
         return next((one for one in conditions if one["type"] == "ConfigOK"), None)
 
     def events(self, name):
-        """Events about a node, from lkgfs."""
+        """Events of lkgfs about a node."""
         query = urllib.parse.urlencode({"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}"})
         return self.request("GET", f"/api/v1/namespaces/default/events?{query}")["items"]
 
     # roles
 
     def grant(self, name, group, verbs, configmaps, namespace="kube-system"):
-        """A Role on ConfigMaps by name, bound to a group; replaces one of that name."""
+        """A Role on ConfigMaps by name, bound to a group; replaces a Role of that name."""
         self.revoke(name, namespace)
         base = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
         meta = {"name": name, "namespace": namespace}
@@ -160,7 +160,7 @@ class RealApi:
 
 
 def why_not(environment=os.environ):
-    """Why there can be no real API server here; '' when there can."""
+    """Why no real API server is available here; '' if one is."""
     binary = environment.get("KUBE_APISERVER")
     if binary:
         return "" if os.access(binary, os.X_OK) else f"{binary} (KUBE_APISERVER) is no program"

@@ -10,15 +10,15 @@ import time
 
 import lkgfs_testlib as lib
 
-# What sanitizers and the like are told.
+# Options of sanitizers are passed on.
 KEPT = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
-# What was freed the address sanitizer keeps for a while, by itself 256 MiB: that would be all that a test of memory sees.
+# The address sanitizer keeps freed memory for a while, by default 256 MiB, which would hide everything in a test of memory use.
 if "ASAN_OPTIONS" in KEPT:
     KEPT["ASAN_OPTIONS"] += ":quarantine_size_mb=16"
-# Peak of a whole program for objects of up to 3 MiB; sanitizers need a multiple of it.
+# Peak memory of a whole program for objects of up to 3 MiB; sanitizers need a multiple of it.
 MEMORY_MAX = (8 if KEPT else 1) * (48 << 20)
 TOOLS = lib.BUILD / "tests/lib"
-# Limits in milliseconds, so short that no test waits for one of the real ones.
+# Limits in milliseconds, so short that no test waits for a default one.
 TRANSPORT = {"connect": 2000, "request": 2500, "idle": 1000}
 INFORMER = {"connect": 2000, "request": 2500, "body": 1000, "idle": 1500, "half": 700, "backoff": 10, "poll": 100,
             "refresh": 100}
@@ -28,14 +28,14 @@ def start(program, kubeconfig, *words, limits=(), max_bytes=None, environment=No
     options = [part for name, ms in dict(limits).items() for part in (f"--{name}-ms", str(ms))]
     if max_bytes:
         options += ["--max-bytes", str(max_bytes)]
-    # Nothing of the caller's environment: a proxy of his would be asked first.
+    # Nothing of the caller's environment is passed: a proxy set there would be used.
     return subprocess.Popen([TOOLS / program, "--kubeconfig", kubeconfig, *options, *words], cwd="/",
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             env={**KEPT, **(environment or {})})
 
 
 class Tool:
-    """One run of informer-tool, or of another program that prints a JSON object a line. A context manager."""
+    """One run of informer-tool, or of another program that prints one JSON object per line. A context manager."""
 
     def __init__(self, kubeconfig, resource, name, limits=(), program="informer-tool", **options):
         defaults = INFORMER if program == "informer-tool" else TRANSPORT
@@ -60,7 +60,7 @@ class Tool:
         self.errors = self.process.stderr.read()
 
     def wait(self, predicate, what="", since=0, seconds=lib.TIMEOUT_S):
-        """The first line from the `since`-th on for which predicate(line) holds."""
+        """Return the first line, starting with line `since`, for which predicate(line) holds."""
         end = time.monotonic() + seconds
         with self.changed:
             at = since
@@ -75,7 +75,7 @@ class Tool:
                 self.changed.wait(left)
 
     def mark(self):
-        """How many lines there are: for `since`."""
+        """The number of lines so far, for `since`."""
         with self.changed:
             return len(self.lines)
 
@@ -84,7 +84,7 @@ class Tool:
             return [line["state"] for line in self.lines[since:] if "state" in line]
 
     def wait_state(self, check, since=0):
-        """A state (None: there is no such object) for which check(state) holds."""
+        """Return a state (None: the object does not exist) for which check(state) holds."""
         return self.wait(lambda line: "state" in line and check(line["state"]), "with that state", since)["state"]
 
     def wait_version(self, obj, since=0):
@@ -110,7 +110,7 @@ class Tool:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def finish(self, seconds=lib.TIMEOUT_S):
-        """Wait for its own end; the exit code."""
+        """Wait until it exits by itself; return the exit code."""
         fd = os.pidfd_open(self.process.pid)
         try:
             if not select.select([fd], [], [], seconds)[0]:
@@ -128,7 +128,7 @@ class Tool:
         self.process.stderr.close()
 
     def close(self):
-        """SIGTERM; it must end by itself then, and well."""
+        """Send SIGTERM; it must then exit by itself, with success."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -148,7 +148,7 @@ class Tool:
 
 
 def get(kubeconfig, resource, name, **options):
-    """(answer, peak of memory in bytes) of one GET; answer["object"] is what was believed, or None."""
+    """Return (answer, peak memory in bytes) of one GET; answer["object"] is the accepted object, or None."""
     tool = Tool(kubeconfig, resource, name, program="remote-tool", **options)
     code = tool.finish()
     ends = [line for line in tool.lines if line["call"] == "end"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: a real mount over a private tree, and ways to wait for events instead of time.
+"""Shared by the end-to-end tests: a real mount over a private tree, and ways to wait for events instead of time.
 
-A Mount owns everything below one private directory: the source tree, the mount point, state, runtime directory,
-configuration and log. Whatever happens in a test, close() ends every process, undoes every mount and removes the
-directory; leftovers() lets the session check that.
+A Mount owns everything below one private directory: the source tree, the mount point, state, runtime directory, configuration and
+log. Whatever happens in a test, close() ends every process, undoes every mount and removes the directory; leftovers() lets the
+session check that.
 
 Programs come from the build folder in $LKGFS_BUILD (default: build/ in the checkout).
 """
@@ -25,22 +25,21 @@ import tempfile
 import threading
 import time
 
-TIMEOUT_S = 30  # generous: an event that did not come in this time does not come
-PREFIX = f"lkgfs-e2e-{os.getpid()}-"  # sessions beside each other do not see each other's leftovers
-PARENT = os.environ.get("LKGFS_TEST_DIR", "/var/lib")  # root-owned all the way, not writable by others
+TIMEOUT_S = 30  # generous: an event that has not come by then will not come
+PREFIX = f"lkgfs-e2e-{os.getpid()}-"  # so parallel sessions do not see each other's leftovers
+PARENT = os.environ.get("LKGFS_TEST_DIR", "/var/lib")  # owned by root up to /, not writable by others
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LKGFS_BUILD", REPOSITORY / "build")).resolve()
 LKGFSD = BUILD / "fs/supervisor/lkgfsd"
 PROGRAMS = ("fs/supervisor/lkgfsd", "fs/server/lkgfs-fs", "fs/notifier/lkgfs-notify", "core/engine/lkgfs-engine")
 LKGFS = BUILD / "fs/tool/lkgfs"
 FSTYPE = "fuse.lkgfs"
-# Whom engines of tests run as, as they do on a node with the package: nobody's number. "root" or "": without such a user.
+# The user of engines in tests, as on a node with the package: an unused uid. "root" or "": no such user.
 ENGINE_USER = os.environ.get("LKGFS_TEST_ENGINE_USER", "61234")
 ENGINE_USER_ID = int(ENGINE_USER) if ENGINE_USER.isdigit() else 0
-# What the supervisor says of a child that ended by a signal of its own making: ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS.
-# As lkgfsd says it: children.c.
+# What lkgfsd logs (children.c) about a child that was killed by a signal of its own making: ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS.
 CRASH = re.compile(r"\b(engine|file server|notifier) \(pid \d+\) was killed by signal (4|5|6|7|8|11|31)\b")
-MAY_CRASH = ()  # programs that a whole file of tests crashes itself
+MAY_CRASH = ()  # programs that all tests of a file crash on purpose
 CHILDREN = {"engine": "lkgfs-engine", "file server": "lkgfs-fs", "notifier": "lkgfs-notify"}
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
@@ -120,7 +119,7 @@ spec:
 
 
 class Failure(AssertionError):
-    """Something of the environment of a test went wrong; carries the daemon's log."""
+    """A failure of the test environment; carries the daemon's log."""
 
 
 def deadline(seconds=TIMEOUT_S):
@@ -143,7 +142,7 @@ def shell(script, **kwargs):
 
 
 def write_file(path, data, mode=0o644):
-    """Write a file in place, as a program without ceremony does."""
+    """Write a file in place, not atomically."""
     if isinstance(data, str):
         data = data.encode()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
@@ -169,7 +168,7 @@ def read_file(path):
 
 
 def error_of(function, *args, **kwargs):
-    """The errno of a call that must fail, 0 when it succeeds."""
+    """Return the errno of a call, 0 if it succeeds."""
     try:
         result = function(*args, **kwargs)
     except OSError as error:
@@ -184,7 +183,7 @@ def errno_name(number):
 
 
 def mounts_below(directory):
-    """Mount points at or below a directory, deepest last, from mountinfo (no call into a file system)."""
+    """Mount points at or below a directory, deepest last, from mountinfo (without a call into a file system)."""
     found = []
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
@@ -201,7 +200,7 @@ def is_mounted(point, fstype=FSTYPE):
 
 
 def stop_process(pid):
-    """SIGSTOP, and wait until every thread has stopped: one may be on its way out of a system call."""
+    """SIGSTOP, and wait until every thread has stopped: one may be returning from a system call."""
     os.kill(pid, signal.SIGSTOP)
     deadline = time.monotonic() + TIMEOUT_S
     for thread in os.listdir(f"/proc/{pid}/task"):
@@ -212,7 +211,7 @@ def stop_process(pid):
 
 
 def start_time(pid):
-    """Field 22 of /proc/PID/stat, or None when there is no such process; a zombie counts as gone."""
+    """Field 22 of /proc/PID/stat, or None if there is no such process; a zombie counts as gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -228,7 +227,7 @@ def parent_of(pid):
 
 
 def program_of(pid):
-    """The name of its executable, also of one that an update has removed; None if that cannot be known."""
+    """The name of its executable, even if an update has removed it; None if it cannot be read."""
     try:
         return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
     except OSError:
@@ -236,7 +235,7 @@ def program_of(pid):
 
 
 def names(pid, text):
-    """Does its command line hold a text, or, of one of ours, the path of any file it has open?"""
+    """Does its command line contain a text or, for one of our processes, the path of a file that it has open?"""
     process = pathlib.Path("/proc", str(pid))
     with contextlib.suppress(OSError):
         if text.encode() in (process / "cmdline").read_bytes():
@@ -250,13 +249,13 @@ def names(pid, text):
 
 
 def processes_naming(text):
-    """Pids of processes that name() a text (our private directories are unique)."""
+    """Pids of processes for which names() finds a text (our private directories are unique)."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) != os.getpid()]
     return [pid for pid in pids if names(pid, text) and start_time(pid) is not None]
 
 
 def kill_and_wait(pid, signal_number=signal.SIGKILL, timeout=TIMEOUT_S):
-    """End one process and wait until it is gone (it need not be our child)."""
+    """Kill one process and wait until it is gone (it need not be our child)."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -288,7 +287,7 @@ class Inotify:
         return wd
 
     def events(self, timeout=0.0):
-        """What is queued; waits up to a timeout for the first event."""
+        """Return the queued events; wait up to a timeout for the first one."""
         if not select.select([self.fd], [], [], timeout)[0]:
             return []
         data, found, at = os.read(self.fd, 1 << 16), [], 0
@@ -427,7 +426,7 @@ class Mount:
             tree(self.source, **tree_options)
             if not over:
                 os.mkdir(self.mountpoint, 0o755)
-            # A descriptor from before the mount: the directory behind it, as seen by somebody "behind the mount".
+            # A descriptor opened before the mount: the directory behind it, as a process "behind the mount" sees it.
             self.covered = os.open(self.source, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             self.write_config(config, components)
             if start:
@@ -446,7 +445,7 @@ class Mount:
         if not self.over:
             document["sourceDir"] = self.source
         document.update(config or {})
-        if document["engineUser"] is None:  # a release that does not know it
+        if document["engineUser"] is None:  # a release that does not know the field
             del document["engineUser"]
         if components is not None:
             document["components"] = components
@@ -478,7 +477,7 @@ class Mount:
                 self.notify.changed.wait(0.02)
 
     def log_to_journal(self, monkeypatch):
-        """As a unit does it: its standard error is said to be the journal's."""
+        """As in a unit: its standard error is declared to be the journal's."""
         write_file(self.log_path, "")
         status = os.stat(self.log_path)
         monkeypatch.setenv("JOURNAL_STREAM", f"{status.st_dev}:{status.st_ino}")
@@ -490,9 +489,9 @@ class Mount:
             return ""
 
     def helpers(self):
-        """Name -> pids of all living helpers of this mount, the newest last; what one of them has forked for a job is none."""
+        """Name -> pids of all living helpers of this mount, newest last, without what a helper has forked for a job."""
         found = {}
-        # An adopted helper is nobody's child that we know of, but was seen before.
+        # We do not know the parent of an adopted helper, but we have seen it before.
         adopted = [pid for pid, began in self.known.items() if began and start_time(pid) == began]
         for pid in {*adopted, *processes_naming(os.path.basename(self.root)), *self._descendants()}:
             name, began = program_of(pid), start_time(pid)
@@ -503,21 +502,21 @@ class Mount:
         return {name: [pid for _, pid in sorted(pids)] for name, pids in found.items()}
 
     def children(self):
-        """Name -> pid of the living processes of this mount besides the supervisor."""
+        """Name -> pid of the living processes of this mount, without the supervisor."""
         return {name: pids[-1] for name, pids in self.helpers().items()}
 
     def crowd(self):
-        """Those of which there are two: file servers would take each other's requests, engines each other's publications."""
+        """Helpers that run twice: file servers would take each other's requests, engines each other's publications."""
         end = deadline()
         while self.process is not None and self.process.poll() is None:
             crowd = {name: pids for name, pids in self.helpers().items() if len(pids) > 1}
-            if not crowd or time.monotonic() > end:  # one that is ended may live for a moment
+            if not crowd or time.monotonic() > end:  # a process that is being ended may still exist for a moment
                 return crowd
             time.sleep(0.02)
         return {}
 
     def _descendants(self):
-        """Children of the supervisor, also those whose command line does not name our directory."""
+        """Children of the supervisor, even if their command line does not name our directory."""
         pids = []
         if self.process is None:
             return pids
@@ -528,7 +527,7 @@ class Mount:
         return [pid for pid in pids if start_time(pid) is not None]
 
     def child(self, name):
-        """Pid of one helper, waiting until there is one (it may just be restarting)."""
+        """Pid of one helper; waits until there is one (it may be restarting)."""
         end = deadline()
         while True:
             pid = self.children().get(name)
@@ -539,19 +538,19 @@ class Mount:
             select.select([], [], [], 0.005)
 
     def kill_child(self, name, signal_number=signal.SIGKILL):
-        """SIGKILL one helper and wait until that very process is gone; returns its pid."""
+        """SIGKILL one helper and wait until exactly that process is gone; return its pid."""
         pid = self.child(name)
         if not kill_and_wait(pid, signal_number):
             raise Failure(f"{name} ({pid}) did not end")
         return pid
 
     def kill_supervisor(self):
-        """SIGKILL lkgfsd itself and wait until it is gone; the view is served on."""
+        """SIGKILL lkgfsd itself and wait until it is gone; the view is still served."""
         kill_and_wait(self.process.pid)
         self.process.wait(TIMEOUT_S)
 
     def own_programs(self, build=BUILD):
-        """Our daemons from a folder of our own from the next start on, so that a test may replace them. Returns the folder."""
+        """Run our daemons from a private folder from the next start on, so that a test may replace them. Return the folder."""
         folder = pathlib.Path(self.root) / "programs"
         for program in PROGRAMS:
             (folder / program).parent.mkdir(parents=True, exist_ok=True)
@@ -560,7 +559,7 @@ class Mount:
         return folder
 
     def stop(self, timeout=TIMEOUT_S):
-        """SIGTERM, as a service manager stops it. Returns the exit code."""
+        """SIGTERM, as a service manager stops it. Return the exit code."""
         self.children()
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -574,19 +573,20 @@ class Mount:
         self.wait_ready(since)
 
     def for_everybody(self, program):
-        """A copy that any user can reach: the checkout may be below a directory that is root's alone, as /root is."""
+        """Return a copy that any user can reach: the checkout may be below a directory that only root can enter, such as /root.
+        """
         os.chmod(self.root, 0o755)
         return shutil.copy(program, self.root)
 
     def crashes(self):
-        """What of ours ended of its own fault, but for the programs that a test crashes itself (`may_crash`)."""
+        """Our processes that crashed, except for programs that a test crashes on purpose (`may_crash`)."""
         with contextlib.suppress(OSError):
             log = read_file(self.log_path).decode(errors="replace")
             return [f"{name} by signal {number}" for name, number in CRASH.findall(log) if CHILDREN[name] not in self.may_crash]
         return []
 
     def close(self):
-        """Undo everything and say what crashed; safe to call twice and after any failure."""
+        """Undo everything and report crashes; safe to call twice and after any failure."""
         crowd = self.crowd()
         self._undo()
         crashes, log = self.crashes(), self.log()
@@ -613,7 +613,7 @@ class Mount:
         with contextlib.suppress(Exception):
             self.children()
         if self.process is not None and self.process.poll() is None:
-            for pid in list(self.known):  # a stopped process takes no SIGTERM
+            for pid in list(self.known):  # a stopped process does not handle SIGTERM
                 if start_time(pid) == self.known[pid]:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGCONT)
@@ -623,7 +623,7 @@ class Mount:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        for _ in range(5):  # a restart may be on its way while we look
+        for _ in range(5):  # a restart may be in progress
             pids = [pid for pid, began in self.known.items() if began and start_time(pid) == began]
             pids += [pid for pid in processes_naming(os.path.basename(self.root)) if pid not in pids]
             if not pids:
@@ -633,7 +633,7 @@ class Mount:
                     kill_and_wait(pid, timeout=5)
 
     def abort(self):
-        """Break every call that hangs in the mount: for the watchdog of a test that does not come back."""
+        """Break every call that hangs in the mount: for the watchdog of a test that hangs."""
         for pid in [*self.known, *processes_naming(os.path.basename(self.root))]:
             if start_time(pid) is not None and self.known.get(pid, start_time(pid)) == start_time(pid):
                 with contextlib.suppress(ProcessLookupError):
@@ -694,14 +694,14 @@ class Mount:
             os.close(fd)
 
     def sync(self):
-        """`echo now > sync`, again until an engine that has just been started takes it."""
+        """`echo now > sync`, repeated until a newly started engine takes it."""
         self.wait_for(lambda: error_of(self.command, "sync", "now") == 0, "a look at everything")
 
     def tool(self, *words, **kwargs):
         return run(LKGFS, *words, "--mountpoint", self.mountpoint, **kwargs)
 
     def wait_for(self, predicate, what="", component="kubelet", timeout=TIMEOUT_S):
-        """Until predicate() is true, woken by generations (POLLPRI); what changes without one is looked at often."""
+        """Wait until predicate() is true, woken by generations (POLLPRI); other changes are polled frequently."""
         end = deadline(timeout)
         while True:
             fd = -1
@@ -724,7 +724,7 @@ class Mount:
 
 
 def leftovers():
-    """What a test session must not leave: mounts, processes, directories."""
+    """What a test session must not leave behind: mounts, processes, directories."""
     found = [f"mount {point}" for point, _ in mounts_below(PARENT) if f"/{PREFIX}" in point]
     found += [f"process {pid}" for pid in processes_naming(f"{PARENT}/{PREFIX}")]
     found += [f"directory {entry}" for entry in os.listdir(PARENT) if entry.startswith(PREFIX)]

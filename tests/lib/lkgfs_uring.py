@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""io_uring by its system calls: as much as it takes to have the kernel's own threads open, read and close files for somebody."""
+"""io_uring by raw system calls: just enough to have kernel threads open, read and close files on behalf of a process."""
 import ctypes
 import mmap
 import os
@@ -8,7 +8,7 @@ import struct
 SETUP, ENTER = 425, 426
 ENTER_GETEVENTS = 1
 SQ_RING, CQ_RING, SQES = 0, 0x8000000, 0x10000000
-ASYNC = 1 << 4  # IOSQE_ASYNC: never by the thread that submits
+ASYNC = 1 << 4  # IOSQE_ASYNC: never by the submitting thread
 POLL_ADD, OPENAT, CLOSE, STATX, READ = 6, 18, 19, 21, 22
 AT_FDCWD = -100
 SQE = struct.Struct("<BBHiQQIIQHHiQQ")
@@ -26,7 +26,7 @@ def call(number, *arguments):
 
 
 def is_there():
-    """Has this kernel io_uring, and may anybody use it?"""
+    """Does this kernel have io_uring, and may everyone use it?"""
     try:
         Ring(1).close()
     except OSError:
@@ -35,7 +35,7 @@ def is_there():
 
 
 class Ring:
-    """Requests are queued with add() and carried out by run(), which waits for all of their results."""
+    """Requests are queued with add() and carried out by run(), which waits for all results."""
 
     def __init__(self, entries=128):
         params = ctypes.create_string_buffer(120)
@@ -59,9 +59,9 @@ class Ring:
         self.queued += 1
 
     def run(self, wait=True):
-        """The results, in the order of the requests; without @wait they come whenever they do, and are lost."""
+        """Return the results in the order of the requests; without @wait they arrive later and are discarded."""
         count, self.queued, submitted = self.queued, 0, 0
-        while submitted < count:  # it stops at one that is refused at once, which has its result
+        while submitted < count:  # it stops at a request that is refused at once, whose result is there
             submitted += call(ENTER, self.fd, count - submitted, 0, 0, None, 0)
         if wait:
             call(ENTER, self.fd, 0, count, ENTER_GETEVENTS, None, 0)
@@ -93,7 +93,7 @@ class Ring:
         return self.run()
 
     def stat(self, paths):
-        for path in paths:  # `offset` is where the answer goes
+        for path in paths:  # `offset` points to the answer
             answer = ctypes.create_string_buffer(256)
             self.add(STATX, memory=ctypes.create_string_buffer(os.fsencode(path)), offset=ctypes.addressof(answer), length=0x7ff)
             self.keep.append(answer)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine of its own for pages and tests that speak of real paths: /etc/kubernetes, /run/lkgfs, systemd's absence and all.
+"""An isolated machine for pages and tests that use real paths: /etc/kubernetes, /run/lkgfs, no systemd.
 
-Namespaces for mounts, processes, and the host name; /etc, /var/lib and /usr/bin are what this machine has, changes stay in memory; /run is
-empty, and there is no view yet. Everything ends with the first process.
+It has its own namespaces for mounts, processes and the host name. /etc, /var/lib and /usr/bin are those of this machine, with
+changes in memory only; /run is empty, and there is no view yet. Everything ends with the first process.
 """
 import contextlib
 import os
@@ -43,7 +43,7 @@ class Worker:
         self.pid = int(pathlib.Path(f"/proc/{self.unshare.pid}/task/{self.unshare.pid}/children").read_text())
 
     def path(self, name):
-        """The way there from outside."""
+        """The path from outside."""
         return f"/proc/{self.pid}/root{name}"
 
     def write(self, name, data, mode=0o600):
@@ -54,7 +54,7 @@ class Worker:
         return Shell(["nsenter", "--target", str(self.pid), "--mount", "--uts", "--pid", "--"], environment, directory)
 
     def close(self):
-        """The first process of a process namespace takes all others with it, and they the mounts."""
+        """The first process of a pid namespace takes all others with it, and they take the mounts."""
         with contextlib.suppress(ProcessLookupError):
             self.unshare.kill()
         self.unshare.wait()

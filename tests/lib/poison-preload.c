@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LD_PRELOAD for lkgfs-engine: a defect that the next release of the engine may have. Content with the line
+ * LD_PRELOAD for lkgfs-engine: simulates a defect that a future release of the engine may have. Content with
+ * the line
  *
  *     #POISON HOW WHERE
  *
- * ends it. HOW: abort, segv, memory (no allocation succeeds any more), loop, sleep. WHERE: read (when it is parsed), judge (when all
- * layers are merged), object (when an API object, or a file with one, that has it inside is parsed).
+ * ends the engine. HOW: abort, segv, memory (no allocation succeeds any more), loop, sleep. WHERE: read
+ * (when it is parsed), judge (when all layers are merged), object (when an API object, or a file with one,
+ * that contains the line is parsed).
  *
- * From outside, the moment is known by the digests that the engine takes: of the content, of what it notes about it, and of
- * all layers together. The next allocation after that is one of the parser or the merge; unless it formats a time first, as it
- * does when it refuses the content. While the file that LKGFS_POISON_OFF names exists, nothing happens.
+ * The right moment is recognised by the digests that the engine computes: of the content, of its note about
+ * the content, and of all layers together. The next allocation is made by the parser or the merge, unless
+ * the engine formats a time first, as it does when it refuses the content. While the file that
+ * LKGFS_POISON_OFF names exists, nothing happens.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -31,11 +34,11 @@ void *__libc_realloc(void *p, size_t size);
 
 enum where { READ, JUDGE };
 
-static char how[16]; /* of the content that was seen last; "" = none */
+static char how[16]; /* of the last content; "" = none */
 static enum where where;
 static char digest[65];   /* its SHA-256 */
-static bool read_now;     /* it was admitted, and not refused */
-static bool armed, empty; /* at the next allocation; there is no memory any more */
+static bool read_now;     /* the content was admitted, not refused */
+static bool armed, empty; /* fail at the next allocation; out of memory from now on */
 
 static bool is_engine(void)
 {
@@ -94,13 +97,13 @@ struct tm *gmtime_r(const time_t *t, struct tm *ret)
         return real(t, ret);
 }
 
-/* A ConfigMap, or an event of a watch: what is inside is not looked at as a layer. */
+/* A ConfigMap, or an event of a watch: its content is not read as a layer. */
 static bool is_object(const char *text, size_t size)
 {
         return memmem(text, size, "\"ConfigMap\"", 11) || memmem(text, size, "kind: ConfigMap", 15);
 }
 
-/* What is noted about a content, or ("") about all layers together: component, NUL, file, NUL, SHA-256. */
+/* A note about a content, or ("") about all layers together: component, NUL, file, NUL, SHA-256. */
 static bool is_note(const char *text, size_t size, bool together)
 {
         const char *file = memchr(text, '\0', size), *end;

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API client as a program, so that a test can put it in front of a server that does whatever the test says.
+ * The API client as a program, so that a test can run it against a server that it controls.
  *
  *     remote-tool --kubeconfig FILE [OPTIONS] get|watch|patch|create RESOURCE[/SUBRESOURCE] [NAMESPACE/]NAME
  *
- * One JSON object a line on standard output for each thing that happens; `call` says what:
+ * Prints one JSON object per line for each event; `call` names it:
  *     open                                         a watch was accepted
  *     data     size text                           a piece of a watch
  *     end      status http words retry_after_ms flow_schema size name uid version [text]
- *     identity serial                              the credential has become another one
- *     exec                                         the exec plugin is to be run (answer with the command `exec`)
+ *     identity serial                              the credential has changed
+ *     exec                                         the exec plugin is to be run (answer with `exec`)
  *     counters answers{} received sent connections memory (peak of the resident set, in bytes)
- * `ms` is the time since the start. The last line is `counters`. Exit: 0; 64 usage; 70 something of ours failed.
+ * `ms` is the time since the start. The last line is `counters`. Exit: 0; 64 usage; 70 internal error.
  *
- * get, patch and create end after --count answers (1), one after the other, or all at once with --together. watch ends when the
- * watch does, or after --count pieces of data, which cancels it.
+ * get, patch and create end after --count answers (1), one after the other, or all at once with --together.
+ * watch ends when the watch does, or after --count pieces of data, which cancels it.
  *
- * With --stdin, commands are read, a line each:
+ * With --stdin, commands are read from standard input, one per line:
  *     next           the next of --count requests (they wait for it); a watch is started again
  *     max BYTES      lkg_client_set_max_bytes()
  *     exec JSON      what the exec plugin printed; `exec` alone: it failed
  *     counters       print them now
- *     cancel         cancel what is under way
- *     quit           the end; so is the end of standard input
+ *     cancel         cancel the current request
+ *     quit           stop; end of file on standard input does the same
  */
 #include <getopt.h>
 #include <signal.h>
@@ -103,7 +103,7 @@ static void end_line(const struct tool *tool, struct lkg_buf *line)
         lkg_buf_deinit(line);
 }
 
-/* Not from getrusage(): that one counts what the parent had before it called exec, too. */
+/* Not from getrusage(): it also counts the memory that the parent had before exec. */
 static uint64_t peak_memory(void)
 {
         FILE *file = fopen("/proc/self/status", "re");

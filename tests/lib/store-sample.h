@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small state of dynamic configuration, and all of it as text through the public interface of the store: two states are the
- * same when their texts are.
+ * A small state of dynamic configuration, and a dump of all of it through the public interface of the store:
+ * two states are equal if their dumps are.
  */
 #pragma once
 
@@ -113,7 +113,7 @@ static inline struct lkg_startups sample_startups(unsigned n)
         return s;
 }
 
-/* ---- all of it as text ---- */
+/* ---- the dump ---- */
 
 static inline void dump_source(struct lkg_buf *buf, const char *name, const struct lkg_config_source *s)
 {
@@ -158,7 +158,7 @@ static inline void dump_bad(struct lkg_buf *buf, const struct lkg_bad_list *list
         }
 }
 
-/* The checkpoints of the sample, and what is in them. */
+/* The checkpoints of the sample and their content. */
 static inline void dump_checkpoints(struct lkg_buf *buf, const struct lkg_store *store)
 {
         for (unsigned i = 0; i < SAMPLE_OBJECTS; i++) {
@@ -178,7 +178,7 @@ static inline void dump_checkpoints(struct lkg_buf *buf, const struct lkg_store 
                         lkg_configmap_format(&configmap, buf);
                         lkg_configmap_deinit(&configmap);
                 }
-                /* One line for each, whatever there is: they are compared line by line. */
+                /* One line for each, whatever it contains: dumps are compared line by line. */
                 for (size_t k = start; k < buf->size; k++)
                         if (buf->data[k] == '\n')
                                 buf->data[k] = ' ';
@@ -221,7 +221,7 @@ static inline int dump_component(struct lkg_buf *buf, const struct lkg_store_com
         return 0;
 }
 
-/** dump_state() - everything below @fd, opened anew. Return: 0, or what opening said. */
+/** dump_state() - dump everything below @fd, opened anew. Return: 0, or the error of opening. */
 static inline int dump_state(int fd, struct lkg_buf *buf, struct lkg_report *report)
 {
         struct lkg_store_component c;

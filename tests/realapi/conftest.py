@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests against a real kube-apiserver: one for the session, nodes and objects of each test's own."""
+"""Fixtures of the tests against a real kube-apiserver: one server per session, separate nodes and objects for each test."""
 import itertools
 import os
 import pathlib
@@ -32,7 +32,7 @@ def real():
 
 
 class Fleet:
-    """Nodes of one test and the ConfigMap that they follow; every name is of this test alone."""
+    """Nodes of one test and the ConfigMap that they follow; no other test uses their names."""
 
     def __init__(self, real, mounts):
         self.real, self.mounts = real, mounts
@@ -43,7 +43,7 @@ class Fleet:
         self.nodes, self.names = [], []
 
     def allow(self, *verbs):
-        """What nodes may do with the ConfigMap; nothing = no role at all."""
+        """Set what nodes may do with the ConfigMap; nothing = no Role at all."""
         if verbs:
             self.real.grant(self.role, "system:nodes", list(verbs), [self.configmap])
         else:
@@ -54,7 +54,7 @@ class Fleet:
         return self.real.put_configmap(self.configmap, {"kubelet": text}, annotations)
 
     def object(self, annotate=True):
-        """A Node object; its name."""
+        """Create a Node object; return its name."""
         name = f"node-{self.number}-{len(self.names)}"
         self.names.append(name)
         self.real.create_node(name, {"lkgfs.io/config-source": self.reference} if annotate else None)
@@ -68,7 +68,7 @@ class Fleet:
         return one
 
     def wait(self, predicate, what, node=None):
-        """Until something is true at the API server."""
+        """Wait until something is true at the API server."""
         return (node or self.nodes[0]).mount.wait_for(predicate, what)
 
     def close(self):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/remote.md is true: its commands are run, against a real API server and on three machines with real paths.
 
-How a page is read is in tests/lib/lkgfs_page.py. The prompt `$ ` is a workstation with kubectl, whose `ssh` leads to the machines;
-`worker-N# ` is a machine: a kubeadm node's files, and a kubelet that reads its file and ends, or stays with -f.
+tests/lib/lkgfs_page.py describes how a page is read. The prompt `$ ` is a workstation with kubectl, whose `ssh` leads to the
+machines; `worker-N# ` is a machine: a kubeadm node's files, and a kubelet that reads its file and exits, or keeps running with
+-f.
 """
 import base64
 import contextlib
@@ -21,7 +22,7 @@ from lkgfs_worker import Worker
 
 PAGE = lib.REPOSITORY / "docs/remote.md"
 NAMES = ("worker-1", "worker-2", "worker-3")
-SHARES = ((0, 1), (1, 10), (10, 100))  # of the rollout, in percent: who is among the first
+SHARES = ((0, 1), (1, 10), (10, 100))  # of the rollout, in percent: determines which nodes come first
 ROLES = lib.REPOSITORY / "contrib/rbac"
 TEXT = PAGE.read_text()
 PROMPTS = ("$ ", *(f"{name}# " for name in NAMES))
@@ -44,7 +45,7 @@ name=${1#root@}
 shift
 exec nsenter --target "$(cat "${0%/*}/$name.pid")" --mount --uts --pid -- bash -c "$*"
 """
-# What happens by itself in a cluster: an outage, and a kubelet that renews its certificate.
+# Events in a cluster: an outage, and a kubelet that renews its certificate.
 API_SERVER = """#!/bin/bash
 exec APISERVER "$1" DIRECTORY > /dev/null
 """
@@ -55,12 +56,12 @@ cat DIRECTORY/node-$1.{crt,key} | ssh "root@$1" 'cd /var/lib/kubelet/pki; cat > 
 
 
 def bucket(uid, salt=""):
-    """As the rollout draws it, in percent."""
+    """The bucket of a node in a rollout, in percent."""
     return int.from_bytes(hashlib.sha256(f"{salt}/{uid}".encode()).digest()[:8], "big") % 100000 / 1000
 
 
 class Cluster:
-    """What kubeadm would have made: Nodes, its ConfigMap and role, and files on the machines."""
+    """What kubeadm creates: Nodes, its ConfigMap and Role, and files on the machines."""
 
     def __init__(self, real, directory, stack):
         self.real, self.directory = real, directory
@@ -85,7 +86,7 @@ class Cluster:
         assert done.returncode == 0, done.stderr
 
     def make_node(self, name, share):
-        """With a UID in this part of the rollout: nobody can choose one."""
+        """Create it with a UID in this part of the rollout; a UID cannot be chosen."""
         for _ in range(20000):
             self.real.delete_node(name, missing_ok=True)
             if share[0] <= bucket(self.real.create_node(name)["metadata"]["uid"]) < share[1]:
@@ -128,7 +129,7 @@ current-context: default-context
         if not (self.real.directory / "apiserver.pid").exists():
             self.real.up()  # the page ended in the middle of its outage
         if self.real.connection:
-            self.real.connection.close()  # to a server that is another one by now
+            self.real.connection.close()  # to a server that has been replaced
             self.real.connection = None
         for name in NAMES:
             self.real.delete_node(name, missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests of contrib/rbac grant what they say and nothing more: their own check, against this API server."""
+"""The manifests of contrib/rbac grant what they claim and nothing more: runs their own check against this API server."""
 import os
 
 import lkgfs_testlib as lib

@@ -16,7 +16,7 @@ def reasons(real, name):
 # ---- what a node may do ----
 
 def test_without_a_role_the_refusal_is_told(fleet):
-    """In the words of the API server itself."""
+    """With the message of the API server itself."""
     obj = fleet.put("maxPods: 42\n")
     node = fleet.node()
     node.wait("findings", "LKG7005")
@@ -40,7 +40,7 @@ def test_the_role_of_kubeadm_means_polling(fleet):
 
 
 def test_a_role_with_watch_means_watching(fleet):
-    """Nothing is polled within an hour, so what arrives comes by the watch."""
+    """The poll interval is an hour, so what arrives comes from the watch."""
     fleet.allow("get", "watch")
     obj = fleet.put("maxPods: 42\n")
     node = fleet.node(remote={"pollInterval": "1h"})
@@ -56,7 +56,7 @@ def test_polling_becomes_watching_when_a_role_allows_it(fleet):
     node = fleet.node(remote={"pollInterval": "1h"})
     node.follows(obj)
     fleet.allow("get", "watch")
-    node.mount.kill_child("lkgfs-engine")  # its successor tries everything anew
+    node.mount.kill_child("lkgfs-engine")  # its successor tries everything again
     node.follows(fleet.put("maxPods: 43\n"))
     node.follows(fleet.put("maxPods: 44\n"))
 
@@ -132,7 +132,7 @@ def test_another_credential_reads_and_writes_nothing(fleet):
 
 
 def test_the_token_of_a_service_account(fleet):
-    """Bearer tokens, as a DaemonSet's pod has them."""
+    """Bearer tokens, as in a DaemonSet's pod."""
     account = f"/api/v1/namespaces/kube-system/serviceaccounts/{fleet.role}"
     fleet.real.request("POST", account.rpartition("/")[0], {"metadata": {"name": fleet.role}})
     fleet.real.grant(fleet.role, "system:serviceaccounts:kube-system", ["get", "watch"], [fleet.configmap])

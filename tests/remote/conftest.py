@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests of the API client: no root, no mount; its tools against a programmable API server."""
+"""Fixtures of the API client's tests: no root, no mount; its tools against a programmable API server."""
 import os
 import pathlib
 import sys
@@ -50,7 +50,7 @@ class Client:
         self.tools = []
 
     def get(self, name=f"{NAMESPACE}/{NAME}", resource="configmaps", **options):
-        """The line that a GET leads to."""
+        """Return the line that a GET results in."""
         line, self.memory = remotetool.get(options.pop("kubeconfig", self.kubeconfig), resource, name, **options)
         return line
 
@@ -60,7 +60,7 @@ class Client:
         return tool
 
     def watching(self, **options):
-        """A watch that is open and has told the state."""
+        """A watch that is open and has reported the state."""
         tool = self.watch(**options)
         tool.wait_state(lambda state: state is not None)
         tool.wait_mode("watch")
@@ -68,7 +68,7 @@ class Client:
         return tool
 
     def put(self, body, **options):
-        """Change the ConfigMap; the object."""
+        """Change the ConfigMap; return the object."""
         return self.server.store.configmap(NAMESPACE, NAME, {"kubelet": body}, **options)
 
     def current(self):

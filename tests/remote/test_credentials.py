@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks: every kind of credential, and that a rotated one is used without a restart."""
+"""Authentication: every kind of credential, and use of a rotated one without a restart."""
 import json
 import os
 
@@ -10,13 +10,13 @@ from test_watch import proves
 
 
 def replace(path, text):
-    """As whoever rotates a file does it."""
+    """Replace a file as a rotation does: by rename."""
     lib.write_file(f"{path}.new", text, 0o600)
     os.rename(f"{path}.new", path)
 
 
 def token_client(server, client, tmp_path):
-    """A client with a token file that is good."""
+    """A client with a valid token file."""
     server.tokens["first"] = ("system:node:n1", ["system:nodes"])
     replace(tmp_path / "token", "first\n")
     client.kubeconfig = server.kubeconfig(tmp_path / "kubeconfig", token_file=tmp_path / "token")
@@ -42,7 +42,7 @@ def test_the_file_wins_over_the_token(server, client, tmp_path):
 
 
 def test_one_pem_with_certificate_and_key(server, client, certificates, tmp_path):
-    """As the kubelet keeps it."""
+    """As the kubelet stores it."""
     pem = tmp_path / "kubelet-client-current.pem"
     replace(pem, b"".join(lib.read_file(path) for path in certificates.node("n1")))
     assert client.get(kubeconfig=server.kubeconfig(tmp_path / "k", node=(pem, pem)))["status"] == "ok"
@@ -126,7 +126,7 @@ def test_insecure_is_refused(server, client, tmp_path, insecure):
 
 
 def test_nobody_is_impersonated_by_a_blank(server, client, tmp_path):
-    """Of a blank header nothing would be sent, and the request would be made by somebody else than the file says."""
+    """An empty header would not be sent, and the request would be made as a user that the file does not name."""
     path = server.kubeconfig(tmp_path / "k", node="n1")
     document = json.loads(lib.read_file(path))
     document["users"][0]["user"]["as"] = " "
@@ -137,7 +137,7 @@ def test_nobody_is_impersonated_by_a_blank(server, client, tmp_path):
 
 
 def test_a_proxy_of_the_environment_is_not_for_loopback(server, client):
-    """What the environment says is followed as everybody does it; nothing secret goes through it in the clear."""
+    """Proxy variables of the environment are honoured as usual; nothing secret goes through a proxy in clear text."""
     line = client.get(environment={"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "127.0.0.1"})
     assert line["status"] == "ok"
 

@@ -12,7 +12,7 @@ THREE_MIB = 3 << 20
 
 
 def healthy(client):
-    """The next request is answered."""
+    """Check that the next request is answered."""
     line = client.get()
     assert line["status"] == "ok" and line["object"] == client.current()
 
@@ -259,7 +259,7 @@ def test_no_http(server, client):
 
 
 def answer_size(server, client):
-    """Bytes of the whole answer, header included."""
+    """Bytes of the whole answer, headers included."""
     import json  # pylint: disable=import-outside-toplevel
     body = len(json.dumps(client.current(), separators=(",", ":"))) + 1
     return body + len("HTTP/1.1 200 x\r\nContent-Type: application/json\r\nCache-Control: no-cache, private\r\n"
@@ -267,14 +267,14 @@ def answer_size(server, client):
 
 
 def places(size, random_count):
-    """Where an answer is broken: the first bytes, the last ones, and some in between."""
+    """Offsets at which an answer is broken: the first bytes, the last ones, and some in between."""
     dice = random.Random(size)
     return sorted({0, 1, 9, 12, 13, 16, size - 1, size - 2, *(dice.randrange(size) for _ in range(random_count))})
 
 
 @pytest.mark.parametrize("how", ["reset", "cut"])
 def test_an_answer_that_breaks_off_anywhere(server, client, how):
-    """Half an answer is none, wherever it ends."""
+    """A partial answer counts as none, wherever it ends."""
     for at in places(answer_size(server, client), 24):
         with server.fault(getattr(faults, how)(at)):
             line = client.get()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transport, with requests that come and go from inside its callbacks. Worth most in the sanitizer build."""
+"""The transport, with requests that start and end inside its callbacks. Most useful in the sanitizer build."""
 import json
 
 import pytest
@@ -19,7 +19,7 @@ WATCH = "~/api/v1/namespaces/kube-system/configmaps?watch=true&timeoutSeconds=1&
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_requests_start_and_end_from_inside_callbacks(server, client, seed):
-    names = [*BROKEN, *["node-config"] * len(BROKEN)]  # half of them are answered well
+    names = [*BROKEN, *["node-config"] * len(BROKEN)]  # half of them are answered properly
     for name, fault in BROKEN.items():
         server.fault(fault, name=name)
     process = remotetool.start("http-storm", client.kubeconfig, "--requests", "400", "--seed", str(seed),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One object, followed: what is told, in which order, and that nothing which goes wrong in between is believed."""
+"""One object is followed: what is reported, in which order, and that no fault in between is mistaken for a change."""
 import copy
 import json
 import random
@@ -26,7 +26,7 @@ def aged(obj, by, **data):
 
 
 def proves(client, tool):
-    """A change now still arrives, once."""
+    """Check that a change still arrives, once."""
     at = tool.mark()
     obj = client.put(f"podPidsLimit: {random.randrange(1 << 30)}\n")
     assert tool.wait_version(obj, at) == obj
@@ -102,7 +102,7 @@ def test_an_announced_end_is_no_failure(server, client):
     server.store.bookmark()
     bookmark = server.store.version
     at = tool.mark()
-    # One after another: the watch goes on from the bookmark, without reading the object again.
+    # One after another: the watch continues from the bookmark, without reading the object again.
     n_get = len(server.seen(verb="get"))
     client.put("maxPods: 7\n")
     tool.wait_version(client.current(), at)
@@ -143,7 +143,7 @@ def test_what_happens_between_two_watches_is_not_lost(server, client):
 
 @pytest.mark.slow
 def test_ends_without_anything_between_slow_down(server, client):
-    """A server that ends each watch at once is not asked as fast as the network is."""
+    """A server that ends each watch at once is not asked again at full speed."""
     with server.fault(faults.body(b""), verb="watch") as rule:
         tool = client.watch(limits={"backoff": 200})
         tool.wait_state(lambda state: state)
@@ -202,7 +202,7 @@ def test_duplicates_are_told_once(server, client):
         server.store.inject("MODIFIED", obj)
     proves(client, tool)
     states = tool.states(at)
-    # A read that confirms what is known may tell it again; nothing else may.
+    # A read that confirms the known state may report it again; nothing else may.
     assert {version(state) for state in states} <= {version(obj), version(client.current())}
     assert version(states[-1]) == version(client.current())
 
@@ -214,7 +214,7 @@ def test_older_ones_are_not_believed(server, client):
     tool.wait_version(new)
     at, n_get = tool.mark(), len(server.seen(verb="get"))
     server.store.inject("MODIFIED", aged(old, 0, kubelet="maxPods: 666\n"))
-    server.wait_request(verb="get", count=n_get + 1)  # it asks, instead of believing
+    server.wait_request(verb="get", count=n_get + 1)  # it asks the server instead of trusting the event
     proves(client, tool)
     assert all("maxPods: 666" not in state["data"]["kubelet"] for state in tool.states(at))
 
@@ -241,7 +241,7 @@ def test_reordered_events_end_with_the_newest(server, client):
 
 
 def test_a_restored_etcd_is_believed_when_it_is_read(server, client):
-    """Versions that go back for good are the truth, once a GET says so."""
+    """Versions that go back for good are accepted once a GET confirms them."""
     tool = client.watching()
     client.put("maxPods: 5\n")
     tool.wait_version(client.current())
@@ -320,7 +320,7 @@ def test_a_watch_that_ceases_to_send_bookmarks_is_begun_again(server, client):
 
 @pytest.mark.slow
 def test_a_watch_without_bookmarks_is_no_failure(server, client):
-    # A real API server sends none before an object of that kind has changed since the watch's position.
+    # A real API server sends no bookmark before an object of that kind has changed since the watch's position.
     tool = client.watching(limits={"idle": 100})
     n_requests = server.n_requests
     time.sleep(0.5)
@@ -375,7 +375,7 @@ def test_one_byte_at_a_time_is_slow_and_right(server, client):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["reset", "cut"])
 def test_streams_that_break_off_anywhere(server, client, how):
-    """An event that was cut is not told; the next watch brings it."""
+    """A truncated event is not reported; the next watch delivers it."""
     size = len(json.dumps({"type": "MODIFIED", "object": client.current()}))
     header = 90
     dice = random.Random(how)
@@ -403,7 +403,7 @@ def test_a_watch_that_breaks(server, client, how):
 
 @pytest.mark.parametrize("how", ["reset", "cut"])
 def test_a_quiet_watch_that_is_cut_off_goes_on(server, client, how):
-    # What a balancer does that stands before the API server.
+    # What a load balancer in front of the API server does.
     tool = client.watching(limits={"quiet": 1})
     n_get = len(server.seen(verb="get"))
     for count in (2, 3):

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short ways to write documents in the tests of core/documents and core/layers. Included once per test program. */
+/*
+ * Short helpers to write documents in the tests of core/documents and core/layers. Include it once per test
+ * program.
+ */
 #pragma once
 
 #include <setjmp.h>
@@ -68,7 +71,7 @@ static inline const char *yaml(const struct lkg_value *value)
         return show(value, LKG_FORMAT_YAML);
 }
 
-/* Decodes @text; the compact JSON of it, or the findings. */
+/* Decodes @text; returns its compact JSON, or the findings. */
 static inline const char *answer(const char *text, size_t size, enum lkg_format format, unsigned flags)
 {
         static char *kept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host in a directory, with certificates and a credential that is found there. */
+/* A directory that stands for a host, with certificates and a credential in it. */
 #pragma once
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 #define DAY_NS (UINT64_C(86400) * LKG_NSEC_PER_SEC)
 
-/* Everything a test has: a directory `d` that stands for the host, `d/src` for the source directory. */
+/* All state of a test: a directory `d` that stands for the host, `d/src` for the source directory. */
 struct place {
         char d[TMPDIR_MAX], src[TMPDIR_MAX + 8], config[TMPDIR_MAX + 16], pod[TMPDIR_MAX + 8];
         int source_fd;
@@ -57,7 +57,7 @@ static inline void add_name(X509 *x, const char *field, const char *value)
                                  1);
 }
 
-/* Days from @now_ns on, negative = before. */
+/* Days from @now_ns on, negative = in the past. */
 static inline struct pair make_pair(uint64_t now_ns, const char *group, const char *user, int from_days,
                                     int to_days)
 {
@@ -204,7 +204,7 @@ static inline const struct lkg_identity *identity(const struct place *p)
         return lkg_credential_identity(p->c);
 }
 
-/* One finding of @code whose text has @part, and no other. */
+/* Exactly one finding, of @code, and its text contains @part. */
 static inline void assert_said(const struct place *p, unsigned code, enum lkg_severity severity,
                                const char *part)
 {

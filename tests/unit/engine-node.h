@@ -74,7 +74,7 @@ static inline int open_dir(struct node *n, const char *name, int flags)
         return fd;
 }
 
-/* What n->top holds becomes a node. */
+/* Make a node of the contents of n->top. */
 static inline void settle_node(struct node *n)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -174,7 +174,10 @@ static inline int start_with(struct node *n, struct lkg_error *err)
         return r < 0 ? r : lkg_engine_start(n->engine, err);
 }
 
-/* The next message to the supervisor but for requests of copies, which write_copies() carries out. */
+/*
+ * Receive the next message to the supervisor; requests for copies are skipped and carried out by
+ * write_copies().
+ */
 static inline int hear(const struct node *n, struct lkg_message *ret)
 {
         int r;
@@ -185,7 +188,7 @@ static inline int hear(const struct node *n, struct lkg_message *ret)
         return r;
 }
 
-/* As lkgfsd does, with everything that is asked for; other messages are dropped. Return: how many were written. */
+/* Write all requested copies, as lkgfsd does; drop other messages. Return: how many were written. */
 static inline unsigned write_copies(struct node *n)
 {
         const struct lkg_fallback_file file = { "kubelet.conf", getuid(), getgid(), 0600 };
@@ -202,7 +205,7 @@ static inline unsigned write_copies(struct node *n)
                                               : lkg_fallback_withdraw(n->source_fd, file.name);
                 m.text[length] = '\0';
                 m.text_size = (uint32_t)length;
-                (void)lkg_message_send(n->supervisor[0], &m); /* an engine that has ended hears nothing */
+                (void)lkg_message_send(n->supervisor[0], &m); /* fails if the engine has ended */
                 count++;
         }
         return count;
@@ -229,13 +232,13 @@ static inline void start(struct node *n)
         join(n);
 }
 
-/* One round of the engine's loop, at most @ms. */
+/* One iteration of the engine's loop, at most @ms. */
 static inline void turn(struct node *n, unsigned ms)
 {
         assert_true(sd_event_run(n->event, UINT64_C(1000) * ms) >= 0);
 }
 
-/* As the file server does before it sends a command. */
+/* Offer a command, as the file server does before it sends it. */
 static inline void offer(struct node *n, uint64_t ticket)
 {
         struct lkg_claims *claims = NULL;
@@ -247,7 +250,7 @@ static inline void offer(struct node *n, uint64_t ticket)
         lkg_claims_close(claims);
 }
 
-/* The answer to what is asked as it is: nobody has offered it. */
+/* Return the answer to a command that was not offered. */
 static inline int ask_plain(struct node *n, struct lkg_message *m, uint64_t ticket)
 {
         struct lkg_message answer;
@@ -324,7 +327,7 @@ static inline struct lkg_publication *current(struct node *n)
         return p;
 }
 
-/* Every blob of the manifest exists and is what it says. */
+/* Every blob of the manifest exists and has the stated content. */
 static inline void check_blobs(struct node *n)
 {
         LKG_CLEANUP(lkg_closep)

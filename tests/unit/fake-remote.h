@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In the place of core/remote at link time: a credential, a client, informers and a reporter that say what a test says. Include it in
- * one source file of a program; the library's own objects are then not linked.
+ * Replaces core/remote at link time: a credential, a client, informers and a reporter that a test controls.
+ * Include it in one source file of a program; the library's own objects are then not linked.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ static struct fake_remote {
         enum lkg_credential_kind kind;
         struct lkg_identity identity;
         bool has_identity, is_node;
-        int refreshed; /* what the next refresh says */
+        int refreshed; /* result of the next refresh */
         unsigned n_rejected, n_exec_done;
         char exec_text[256], exec_why[256];
         struct lkg_informer *informers[FAKE_OBJECTS];
@@ -328,7 +328,7 @@ const char *lkg_reporter_words(const struct lkg_reporter *reporter)
         return fake.reporter_words;
 }
 
-/* ---- what a test says ---- */
+/* ---- control by a test ---- */
 
 static inline struct lkg_informer *fake_find(const char *plural)
 {
@@ -338,7 +338,7 @@ static inline struct lkg_informer *fake_find(const char *plural)
         return NULL;
 }
 
-/* The server tells a state. @json: NULL = there is no such object. */
+/* The server reports a state. @json: NULL = the object does not exist. */
 static inline void fake_tell(const char *plural, const char *json)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
@@ -360,7 +360,7 @@ static inline void fake_tell(const char *plural, const char *json)
                 i->options.ops->changed(i->options.userdata);
 }
 
-/* It fails, and has done so for @seconds. */
+/* The informer fails, and has failed for @seconds. */
 static inline void fake_fail(const char *plural, enum lkg_api_status status, const char *words,
                              unsigned seconds)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in of bus and service manager at the address that DBUS_SYSTEM_BUS_ADDRESS names from then on: one
+ * A stand-in for the bus and the service manager; DBUS_SYSTEM_BUS_ADDRESS is set to its address. It has one
  * unit, `kubelet.service`, whose properties a test sets while it runs. Calls that are not answered are
- * counted like the others.
+ * counted, too.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ static inline int fake_job(sd_bus *bus, sd_bus_message *m, struct fake_unit *uni
         int r = sd_bus_reply_method_return(m, "o", "/org/freedesktop/systemd1/job/17");
 
         for (int id = 16; r >= 0 && *unit->job_result && id <= 17;
-             id++) { /* somebody else's job comes first */
+             id++) { /* another unit's job comes first */
                 char path[64];
 
                 (void)snprintf(path, sizeof(path), "/org/freedesktop/systemd1/job/%d", id);
@@ -142,7 +142,7 @@ static inline int fake_answer(sd_bus_message *m, void *userdata, sd_bus_error *e
         return fake_job(sd_bus_message_get_bus(m), m, unit);
 }
 
-/* One client after the other: the programs under test have one connection at a time. */
+/* Serves one client at a time: the programs under test have one connection each. */
 static inline void fake_serve(int listen_fd, struct fake_unit *unit)
 {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -161,7 +161,7 @@ static inline void fake_serve(int listen_fd, struct fake_unit *unit)
         }
 }
 
-/* Return: 0 or -1. @directory: where the socket is made; not longer than TMPDIR_MAX. */
+/* Return: 0 or -1. @directory: place for the socket; not longer than TMPDIR_MAX. */
 static inline int fake_systemd_start(struct fake_systemd *fake, const char *directory)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };

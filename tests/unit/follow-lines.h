@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A life as a table: one input a line, and what must come of it. */
+/* A sequence of events as a table: one input per line, with the expected result. */
 #pragma once
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #define MS    LKG_NSEC_PER_MSEC
 #define POLL  (60 * S)
 #define NEVER UINT64_MAX
-#define START (500 * S) /* some CLOCK_BOOTTIME to begin at */
+#define START (500 * S) /* any CLOCK_BOOTTIME to start from */
 #define WALL  (9000000 * S)
 
 enum input {
@@ -35,7 +35,7 @@ enum input {
         ANEW
 };
 
-/* One input, and what must come of it. */
+/* One input and its expected result. */
 struct line {
         enum input input;
         uint64_t at_ms;
@@ -43,7 +43,7 @@ struct line {
         enum lkg_api_status status;
         unsigned http_status, retry_after_s;
         unsigned todo;
-        const char *position; /* of a watch that begins now; NULL = without */
+        const char *position; /* of a watch that starts now; NULL = without */
         uint64_t due_ms;      /* of the next GET or watch; 0 = does not matter here */
 };
 
@@ -116,7 +116,7 @@ static inline unsigned put(struct lkg_follow *f, const struct line *line, uint32
         return 0;
 }
 
-/* Of requests only: how long a watch may be silent has a test of its own. */
+/* For requests only: how long a watch may be silent has its own test. */
 static inline uint64_t next_request(const struct lkg_follow *f)
 {
         struct lkg_follow copy = *f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the components themselves say about their tables: fields by Go type and tag, flags of the kubelet
+ * The tables according to the components themselves: fields by Go type and tag, flags of the kubelet
  * by pflag type, feature gates by release. Recorded from the published packages of 1.36.3 (gates: a patch
- * release of each minor one); never made from our own tables.
+ * release of each minor one); never generated from our own tables.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents judged by the rules of a kind, in one line. Included once per test program. */
+/* Documents judged by the rules of a kind, on one line. Include it once per test program. */
 #pragma once
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #define KUBELET "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 #define PROXY   "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
 
-/* Who judges what; zero members mean release 1.36, cgroup 2, the validation. */
+/* What is judged, and for which component; zero members mean release 1.36, cgroup 2, validation. */
 struct trial {
         const char *base, *dropin; /* YAML with or without header lines; the second may be NULL */
         const char *flag, *flag_path;
@@ -103,7 +103,7 @@ static inline const struct lkg_report *judged(const struct trial *t)
         return &report;
 }
 
-/* All findings as they are printed. */
+/* All findings as printed. */
 static inline const char *said(const struct trial *t)
 {
         static char *text;
@@ -114,10 +114,10 @@ static inline const char *said(const struct trial *t)
         return text;
 }
 
-/* A row: what is added to the header, and the one finding that comes of it. */
+/* A row: text that is added to the header, and the one expected finding. */
 struct expectation {
         const char *yaml;
-        const char *field; /* what the finding begins with; NULL = silence */
+        const char *field; /* how the finding starts; NULL = no finding */
         unsigned code;
         unsigned release, cgroup; /* 0 = as in struct trial */
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short ways to write documents in the tests of core/schema. Included once per test program. */
+/* Short helpers to write documents in the tests of core/schema. Include it once per test program. */
 #pragma once
 
 #include "config-helpers.h"
 
-/* YAML in flow form, which begins like JSON: `{a: 1}`. JSON when its first key is in double quotes. */
+/* YAML in flow form, which starts like JSON: `{a: 1}`. JSON if its first key is in double quotes. */
 static inline struct lkg_value *flow(const char *text, unsigned flags)
 {
         struct lkg_source *source = lkg_source_new("layer", "file");

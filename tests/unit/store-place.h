@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state directory for one test of the store. Include it behind cmocka.h. */
+/* A state directory for one test of the store. Include it after cmocka.h. */
 #pragma once
 
 #include <fcntl.h>
@@ -81,7 +81,7 @@ static inline void close_both(struct lkg_store *store, struct lkg_store_componen
         lkg_store_close(store);
 }
 
-/* Findings up to here, and none after. */
+/* Takes the findings up to here; later ones are unexpected. */
 static inline size_t take_findings(struct place *p)
 {
         size_t n = p->report.n_findings;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users by name and number, out of a file of this machine and nowhere else. */
+/* Users by name and number, read from a file on this machine and from nowhere else. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static const struct {
         { "61234", 0, 61234, 61234 }, /* no entry needed */
         { "4294967294", 0, 4294967294, 4294967294 },
         { "998", 0, 998, 998 },
-        { "# lkgfs", 0, 1, 1 }, /* as everybody reads this file: it has no comments */
+        { "# lkgfs", 0, 1, 1 }, /* as for all readers of this file: it has no comments */
         { "lkg", -ENOENT, 0, 0 },
         { "lkgfs:", -ENOENT, 0, 0 },
         { "lkgfs:!", -ENOENT, 0, 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When an engine counts as silent, and when as hung. Time is a number. */
+/* When an engine counts as silent, and when as hung. Time is simulated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static void test_one_that_answers_is_asked_again(void **state)
 
                 assert_int_equal(lkg_alive_tick(&alive, now, LIMIT, false), LKG_ALIVE_ASK);
                 ticket = lkg_alive_asked(&alive, now, 7);
-                assert_false(lkg_alive_answered(&alive, ticket - 1)); /* of an engine before */
+                assert_false(lkg_alive_answered(&alive, ticket - 1)); /* of an earlier engine */
                 assert_true(lkg_alive_answered(&alive, ticket));
                 assert_false(lkg_alive_answered(&alive, ticket));
         }
@@ -68,10 +68,10 @@ static void test_work_that_leaves_no_trace_is_stuck(void **state)
         uint64_t now = SEC, trace = 5;
 
         (void)state;
-        /* Nothing to do is no reason to look again. */
+        /* Nothing to do gives no reason to check again. */
         assert_int_equal(lkg_progress_look(&p, false, false, trace, now, LIMIT), LKG_PROGRESS_NONE);
         now += 3600 * SEC;
-        /* As long as anything moves it may take as long as it likes. */
+        /* As long as anything moves, it may take any time. */
         for (int i = 0; i < 100; i++, now += TICK)
                 assert_int_equal(lkg_progress_look(&p, true, false, ++trace, now, LIMIT),
                                  LKG_PROGRESS_WATCH);
@@ -89,12 +89,12 @@ static void test_one_that_is_stopped_is_stuck_without_work(void **state)
 
         (void)state;
         assert_int_equal(lkg_progress_look(&p, false, false, 1, now, LIMIT), LKG_PROGRESS_NONE);
-        /* The first look after a long rest counts as two ticks. */
+        /* The first check after a long pause counts as two ticks. */
         assert_int_equal(lkg_progress_look(&p, false, true, 1, now += 60 * SEC, LIMIT), LKG_PROGRESS_WATCH);
         for (int i = 0; i < 3; i++)
                 assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT),
                                  LKG_PROGRESS_WATCH);
-        /* It goes on just in time. */
+        /* It continues just in time. */
         assert_int_equal(lkg_progress_look(&p, false, false, 1, now += TICK, LIMIT), LKG_PROGRESS_NONE);
         for (int i = 0; i < 5; i++)
                 assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources as paths, and what replies of an API server mean. */
+/* Resources as paths, and the meaning of an API server's replies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -235,7 +235,7 @@ static void test_words_are_bounded_and_hide_what_urls_have(void **state)
         assert_non_null(strstr(answer.words, "x.example"));
         n = strlen(answer.words);
         assert_string_equal(answer.words + n - 4, "...\"");
-        for (size_t i = 0, length; i < n; i += length) /* no character is cut */
+        for (size_t i = 0, length; i < n; i += length) /* no character is split */
                 assert_true((length = lkg_utf8_length(answer.words + i, n - i)) > 0);
 }
 

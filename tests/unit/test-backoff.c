@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting: the numbers of client-go's reflector and rate limiter. */
+/* Back-off: the numbers of client-go's reflector and rate limiter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void test_two_minutes_of_health_forget_failures(void **state)
         lkg_backoff_succeeded(&backoff, NOW);
         assert_int_equal(lkg_backoff_failed(&backoff, 0, 0, NOW + 119 * S), 25600 * MS);
         lkg_backoff_succeeded(&backoff, NOW + 200 * S);
-        lkg_backoff_succeeded(&backoff, NOW + 300 * S); /* since 200 still */
+        lkg_backoff_succeeded(&backoff, NOW + 300 * S); /* still since 200 */
         assert_int_equal(lkg_backoff_failed(&backoff, 0, 0, NOW + 320 * S), 800 * MS);
 }
 
@@ -58,7 +58,7 @@ static void test_health_counts_to_the_failure_not_to_the_last_success(void **sta
         (void)state;
         for (unsigned i = 0; i < 5; i++)
                 (void)lkg_backoff_failed(&backoff, 0, 0, NOW);
-        lkg_backoff_succeeded(&backoff, NOW); /* a watch opens and stays */
+        lkg_backoff_succeeded(&backoff, NOW); /* a watch opens and stays open */
         assert_int_equal(lkg_backoff_failed(&backoff, 0, 0, NOW + 3600 * S), 800 * MS);
 }
 
@@ -71,7 +71,7 @@ static void test_retry_after_is_a_lower_bound_with_a_limit(void **state)
         assert_int_equal(lkg_backoff_failed(&backoff, 5 * S, 0, NOW), 5 * S);
         assert_int_equal(lkg_backoff_failed(&backoff, 1 * S, 0, NOW), 1600 * MS);
         assert_int_equal(lkg_backoff_failed(&backoff, 86400 * S, 0, NOW), LKG_RETRY_AFTER_MAX_NS);
-        ns = lkg_backoff_failed(&backoff, 60 * S, MOST, NOW); /* all nodes were told 60 s: still spread */
+        ns = lkg_backoff_failed(&backoff, 60 * S, MOST, NOW); /* all nodes were told 60 s: spread out */
         assert_in_range(ns, 66 * S, 66400 * MS);
 }
 
@@ -98,7 +98,7 @@ static void test_bucket_allows_a_burst_and_then_a_rate(void **state)
                 assert_int_equal(lkg_bucket_take(&bucket, &rate, now), 0);
         wait = lkg_bucket_take(&bucket, &rate, now);
         assert_int_equal(wait, 200 * MS);
-        assert_int_equal(lkg_bucket_take(&bucket, &rate, now + wait - 1), 1); /* asking takes nothing */
+        assert_int_equal(lkg_bucket_take(&bucket, &rate, now + wait - 1), 1); /* asking takes no token */
         for (unsigned i = 0; i < 50; i++) {
                 now += 200 * MS;
                 assert_int_equal(lkg_bucket_take(&bucket, &rate, now), 0);

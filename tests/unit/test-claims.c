@@ -14,7 +14,7 @@
 
 #include "tmpdir.h"
 
-#define T UINT64_C(1800000000000000007) /* tickets begin with the wall time in nanoseconds */
+#define T UINT64_C(1800000000000000007) /* tickets start with the wall time in nanoseconds */
 
 static struct lkg_claims claims;
 
@@ -35,7 +35,7 @@ static void test_one_of_both(void **state)
         lkg_claim_end(&claims, T);
         assert_true(lkg_claim_offer(&claims, T + 1));
         assert_int_equal(lkg_claim_withdraw(&claims, T + 1), LKG_CLAIM_NEVER);
-        assert_false(lkg_claim_take(&claims, T + 1)); /* it was told that it failed */
+        assert_false(lkg_claim_take(&claims, T + 1)); /* it was told that the command failed */
         assert_int_equal(lkg_claim_withdraw(&claims, T + 1), LKG_CLAIM_NEVER);
 }
 
@@ -67,7 +67,7 @@ static void test_an_engine_that_dies_in_the_middle(void **state)
         (void)state;
         assert_true(lkg_claim_offer(&claims, T));
         assert_true(lkg_claim_take(&claims, T));
-        assert_true(lkg_claim_take(&claims, T)); /* its successor, before anybody has noticed */
+        assert_true(lkg_claim_take(&claims, T)); /* its successor, before the failure is noticed */
         lkg_claim_return(&claims, T);
         assert_true(lkg_claim_offer(&claims, T)); /* by the next file server */
         assert_true(lkg_claim_take(&claims, T));

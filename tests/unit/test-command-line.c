@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A component's command line over its document: pflag's grammar, every type of flag, what is never shown. */
+/*
+ * A component's command line on top of its document: pflag's grammar, every type of flag, what is never
+ * shown.
+ */
 #include "schema-helpers.h"
 
 #include "core/schema/command-line.h"
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__ })
 
-static bool observed;    /* how parsed() takes the words */
+static bool observed;    /* how parsed() treats the words */
 static unsigned release; /* of the component; 0 = the latest */
 
-/* What @words make of @text, a typed document: JSON, or the findings. */
+/* The result of applying @words to @text, a typed document: JSON, or the findings. */
 static const char *parsed(const char *kind, const char *text, const char *const *words, size_t n)
 {
         static char *kept;
@@ -68,7 +71,7 @@ static void test_grammar_errors(void **state)
         assert_non_null(strstr(KUBELET("{}", "-v"), "--v needs a value"));
 }
 
-/* Both components refuse any other word, flags behind `--` too. */
+/* Both components refuse any other word, including flags after `--`. */
 static void test_words_behind_two_hyphens_are_refused(void **state)
 {
         (void)state;
@@ -77,7 +80,7 @@ static void test_words_behind_two_hyphens_are_refused(void **state)
         assert_non_null(strstr(KUBELET("{}", "--", "--"), "word 2 of"));
 }
 
-/* A word in a wrong place may be the value of a flag, and that a credential. */
+/* A misplaced word may be the value of a flag, and so a credential. */
 static void test_stray_words_are_never_shown(void **state)
 {
         static const char *const lines[][3] = {
@@ -97,13 +100,13 @@ static void test_stray_words_are_never_shown(void **state)
                 }
         }
         observed = false;
-        /* the value of a flag that nobody knows is not a second mistake */
+        /* the value of an unknown flag is not a second mistake */
         assert_string_equal(KUBELET("{}", "--zzz", "hunter2"),
                             "error: no flag \"zzz\" in 1.36, and the component does not start with it "
                             "[LKG5020]\n");
 }
 
-/* What a process was found with is no reason to refuse a document: it is left out. */
+/* A running process's command line is no reason to refuse a document: wrong flags are ignored. */
 static void test_an_observed_line_only_warns(void **state)
 {
         static const char *const words[] = {
@@ -171,7 +174,7 @@ static void test_addresses(void **state)
         assert_non_null(strstr(KUBELET("{}", "--address=x"), "--address: \"x\""));
 }
 
-/* Upstream's setters let go of the field when they are given nothing, and cannot set it any more. */
+/* Upstream's setters drop the field if they get an empty value, and cannot set it again. */
 static void test_value_after_an_empty_one_is_refused(void **state)
 {
         (void)state;
@@ -222,7 +225,9 @@ static void test_taints_and_reservations(void **state)
 }
 
 /* The kubelet appends these to what its document has. */
-/* component-base, TimeOrMetaDuration: how the document wrote it stays, also over a zero in between. */
+/*
+ * component-base, TimeOrMetaDuration: the form that the document used is kept, even after a zero in between.
+ */
 static void test_flush_frequency_stays_an_integer(void **state)
 {
         static const char integer[] = "{logging: {flushFrequency: -5}}";
@@ -247,7 +252,7 @@ static void test_flush_frequency_stays_an_integer(void **state)
                             "{\"syncFrequency\":\"8s\"}");
 }
 
-/* kube-proxy reads its document after its flags, so what the document says comes behind. */
+/* kube-proxy reads its document after its flags, so the document's values come last. */
 static void test_vmodule_of_kube_proxy_comes_first(void **state)
 {
         (void)state;
@@ -324,7 +329,7 @@ static void test_values_say_which_flag(void **state)
         lkg_report_deinit(&report);
 }
 
-/* A flag that is gone is one that nobody knows: the component does not start with it after the upgrade. */
+/* A removed flag is an unknown flag: the component does not start with it after the upgrade. */
 static void test_flags_that_a_release_dropped(void **state)
 {
         static const struct {
@@ -350,7 +355,7 @@ static void test_kube_proxy_has_flags_of_its_own(void **state)
         (void)state;
         assert_string_equal(PROXY("{}", "--hostname-override=a"), "{\"hostnameOverride\":\"a\"}");
         assert_string_equal(PROXY("{mode: iptables}", "--proxy-mode=ipvs"),
-                            "{\"mode\":\"iptables\"}"); /* as upstream */
+                            "{\"mode\":\"iptables\"}"); /* as upstream does */
         assert_non_null(strstr(PROXY("{}", "--conntrack-min=x"), "--conntrack-min"));
         assert_non_null(strstr(PROXY("{}", "--max-pods=5"), "no flag \"max-pods\""));
 }

@@ -148,7 +148,7 @@ static void test_everything_can_be_set(void **state)
         lkg_config_free(c);
 }
 
-/* Each mistake alone, and exactly what is said about it. */
+/* Each mistake alone, and the exact message. */
 static const struct {
         const char *text, *want;
 } mistakes[] = {
@@ -450,7 +450,7 @@ static void test_drop_ins_in_order(void **state)
 
         put(p, "config.yaml", HEADER "historyLimit: 1\nstatusMode: '0400'\nstateDir: st\n");
         put(p, "vendor/10.conf", "historyLimit: 2\nvirtualDir: .a\n");
-        put(p, "vendor/20.conf", "historyLimit: 3\nvirtualDir: .b\n"); /* the one below has its name */
+        put(p, "vendor/20.conf", "historyLimit: 3\nvirtualDir: .b\n"); /* the file below has the same name */
         put(p, "config.d/20.conf", "statusMode: '0404'\n");
         put(p, "vendor/30.conf", "engineTimeout: 1s\n");
         put(p, "config.d/25.conf", "engineTimeout: 3s\ncomponents: [{name: kubelet, mode: '0640'}]\n");
@@ -504,7 +504,7 @@ static void test_writable_by_others_is_refused(void **state)
         struct lkg_config *c = NULL;
 
         put(p, "config.yaml", HEADER "historyLimit: 1\n");
-        if (geteuid() != 0) { /* our own file is not root's */
+        if (geteuid() != 0) { /* our own file is not owned by root */
                 assert_int_equal(load(p, false, &c, &findings), -EPERM);
                 return;
         }
@@ -534,7 +534,7 @@ static void test_huge_file_is_refused(void **state)
         assert_null(c);
 }
 
-/* A user that there is not is no mistake that keeps a node from starting. */
+/* A missing user does not keep a node from starting. */
 static void test_whom_the_engine_runs_as(void **state)
 {
         static const struct {
@@ -572,7 +572,7 @@ static void test_whom_the_engine_runs_as(void **state)
         }
 }
 
-/* The default says nothing about it: most users of a build from the sources have none. */
+/* No message if the default user is missing: most builds from source do not have one. */
 static void test_the_default_user(void **state)
 {
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
@@ -619,7 +619,7 @@ static void test_settings_for_the_supervisor(void **state)
         lkg_config_free(c);
 }
 
-/* What the engine prints is what the supervisor reads, native directories and foreign writes included. */
+/* The supervisor reads what the engine prints, including native directories and foreign writes. */
 static void test_settings_there_and_back(void **state)
 {
         static const char text[] = HEADER "nativeDirs: [pki, certs]\nforeignWrites: all\n";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConfigMap objects: what is one, whose it is, and what stands under a key. */
+/* ConfigMap objects: which are valid, their identity, and the payload under a key. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -440,7 +440,7 @@ static void test_a_decoded_object_passes_the_same_checks(void **state)
 
         (void)state;
         assert_int_equal(lkg_configmap_from_value(value, &configmap, NULL), 0);
-        value = lkg_value_unref(value); /* it has a reference of its own */
+        value = lkg_value_unref(value); /* it has its own reference */
         assert_string_equal(configmap.name, "cfg");
         assert_string_equal(configmap.uid, "u-1");
         assert_string_equal(configmap.version, "7");

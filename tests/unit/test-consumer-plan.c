@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a component is restarted: requests, limits, failures, jitter, and what a successor reads of it. Time
- * is a number.
+ * When a component is restarted: requests, limits, failures, jitter, and what a successor reads. Time is
+ * simulated.
  */
 #include <limits.h>
 #include <setjmp.h>
@@ -76,7 +76,7 @@ static void test_requests_while_one_is_planned_become_one(void **state)
 {
         (void)state;
         PLAY({ REQUEST, 1000 * S, 7, 100 * S, 1100 * S, 7 }, { REQUEST, 1050 * S, 8, 100 * S, 1100 * S, 8 },
-             { REQUEST, 1060 * S, 9, 0, 1060 * S, 9 }, /* a local one does not wait */
+             { REQUEST, 1060 * S, 9, 0, 1060 * S, 9 }, /* a local change does not wait */
              { REQUEST, 1061 * S, 10, 100 * S, 1060 * S, 10 }, { BEGIN, 1062 * S, 0, 0, LKG_PLAN_NEVER, 10 },
              { DONE, 1063 * S, 0, 0, LKG_PLAN_NEVER, 0 });
 }
@@ -84,7 +84,7 @@ static void test_requests_while_one_is_planned_become_one(void **state)
 static void test_limits(void **state)
 {
         (void)state;
-        /* The interval counts from request to request, the hour holds three. */
+        /* The interval counts from request to request; three fit into the hour. */
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { DONE, 1005 * S, 0, 0, LKG_PLAN_NEVER, 0 }, { REQUEST, 1010 * S, 2, 0, 1060 * S, 2 },
              { BEGIN, 1060 * S, 0, 0, LKG_PLAN_NEVER, 2 }, { DONE, 1061 * S, 0, 0, LKG_PLAN_NEVER, 0 },
@@ -122,12 +122,12 @@ static void test_failures(void **state)
         }
         assert_int_equal(n, 1 + LKG_PLAN_RETRIES_MAX);
         free(plan);
-        /* The hour counts those that failed, too. */
+        /* Failed restarts count for the hour, too. */
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { FAILED, 1005 * S, 0, 0, 1060 * S, 1 }, { BEGIN, 1060 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { INTERRUPTED, 1061 * S, 0, 0, 1120 * S, 1 }, { BEGIN, 1120 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { FAILED, 1121 * S, 0, 0, 4600 * S, 1 });
-        /* A new request begins to count anew. */
+        /* A new request starts counting again. */
         PLAY({ REQUEST, 1000 * S, 1, 0, 1000 * S, 1 }, { BEGIN, 1000 * S, 0, 0, LKG_PLAN_NEVER, 1 },
              { FAILED, 1005 * S, 0, 0, 1060 * S, 1 }, { REQUEST, 1010 * S, 2, 0, 1060 * S, 2 });
 }
@@ -155,7 +155,7 @@ static void test_only_an_hour_is_remembered(void **state)
 
         (void)state;
         assert_non_null(plan);
-        for (uint64_t i = 0; i < 3 * LKG_PLAN_ASKED_MAX; i++) { /* two in a second: more than fit */
+        for (uint64_t i = 0; i < 3 * LKG_PLAN_ASKED_MAX; i++) { /* two per second: more than fit */
                 lkg_plan_request(plan, i + 1, 0, i * S / 2);
                 (void)lkg_plan_begin(plan, i * S / 2);
                 assert_true(plan->n_asked <= LKG_PLAN_ASKED_MAX);
@@ -190,7 +190,7 @@ static void test_jitter(void **state)
         assert_int_equal(lkg_plan_jitter_ns("node-1", "kubelet", 0), 0);
         assert_true(lkg_plan_jitter_ns("node-1", "kubelet", jitter_ms) !=
                     lkg_plan_jitter_ns("node-1", "kube-proxy", jitter_ms));
-        /* The end of one name is not the begin of the other. */
+        /* The end of one name is not the beginning of the other. */
         assert_true(lkg_plan_jitter_ns("a", "bc", UINT32_MAX) != lkg_plan_jitter_ns("ab", "c", UINT32_MAX));
 }
 
@@ -263,9 +263,8 @@ static void test_plans_that_cannot_be_true(void **state)
                         fail_msg("%s: due %llu", cases[i].text,
                                  (unsigned long long)lkg_plan_due(plan, &limits));
         }
-        assert_false(lkg_plan_interrupted(plan)); /* the last: failed too often already */
-        lkg_plan_parse("boot_id=\nplanned_generation=3\n", "", 1000 * S, 0,
-                       plan); /* a boot that nobody knows */
+        assert_false(lkg_plan_interrupted(plan)); /* the last one: failed too often already */
+        lkg_plan_parse("boot_id=\nplanned_generation=3\n", "", 1000 * S, 0, plan); /* an unknown boot */
         assert_false(plan->wanted);
         free(plan);
 }

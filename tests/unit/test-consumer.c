@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restarting components for real: programs, a stand-in of systemd, the loop, the files that others read. */
+/* Real restarts of components: programs, a stand-in for systemd, the loop, the files that others read. */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
 
-#define LIMIT_NS (20 * LKG_NSEC_PER_SEC) /* longer than any machine is slow */
+#define LIMIT_NS (20 * LKG_NSEC_PER_SEC) /* longer than even a slow machine needs */
 
 struct place {
         char top[TMPDIR_MAX], hook[100];
@@ -82,7 +82,7 @@ static void put_hook(const struct place *p, const char *script, mode_t mode)
         assert_int_equal(close(fd), 0);
 }
 
-/* Caller frees; "" when there is none. */
+/* Caller frees; "" if there is none. */
 static char *text_of(const struct place *p, const char *path)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(p->fd, path, O_RDONLY | O_CLOEXEC);
@@ -133,7 +133,7 @@ static void test_how_a_hook_ends(void **state)
                 { "#!/bin/sh\nkill -9 $$\n", false, "it was killed by signal 9\n" },
                 { "#!/nonexistent/interpreter\n", false, NULL },
                 { "#!/bin/sh\nprintf 'a\\033[1m\\tb\\177\\n\\nc'\n", true, "\na?[1m?b?\n\nc\n" },
-                /* a process of it that stays does not keep us */
+                /* a remaining process of the program does not block us */
                 { "#!/bin/sh\nsleep 60 & echo $!\n", true, NULL },
         };
         struct place *p = *state;
@@ -171,7 +171,7 @@ static void test_a_hook_that_does_not_end_is_killed_with_its_children(void **sta
                 assert_non_null(strstr(buf.data, " s and was killed\n"));
         }
         assert_int_equal(poll(&held, 1, (int)(LIMIT_NS / LKG_NSEC_PER_MSEC)), 1);
-        assert_true(held.revents & POLLHUP); /* nobody holds it any more */
+        assert_true(held.revents & POLLHUP); /* not held any more */
         lkg_close(held.fd);
         lkg_buf_deinit(&buf);
 }
@@ -210,13 +210,13 @@ static void test_only_what_nobody_else_can_change_is_run(void **state)
         check_hook(p, false, report);
         put_hook(p, "#!/bin/sh\n", 0755);
         check_hook(p, true, "\n");
-        assert_int_equal(chmod(p->top, 0777), 0); /* a directory on the way */
+        assert_int_equal(chmod(p->top, 0777), 0); /* a directory on the path */
         (void)snprintf(report, sizeof(report),
                        "%s: the way leads through a directory that is not owned by root or is writable by "
                        "others: %s (user %u, mode 0777).\n",
                        p->hook, p->top, (unsigned)getuid());
         check_hook(p, false, report);
-        /* ... also behind a link that is fine itself */
+        /* ... also behind a link that is itself acceptable */
         (void)snprintf(link, sizeof(link), "%s/d", p->top);
         assert_int_equal(mkdir(link, 0755), 0);
         (void)snprintf(inner, sizeof(inner), "%s/link", link);
@@ -261,7 +261,7 @@ static void test_restart_of_a_unit(void **state)
         check_unit("other.service", LIMIT_NS, false, "other.service: Unit other.service not loaded.\n");
         strcpy(job, "failed");
         check_unit("kubelet.service", LIMIT_NS, false, "kubelet.service: the job ended with 'failed'\n");
-        job[0] = '\0'; /* a job that takes longer goes on, and is not asked for once more */
+        job[0] = '\0'; /* a job that takes longer continues and is not requested again */
         check_unit("kubelet.service", 20 * LKG_NSEC_PER_MSEC, true, "\n");
         assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/lkgfs", 1), 0);
         {
@@ -325,7 +325,7 @@ static void test_a_restart_leaves_its_traces(void **state)
         start(p);
         lkg_consumer_request(p->consumer, 0, 11, false);
         lkg_consumer_request(p->consumer, 0, 12, false); /* the newest wins, once */
-        lkg_consumer_request(p->consumer, 1, 99, false); /* nobody */
+        lkg_consumer_request(p->consumer, 1, 99, false); /* a component without restarts */
         await(p, "facts/kubelet/restarts", "done");
         restarted = text_of(p, "facts/kubelet/restarted");
         during = text_of(p, "during");
@@ -333,7 +333,7 @@ static void test_a_restart_leaves_its_traces(void **state)
         (void)snprintf(when, sizeof(when), " %s 12 done\n", boot);
         assert_string_equal(strchr(restarted, ' '), when);
         (void)snprintf(when, sizeof(when), " %s 12 asked\n", boot);
-        assert_string_equal(strchr(during, ' '), when); /* it stood there before */
+        assert_string_equal(strchr(during, ' '), when); /* it was there before */
         assert_int_equal(strtoull(restarted, NULL, 10), strtoull(during, NULL, 10));
         assert_int_equal(n_lines(p, "count"), 1);
         await(p, "facts/kubelet/restarts", "Z hook 12 done\n");
@@ -351,7 +351,7 @@ static void test_a_restart_of_the_unit(void **state)
         assert_int_equal(p->fake.unit->n_restarted, 1);
 }
 
-/* What the engine says arrives here. */
+/* The engine's message arrives here. */
 static void test_the_message_of_the_engine(void **state)
 {
         struct place *p = *state;
@@ -422,19 +422,19 @@ static void test_a_remote_change_waits_for_this_nodes_turn(void **state)
 
         put_hook(p, "#!/bin/sh\n", 0755);
         p->settings.node_name = (char *)(uintptr_t) "node-1";
-        p->settings.restart_jitter_ms = UINT32_MAX; /* of it this node's part: weeks */
+        p->settings.restart_jitter_ms = UINT32_MAX; /* this node's part of it is weeks */
         start(p);
         lkg_consumer_request(p->consumer, 0, 5, true);
         assert_int_equal(sd_event_run(p->event, 0), 0);
         await(p, "facts/kubelet/restart-plan", "planned_generation=5\n");
-        /* A successor still waits, and does not when a local change comes. */
+        /* A successor still waits, but not once a local change arrives. */
         p->consumer = lkg_consumer_free(p->consumer);
         start(p);
         await(p, "facts/kubelet/restart-plan", "planned_generation=5\n");
         assert_int_equal(sd_event_run(p->event, 0), 0);
         lkg_consumer_request(p->consumer, 0, 6, false);
         await(p, "facts/kubelet/restarts", "hook 6 done");
-        /* Taken back. */
+        /* The change is taken back. */
         p->component.restart_max_per_hour = 1;
         lkg_consumer_request(p->consumer, 0, 7, true);
         lkg_consumer_request(p->consumer, 0, 0, true);
@@ -454,7 +454,7 @@ static void test_a_successor_asks_again_for_what_was_interrupted(void **state)
         start(p);
         lkg_consumer_request(p->consumer, 0, 5, false);
         await(p, "facts/kubelet/restart-plan", "running_generation=5\n");
-        p->consumer = lkg_consumer_free(p->consumer); /* and what it had started with it */
+        p->consumer = lkg_consumer_free(p->consumer); /* and what it had started */
         put_hook(p, "#!/bin/sh\n", 0755);
         start(p);
         await(p, "facts/kubelet/restarts", "hook 5 done");
@@ -485,7 +485,7 @@ static void test_a_reload_keeps_plans_by_name(void **state)
         assert_int_equal(faccessat(p->fd, "facts/kubelet/restart-plan", F_OK, 0), -1);
         lkg_consumer_request(p->consumer, 1, 7, false);
         assert_int_equal(sd_event_run(p->event, 0), 0);
-        p->consumer = lkg_consumer_free(p->consumer); /* before `two` goes */
+        p->consumer = lkg_consumer_free(p->consumer); /* before `two` goes out of scope */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The credential of an exec plugin: when it is asked, what it may answer, and what serves meanwhile. */
+/* The credential of an exec plugin: when it is run, what it may answer, and what is used meanwhile. */
 #include "credential-place.h"
 
 #define EXEC "exec: {command: p, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"
@@ -45,7 +45,7 @@ static void test_exec_token_and_its_renewal(void **state)
         answer(p, "\"token\":\"two\"");
         assert_int_equal(refresh(p), 1);
         assert_string_equal(identity(p)->token, "two");
-        p->now_ns += 1000 * DAY_NS; /* it says no end */
+        p->now_ns += 1000 * DAY_NS; /* it states no expiration */
         assert_int_equal(refresh(p), 0);
         assert_int_equal(p->n_asked, 2);
 }
@@ -59,13 +59,13 @@ static void test_exec_after_a_rejection(void **state)
         assert_int_equal(refresh(p), 1);
         lkg_credential_rejected(p->c);
         assert_int_equal(refresh(p), 0);
-        assert_int_equal(p->n_asked, 1); /* not so soon */
+        assert_int_equal(p->n_asked, 1); /* not that soon */
         p->now_ns += 10 * LKG_NSEC_PER_SEC;
         assert_int_equal(refresh(p), 0);
         assert_int_equal(p->n_asked, 2);
         assert_string_equal(identity(p)->token, "one");
         answer(p, "\"token\":\"one\"");
-        assert_int_equal(refresh(p), 0); /* the same again is no other identity */
+        assert_int_equal(refresh(p), 0); /* an equal answer is no new identity */
         assert_int_equal(identity(p)->serial, 1);
 }
 
@@ -134,7 +134,7 @@ static void test_exec_answers_of_no_use(void **state)
         assert_int_equal(refresh(p), 0);
         lkg_credential_exec_done(p->c, NULL, 0, "it ended with 1");
         assert_int_equal(refresh(p), 0);
-        assert_said(p, 7003, LKG_WARNING, "exec plugin p: it ended with 1"); /* what it said before serves */
+        assert_said(p, 7003, LKG_WARNING, "exec plugin p: it ended with 1"); /* still used */
         assert_string_equal(identity(p)->token, "t");
 }
 
@@ -155,7 +155,7 @@ static void test_exec_is_asked_less_often_while_it_fails(void **state)
                 assert_int_equal(refresh(p), 0);
                 assert_int_equal(p->n_asked, 2 + (int)i);
         }
-        p->now_ns += 45 * LKG_NSEC_PER_SEC; /* nothing at all came back */
+        p->now_ns += 45 * LKG_NSEC_PER_SEC; /* no answer at all arrived */
         assert_int_equal(refresh(p), 0);
         assert_said(p, 7003, LKG_ERROR, "exec plugin p: nothing came back from it");
 }
@@ -175,7 +175,7 @@ static void test_exec_that_cannot_be_asked(void **state)
         assert_int_equal(p->n_asked, 2);
 }
 
-/* Who starts has nobody to ask yet: no failure, and no pause. */
+/* Right after the start the plugin cannot be run yet: neither a failure nor a pause. */
 static void test_exec_that_cannot_be_asked_yet(void **state)
 {
         struct place *p = *state;
@@ -241,7 +241,7 @@ static void test_another_kubeconfig_asks_again(void **state)
         put_config(p, EXEC " ");
         assert_int_equal(refresh(p), 0);
         assert_int_equal(p->n_asked, 2);
-        put_config(p, "token: mine"); /* no plugin any more: what comes from it is nothing */
+        put_config(p, "token: mine"); /* no plugin any more: its answer is ignored */
         assert_int_equal(refresh(p), 1);
         answer(p, "\"token\":\"late\"");
         assert_int_equal(refresh(p), 0);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The credential: where it is looked for, what its files must be, rotation whole and half, ends. */
+/*
+ * The credential: where it is searched for, the requirements for its files, complete and partial rotation,
+ * expiry.
+ */
 #include "credential-place.h"
 
-/* ---- where it is looked for ---- */
+/* ---- where it is searched for ---- */
 
 static void test_nothing_found(void **state)
 {
@@ -34,7 +37,7 @@ static void test_the_nodes_own_comes_and_goes(void **state)
         assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NODE);
         assert_string_equal(lkg_credential_file(p->c), path);
         assert_string_equal(identity(p)->token, "t");
-        put(p->src, "kubelet.conf", "a: ["); /* in the middle of something */
+        put(p->src, "kubelet.conf", "a: ["); /* in the middle of a write */
         assert_int_equal(refresh(p), 0);
         assert_non_null(identity(p));
         assert_int_equal(unlink(path), 0);
@@ -62,7 +65,7 @@ static void test_what_is_configured_comes_first(void **state)
         assert_int_equal(identity(p)->serial, 1);
 }
 
-/* A volume of the kubelet: links to a directory that is replaced as a whole. */
+/* A volume of the kubelet: symlinks to a directory that is replaced as a whole. */
 static void test_service_account_and_its_rotation(void **state)
 {
         struct place *p = *state;
@@ -113,7 +116,7 @@ static void test_a_pod_without_a_token_is_none(void **state)
         assert_int_equal(lkg_credential_kind(p->c), LKG_CREDENTIAL_NONE);
 }
 
-/* ---- whose it is ---- */
+/* ---- its owner ---- */
 
 static void test_the_nodes_certificate(void **state)
 {
@@ -121,7 +124,7 @@ static void test_the_nodes_certificate(void **state)
         struct pair pair = node_pair(p->now_ns);
         char both[8192];
 
-        /* one file with both, as the kubelet's */
+        /* one file with both, like the kubelet's */
         (void)snprintf(both, sizeof(both), "%s%s", pair.certificate, pair.key);
         put(p->d, "kubelet-client-1.pem", both);
         (void)snprintf(both, sizeof(both), "%s/kubelet-client-current.pem", p->d);
@@ -205,7 +208,7 @@ static void test_wrong_files(void **state)
                 assert_int_equal(refresh(p), 0);
                 assert_null(identity(p));
                 assert_said(p, 7002, LKG_ERROR, rows[i].want);
-                assert_said(p, 7002, LKG_ERROR, "config:2:"); /* where the field stands */
+                assert_said(p, 7002, LKG_ERROR, "config:2:"); /* the place of the field */
                 if (rows[i].file && rows[i].file[0] == 't') {
                         char path[128];
 
@@ -246,7 +249,7 @@ static void test_files_that_others_can_change(void **state)
         assert_int_equal(refresh(p), 0);
         assert_said(p, 7002, LKG_ERROR, "is not owned by root or is writable by others");
         assert_int_equal(chmod(path, 0600), 0);
-        assert_int_equal(refresh(p), 1); /* noticed, without another look at the kubeconfig's time */
+        assert_int_equal(refresh(p), 1); /* noticed without another check of the kubeconfig's timestamps */
         assert_int_equal(chmod(p->config, 0602), 0);
         assert_int_equal(refresh(p), 0);
         assert_said(p, 7001, LKG_ERROR, "is not owned by root or is writable by others");
@@ -256,7 +259,7 @@ static void test_files_that_others_can_change(void **state)
         assert_int_equal(refresh(p), 0);
         assert_said(p, 7001, LKG_ERROR, "the way leads through a directory that is not owned by root");
         assert_int_equal(chmod(p->d, 0755), 0);
-        p->now_ns += 11 * LKG_NSEC_PER_SEC; /* no file has changed, so this is found by time */
+        p->now_ns += 11 * LKG_NSEC_PER_SEC; /* no file has changed, so this is noticed by time */
         assert_int_equal(refresh(p), 0);
         assert_silent(p);
 }
@@ -304,7 +307,7 @@ static void test_nothing_new_is_nothing(void **state)
         assert_int_equal(refresh(p), 1);
         first = identity(p);
         assert_int_equal(refresh(p), 0);
-        put_pair(p, &pair); /* other files, the same in them */
+        put_pair(p, &pair); /* new files with the same content */
         assert_int_equal(refresh(p), 0);
         assert_ptr_equal(identity(p), first);
         assert_int_equal(first->serial, 1);
@@ -386,7 +389,7 @@ static void test_a_token_file_is_read_every_minute(void **state)
         assert_string_equal(identity(p)->token, "one");
         (void)snprintf(path, sizeof(path), "%s/t", p->d);
         assert_int_equal(unlink(path), 0);
-        assert_int_equal(refresh(p), 1); /* what stands beside it counts as long as it cannot be read */
+        assert_int_equal(refresh(p), 1); /* the file beside it is used while this one cannot be read */
         assert_string_equal(identity(p)->token, "old");
         assert_said(p, 7002, LKG_WARNING, "tokenFile: ");
         fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -404,7 +407,7 @@ static void test_ends_of_a_certificate(void **state)
         struct place *p = *state;
         static const struct {
                 int from, to;
-                uint64_t later_days; /* after the first refresh, which is silent when it is not 0 */
+                uint64_t later_days; /* days after the first refresh, which is silent if it is not 0 */
                 enum lkg_severity severity;
                 const char *want;
         } rows[] = {
@@ -426,7 +429,7 @@ static void test_ends_of_a_certificate(void **state)
                 put_pair(p, &pair);
                 put_config(p, PAIR);
                 open_with(p, p->config, NULL);
-                assert_int_equal(refresh(p), 1); /* used all the same */
+                assert_int_equal(refresh(p), 1); /* used anyway */
                 if (rows[i].later_days > 0) {
                         assert_silent(p);
                         p->now_ns += rows[i].later_days * DAY_NS + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * YAML and JSON: what is accepted, what it means, what a refusal says, limits. Findings are compared in
+ * YAML and JSON: what is accepted, what it means, error messages, limits. Findings are compared in
  * full.
  */
 #include "config-helpers.h"
@@ -23,7 +23,7 @@ static void run(const struct row *rows, size_t n, enum lkg_format format)
         }
 }
 
-/* Each plain scalar as a value; the table of what go-yaml v2 makes of it. */
+/* Each plain scalar as a value; a table of go-yaml v2's results. */
 static void test_plain_scalars(void **state)
 {
         static const struct {
@@ -267,7 +267,7 @@ static void test_nul_bytes(void **state)
                 "[LKG1001]\n");
 }
 
-/* json-c would take these: docs/decisions/028-who-reads-json.md. */
+/* json-c would accept these: docs/decisions/028-who-reads-json.md. */
 static void test_what_json_c_would_take(void **state)
 {
         static const struct {
@@ -371,7 +371,7 @@ static void check_limit(const char *head, const char *piece, size_t n, const cha
         free(text);
 }
 
-/* A stream without any document has none that is ignored. */
+/* A stream without any document has no ignored second document. */
 static void test_second_document_is_reported_once(void **state)
 {
         static const struct {
@@ -410,7 +410,7 @@ static void test_limits(void **state)
         (void)state;
         check_limit(deep, "1,", 100000, "", LKG_FORMAT_YAML,
                     "f:2:1: error: did not find expected node content; a value is missing between two "
-                    "commas [LKG1001]\n"); /* in a time that is proportional to the text */
+                    "commas [LKG1001]\n"); /* in time proportional to the text */
         free(deep);
         check_limit("", "[", 10000, "", LKG_FORMAT_JSON,
                     "f:1:10001: error: found the end of the file where JSON wants a value [LKG1001]\n");
@@ -428,7 +428,7 @@ static void test_limits(void **state)
                     "f: error: the document has 4194305 bytes; the limit is 4194304 [LKG1003]\n");
 }
 
-/* Every level doubles: 2^60 values when written out. */
+/* Every level doubles the size: 2^60 values when expanded. */
 static void test_alias_bomb(void **state)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -442,7 +442,7 @@ static void test_alias_bomb(void **state)
         assert_non_null(strstr(got, "mostly of aliases"));
         assert_non_null(strstr(got, "[LKG1004]"));
         lkg_buf_deinit(&buf);
-        /* Many aliases of a little are fine. */
+        /* Many aliases of a small value are fine. */
         lkg_buf_puts(&buf, "a: &a [x]\nl:\n");
         for (unsigned i = 0; i < 2000; i++)
                 lkg_buf_puts(&buf, "- *a\n");
@@ -450,7 +450,7 @@ static void test_alias_bomb(void **state)
         lkg_buf_deinit(&buf);
 }
 
-/* A patch is YAML upstream whatever it looks like, and JSON where its library is given it: neither is refused. */
+/* Upstream, a patch is YAML, or JSON where the library is given JSON: neither is refused. */
 static void test_patches_are_json_or_yaml(void **state)
 {
         static const struct {
@@ -484,7 +484,7 @@ static void test_patches_are_json_or_yaml(void **state)
         }
 }
 
-/* What is neither is told once, by the YAML reader; what is said about good JSON is not lost. */
+/* A text that is neither is reported once, by the YAML reader; findings about good JSON are kept. */
 static void test_findings_of_patches(void **state)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report broken = LKG_REPORT_INIT;
@@ -502,7 +502,10 @@ static void test_findings_of_patches(void **state)
         assert_string_equal(json(value), "{\"a\":2}");
 }
 
-/* A component decodes a JSON text with a key twice one value over the other: nothing of the earlier one is forgotten. */
+/*
+ * A component decodes duplicate keys of a JSON text one after the other into the same value: nothing of the
+ * first is lost.
+ */
 static void test_json_base_with_a_key_twice(void **state)
 {
         static const char text[] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unified diff: exact text of small cases, and for random ones that applying it gives the other side. */
+/* Unified diff: the exact text of small cases; for random ones, applying it gives the other side. */
 #include "config-helpers.h"
 
 static const char *diff(const char *a, const char *b)
@@ -37,7 +37,7 @@ static void test_forms(void **state)
                 "--- a\n+++ b\n@@ -1,4 +1,4 @@\n-a\n+A\n 1\n 2\n 3\n@@ -6,4 +6,4 @@\n 5\n 6\n 7\n-b\n+B\n");
 }
 
-/* Applies a unified diff without looking for anything: what it says must fit exactly. */
+/* Applies a unified diff without searching: its positions must match exactly. */
 static char *apply(const char *text, const char *patch)
 {
         struct lkg_buf out = LKG_BUF_INIT;
@@ -132,7 +132,7 @@ static void test_random(void **state)
         }
 }
 
-/* Two texts of 20,000 lines with nothing in common: given up on, but correct and quick. */
+/* Two texts of 20,000 lines with nothing in common: not minimal, but correct and fast. */
 static void test_large(void **state)
 {
         struct lkg_buf a = LKG_BUF_INIT, b = LKG_BUF_INIT;

@@ -48,12 +48,12 @@ static void test_key_with_nul(void **state)
         lkg_value_unref(map);
 }
 
-/* ---- maps against a plain array of what should be there ---- */
+/* ---- maps compared with a plain array ---- */
 
 struct model {
         struct lkg_value *map;
         unsigned n_keys, n_there;
-        unsigned *there; /* by key: what it was set to last, 0 = it is not there */
+        unsigned *there; /* by key: the last value set, 0 = not there */
 };
 
 static void model_init(struct model *m, unsigned n_keys)
@@ -70,7 +70,7 @@ static void model_deinit(struct model *m)
         free(m->there);
 }
 
-/* Longer than the eight bytes that are compared at once. */
+/* Longer than the eight bytes that are compared first. */
 static void key_of(unsigned k, char ret[static 24])
 {
         (void)snprintf(ret, 24, "unknown%07u", k);
@@ -96,7 +96,7 @@ static void model_remove(struct model *m, unsigned k)
         m->there[k] = 0;
 }
 
-/* By name and by index, forwards and from the other end. */
+/* By name and by index, forwards and backwards. */
 static void model_check(const struct model *m)
 {
         size_t at = 0;
@@ -140,8 +140,8 @@ static struct model model_copy(const struct model *m)
 }
 
 /*
- * Insertion and removal in any order, of as many members as make a map of one leaf, of branches, and of branches of
- * branches; copies are kept on the way and have to stay what they were.
+ * Insertion and removal in any order, with enough members for a map of one leaf, of branches, and of
+ * branches of branches; copies are made on the way and must not change.
  */
 static void test_map_against_model(void **state)
 {
@@ -183,7 +183,7 @@ static void test_map_against_model(void **state)
         }
 }
 
-/* In order, backwards, and runs in between, as layers with names of their own come. */
+/* In order, backwards, and with runs in between, as from layers with their own names. */
 static void test_map_in_order(void **state)
 {
         enum { N = 200000, RUN = 100 };
@@ -406,7 +406,7 @@ static void test_walk(void **state)
         lkg_value_unref(stop);
 }
 
-/* Room that was asked for changes nothing but the number of allocations, and is no member. */
+/* Preallocation changes only the number of allocations, and adds no member. */
 static void test_expected_members(void **state)
 {
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *copy;
@@ -440,7 +440,7 @@ static void test_replace_gives_the_earlier_value(void **state)
 }
 
 /*
- * Keys that are alike in their first bytes, that end early, that hold NUL: the order is that of the bytes.
+ * Keys with equal first bytes, short keys, keys with a NUL: they are in byte order.
  */
 static void test_order_of_similar_keys(void **state)
 {
@@ -468,7 +468,7 @@ static void test_order_of_similar_keys(void **state)
         lkg_value_unref(map);
 }
 
-/* A document says what it says: whoever looks for something in a value of another type finds nothing. */
+/* A lookup in a value of another type finds nothing. */
 static void test_looks_at_other_types_find_nothing(void **state)
 {
         static const char *const texts[] = { "null", "true", "5", "\"text\"", "[1]", "{\"a\": 1}" };

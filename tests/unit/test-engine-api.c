@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine with an API server that says what the test says: places of a reference, ConfigMaps, outages, rollout, the way back. */
+/*
+ * The engine with an API server that the test controls: where a reference can come from, ConfigMaps,
+ * outages, rollout, reports.
+ */
 #include "core/reference/apiserver.h"
 #include "engine-node.h"
 #include "fake-remote.h"
@@ -34,7 +37,7 @@ static const char *configmap_json(const char *name, const char *version, const c
         return text;
 }
 
-/* Until nothing is left to do now. */
+/* Run until nothing is due now. */
 static void settle(struct node *n)
 {
         for (unsigned i = 0; sd_event_run(n->event, 0) > 0; i++)
@@ -105,7 +108,7 @@ static void test_annotation_is_followed(void **state)
         check_blobs(n);
 }
 
-/* What was tried is what is followed: its stack becomes that of the component. */
+/* The stack of the trial is kept: it becomes that of the component. */
 static void test_an_assignment_is_merged_once(void **state)
 {
         const struct lkg_stack *before;
@@ -142,7 +145,7 @@ static void test_the_first_place_that_is_set_counts(void **state)
         settle(n);
         assert_string_equal(fake_find("configmaps")->name, "old");
         assert_has(n, "status/kubelet/remote", "reference=nodeSpec kube-system/old/k\n");
-        /* What is set and cannot be understood is no reason to ask the next one. */
+        /* A reference that is set but invalid does not make the engine ask the next place. */
         tell_node(n, "node-1", "nonsense");
         assert_null(fake_find("configmaps"));
         assert_has(n, "status/kubelet/condition",
@@ -228,7 +231,7 @@ static void test_file_without_a_credential(void **state)
         assert_null(fake_find("nodes"));
         assert_false(has(n, "status/kubelet/remote", "="));
         assert_has(n, "status/kubelet/findings", "[LKG7009]");
-        /* One appears: the places on the Node stand before the file. */
+        /* One appears: the places on the Node take precedence over the file. */
         fake_credential(LKG_CREDENTIAL_NODE);
         assert_int_equal(command(n, "sync", "now"), 0);
         settle(n);
@@ -268,7 +271,7 @@ static void test_a_reference_that_was_asked_before_there_is_a_client(void **stat
         put(n, "etc/config.yaml",
             CONFIG(", references: [static], static: {namespace: kube-system, name: cfg}"));
         start(n);
-        lkg_engine_cycle(n->engine, /* look= */ true); /* somebody on this machine was first */
+        lkg_engine_cycle(n->engine, /* look= */ true); /* another process was first */
         assert_false(n->engine->places->pending);
         assert_null(fake_find("configmaps"));
         settle(n);
@@ -289,7 +292,7 @@ static void test_local_and_removal_reset(void **state)
         tell_node(n, "node-1", "kube-system/cfg");
         tell_configmap(n, "1", "", 41);
         assert_has(n, "kubelet.conf", "maxPods: 41\n");
-        restart(n); /* who said it is remembered */
+        restart(n); /* the place of the reset is remembered */
         tell_node(n, "node-1", NULL);
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
         assert_has(n, "status/kubelet/condition", "True current is set to the local default");
@@ -305,7 +308,7 @@ static void test_a_node_made_anew_says_nothing(void **state)
         assert_has(n, "status/kubelet/condition",
                    UNCLEAR
                    "node n1 does not say, and it is not the node that did (UID node-1): using current");
-        /* With the same reference it is the one that may take it back. */
+        /* If the recreated Node has the same reference, it may also withdraw it. */
         tell_node(n, "node-2", "kube-system/cfg");
         tell_configmap(n, "1", "", 41);
         assert_has(n, "status/kubelet/condition", "True all checks passed");
@@ -526,8 +529,7 @@ static void test_the_cluster_hears_of_it(void **state)
         unsigned before;
 
         begin_with(n, CONFIG(""));
-        assert_int_equal(fake.n_conditions,
-                         0); /* Unknown for a moment at every start: nobody has to hear of that */
+        assert_int_equal(fake.n_conditions, 0); /* Unknown for a moment at every start: no event for that */
         tell_node(n, "node-1", "kube-system/cfg");
         assert_string_equal(fake.node_uid, "node-1");
         tell_configmap(n, "1", "", 41);
@@ -645,7 +647,7 @@ static void test_figures_alone_wait_for_the_next_minute(void **state)
         fake.counters.n_answers[LKG_API_OK] = 9;
         fake_find("nodes")->success_ns += LKG_NSEC_PER_SEC;
         fake_tell("nodes",
-                  node_json("node-1", "kube-system/cfg")); /* a heartbeat of the kubelet: nothing to us */
+                  node_json("node-1", "kube-system/cfg")); /* a heartbeat of the kubelet: irrelevant */
         settle(n);
         assert_int_equal(publication(n), before);
         assert_int_equal(sd_event_source_set_time(n->engine->places->apiserver->timer, 0), 0);
@@ -687,13 +689,13 @@ static void test_an_identity_is_met_once_whoever_sees_it_first(void **state)
         struct node *n = *state;
 
         follow(n, CONFIG(""));
-        fake_credential(LKG_CREDENTIAL_NODE); /* another one, which the minute's look finds */
+        fake_credential(LKG_CREDENTIAL_NODE); /* another credential, found by the check once a minute */
         assert_int_equal(sd_event_source_set_time(n->engine->places->apiserver->timer, 0), 0);
         settle(n);
         assert_int_equal(fake_find("nodes")->n_anew, 1);
         assert_int_equal(fake.n_kicked, 1);
         fake.client->options.on_identity(
-                fake.client->options.userdata); /* the client's look before its next request */
+                fake.client->options.userdata); /* the client's check before its next request */
         settle(n);
         assert_int_equal(fake_find("nodes")->n_anew, 1);
         assert_int_equal(fake_find("configmaps")->n_anew, 1);
@@ -710,7 +712,7 @@ static void test_reload_of_the_settings(void **state)
         put(n, "etc/config.yaml", CONFIG(", allowedSources: [kube-system/cfg]"));
         lkg_engine_reload(n->engine);
         settle(n);
-        assert_ptr_equal(fake_find("nodes"), before); /* nothing that the client was made with */
+        assert_ptr_equal(fake_find("nodes"), before); /* unchanged since the client was created */
         assert_has(n, "status/kubelet/condition", "True all checks passed");
         put(n, "etc/config.yaml", CONFIG(", pollInterval: 5s"));
         lkg_engine_reload(n->engine);

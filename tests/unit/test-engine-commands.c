@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control files, as the engine carries them out: hold, rollback, try, commit; who may; what is not done twice. */
+/*
+ * How the engine carries out the control files: hold, rollback, try, commit; who may use them; nothing is
+ * done twice.
+ */
 #include "engine-node.h"
 
 static void test_hold_collects_changes(void **state)
@@ -51,7 +54,7 @@ static void test_rollback_pins_until_hold_off(void **state)
         put_dropin(n, "10-a.conf", "maxPods: 2\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
-        stop(n, false); /* a pin survives also a death without a word */
+        stop(n, false); /* a pin also survives a crash */
         start(n);
         assert_int_equal(generation(n), 1);
         assert_has(n, "status/kubelet/condition", "held at generation 1 (rollback)");
@@ -61,7 +64,7 @@ static void test_rollback_pins_until_hold_off(void **state)
         assert_has(n, "status/kubelet/last-error", "");
 }
 
-/* In facts and in findings, whatever the condition is; gone with the hold. */
+/* Reported in facts and findings, whatever the condition is, until the hold ends. */
 static void test_a_hold_is_told(void **state)
 {
         struct node *n = *state;
@@ -187,7 +190,7 @@ static void test_commands_need_root(void **state)
         assert_has(n, "status/kubelet/condition", "True current is set");
 }
 
-/* Its caller was told that it failed: whoever reads it later leaves it alone, this engine and the next. */
+/* The caller was told that it failed: neither this engine nor the next carries it out later. */
 static void test_withdrawn_command_is_not_carried_out(void **state)
 {
         static const char *const commands[][2] = { { "hold", "on" },
@@ -236,7 +239,7 @@ static void test_repeated_ticket_is_not_carried_out_twice(void **state)
         assert_int_equal(command_with(n, "try", "1h", 77), 0);
 }
 
-/* ---- what could not be kept ---- */
+/* ---- what could not be saved ---- */
 
 /* The runtime directory is a tmpfs. */
 static void cut_power(struct node *n)
@@ -280,11 +283,11 @@ static void test_lost_pin_is_told_until_a_command(void **state)
         stop(n, true); /* the next engine knows it, too */
         start(n);
         assert_has(n, "status/kubelet/condition", "False " LOST_PIN);
-        put_dropin(n, "30-b.conf", "maxPods: many\n"); /* worse, but not all */
+        put_dropin(n, "30-b.conf", "maxPods: many\n"); /* worse, but partly valid */
         assert_int_equal(changed(n, "kubelet.conf.d/30-b.conf"), 0);
         assert_has(n, "status/kubelet/condition", "False failed to validate current (init), 1 error");
         assert_has(n, "status/kubelet/condition", "; " LOST_PIN);
-        assert_int_equal(command(n, "rollback", "77"), -EINVAL); /* refused: nobody has done anything */
+        assert_int_equal(command(n, "rollback", "77"), -EINVAL); /* it changes nothing */
         assert_has(n, "status/kubelet/condition", "; " LOST_PIN);
         assert_int_equal(command(n, "hold", "off"), 0);
         assert_false(has(n, "status/kubelet/condition", "failed to keep"));
@@ -344,7 +347,7 @@ static void test_damaged_pointers_are_told(void **state)
         assert_false(has(n, "status/kubelet/condition", "failed to keep"));
 }
 
-/* A record of the history that nobody was promised goes without a word, also when there are many boots. */
+/* A torn history record that was not promised is dropped without a finding, even if there are many boots. */
 static void test_torn_history_goes_quietly(void **state)
 {
         struct node *n = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pure part of the engine as tables: verdicts, hold and try, the words of control files, the condition. */
+/* The pure part of the engine as tables: verdicts, hold and try, control file commands, the condition. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ static void test_verdicts(void **state)
                 bool bad;
         } rows[] = {
                 { FREE, LKG_CANDIDATE_VALID, false, 3, LKG_AVOID, .bad = true },
-                { FREE, LKG_CANDIDATE_VALID, true, 3, LKG_KEEP, .bad = true },     /* it is what there is */
+                { FREE, LKG_CANDIDATE_VALID, true, 3, LKG_KEEP, .bad = true },     /* it is the only one */
                 { FREE, LKG_CANDIDATE_VALID, false, 0, LKG_PUBLISH, .bad = true }, /* better than nothing */
                 { HELD(3), LKG_CANDIDATE_VALID, false, 3, LKG_AVOID, .bad = true },
                 { FREE, LKG_CANDIDATE_INVALID, false, 3, LKG_REFUSE, .bad = true },
@@ -55,7 +55,7 @@ static void test_verdicts(void **state)
                 { FREE, LKG_CANDIDATE_VALID, false, 3, LKG_PUBLISH },
                 { FREE, LKG_CANDIDATE_VALID, true, 3, LKG_KEEP },
                 { FREE, LKG_CANDIDATE_VALID, true, 0,
-                  LKG_PUBLISH }, /* the same as nothing is not the same */
+                  LKG_PUBLISH }, /* the same as nothing is different from nothing */
                 { FREE, LKG_CANDIDATE_INVALID, false, 3, LKG_REFUSE },
                 { FREE, LKG_CANDIDATE_INVALID, false, 0, LKG_REFUSE },
                 { FREE, LKG_CANDIDATE_NONE, false, 3, LKG_WITHDRAW },
@@ -93,7 +93,7 @@ static void test_hold_commands(void **state)
                 bool known;
                 uint64_t active;
                 int want;
-                struct lkg_hold next; /* when want is 0 */
+                struct lkg_hold next; /* if want is 0 */
         } rows[] = {
                 { FREE, LKG_CMD_HOLD_ON, 0, false, 4, 0, HELD(4) },
                 { HELD(4), LKG_CMD_HOLD_ON, 0, false, 4, 0, HELD(4) },
@@ -137,14 +137,14 @@ static void test_life_of_a_try(void **state)
         struct lkg_hold hold = ARMED(100), after;
 
         (void)state;
-        assert_true(lkg_hold_deadline(&hold) == UINT64_MAX); /* time runs from the moment it is active */
+        assert_true(lkg_hold_deadline(&hold) == UINT64_MAX); /* the time runs from when it is active */
         after = lkg_hold_tick(hold, 1000000);
         assert_int_equal(after.try_phase, LKG_TRY_ARMED);
         hold = lkg_hold_published(hold, 7, 1000);
         assert_int_equal(hold.try_phase, LKG_TRY_RUNNING);
         assert_int_equal(hold.try_previous, 7);
         assert_true(lkg_hold_deadline(&hold) == 1100);
-        after = lkg_hold_published(hold, 8, 1050); /* a second edit within the try: 7 stays the way back */
+        after = lkg_hold_published(hold, 8, 1050); /* a second edit: still back to 7 */
         assert_int_equal(after.try_previous, 7);
         assert_true(lkg_hold_deadline(&after) == 1100);
         after = lkg_hold_tick(hold, 1099);
@@ -427,7 +427,7 @@ static void test_condition_words(void **state)
         }
 }
 
-/* Of one ConfigMap in two versions, a uid alone says nothing. */
+/* Two versions of one ConfigMap: the uid alone is ambiguous. */
 static void test_condition_names_versions(void **state)
 {
         static const struct lkg_hold free_hold = FREE;
@@ -484,7 +484,7 @@ static void test_condition_names_versions(void **state)
         }
 }
 
-/* Whose mistake it is, while a ConfigMap is followed. */
+/* Which layer caused the mistake, while a ConfigMap is followed. */
 static void test_condition_blames(void **state)
 {
         static const struct lkg_hold free_hold = FREE;
@@ -539,7 +539,7 @@ static void test_condition_blames(void **state)
         }
 }
 
-/* Somebody else's words are cut to fit, and never in the middle of a character. */
+/* Text from others is cut to fit, never within a character. */
 static void test_condition_words_stay_utf8(void **state)
 {
         static const struct lkg_hold free_hold = FREE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The effective document as text: marks behind the leaves, and still the same document. */
+/* The effective document as text: marks after the leaves, and still the same document. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static void test_keys_that_are_no_simple_keys(void **state)
         lkg_buf_deinit(&buf);
 }
 
-/* Names of files may hold anything, and a comment must stay one line. */
+/* File names may contain anything, but a comment must remain one line. */
 static void test_layers_with_strange_names(void **state)
 {
         (void)state;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Release and command line of a component: reading them, which one counts, and what an engine does with them. The
- * component is this program once more, with the flags of the test.
+ * Release and command line of a component: reading them, which one counts, and what an engine does with
+ * them. The component is another instance of this program, with the flags of the test.
  */
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "engine-node.h"
 
-uint64_t lkg_process_start_time(int pid); /* lkg/shared.h, which the engine has no other use for */
+uint64_t lkg_process_start_time(int pid); /* from lkg/shared.h, which the engine does not need otherwise */
 
 #define EFFECTIVE "status/kubelet/effective.yaml"
 
@@ -16,7 +16,7 @@ uint64_t lkg_process_start_time(int pid); /* lkg/shared.h, which the engine has 
 
 static pid_t child;
 
-/* Returns once it runs under its flags. */
+/* Returns once it runs with its flags. */
 static pid_t run(const char *flag)
 {
         int ends[2];
@@ -47,7 +47,7 @@ static void end(void)
         child = 0;
 }
 
-/* As a component that has had enough; one that is killed is another matter. */
+/* Exit without a signal; a killed component is handled differently. */
 static void end_by_itself(void)
 {
         int status;
@@ -89,7 +89,7 @@ static void put_fact(struct node *n, const char *name, const char *data, size_t 
         assert_int_equal(lkg_write_file_atomic(fd, name, data, size, 0600, false, NULL), 0);
 }
 
-/* A file system's clock is coarse: later must be later. */
+/* A file system's clock is coarse: make later files clearly later. */
 static void put_unit(struct node *n, const char *words, size_t size, int seconds)
 {
         const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
@@ -163,7 +163,7 @@ static void test_value_of_one_flag(void **state)
                 { { "--config=" }, "" },
                 { { "--config" }, NULL },
                 { { "--hostname-override", "--config=/a" }, NULL }, /* the value of another flag */
-                { { "--fail-swap-on", "--config=/a" }, "/a" },      /* a bool takes no word */
+                { { "--fail-swap-on", "--config=/a" }, "/a" },      /* a bool takes no separate word */
                 { { "-v", "2", "--config=/a" }, "/a" },
                 { { "-v2", "--config=/a" }, "/a" },
                 { { "--", "--config=/a" }, NULL },
@@ -232,7 +232,7 @@ static void test_a_process_comes_and_goes(void **state)
         end();
         turn_until(n, EFFECTIVE, "flags of the process that ran last;");
         assert_has(n, EFFECTIVE, "maxPods: 70 # flag --max-pods\n");
-        PUT_UNIT(n, "--max-pods=80\0", 100); /* the unit was changed meanwhile */
+        PUT_UNIT(n, "--max-pods=80\0", 100); /* the unit has been changed */
         turn_until(n, EFFECTIVE, "maxPods: 80 # flag --max-pods\n");
         assert_int_equal(started(n, run("--v=2")), 0);
         turn_until(n, EFFECTIVE, "maxPods: 100 # base kubelet.conf\n");
@@ -259,7 +259,7 @@ static void test_the_older_process_counts_when_the_newer_ends(void **state)
         older = run("--max-pods=70");
         assert_int_equal(started(n, older), 0);
         turn_until(n, EFFECTIVE, "maxPods: 70 # flag");
-        newer = run("--max-pods=80"); /* by hand, for a look */
+        newer = run("--max-pods=80"); /* started by hand */
         assert_int_equal(started(n, newer), 0);
         turn_until(n, EFFECTIVE, "maxPods: 80 # flag");
         end();
@@ -303,7 +303,7 @@ static void test_a_command_line_makes_a_candidate_invalid(void **state)
         assert_has(n, EFFECTIVE, "kubeAPIBurst: 5 # flag --kube-api-burst\n");
 }
 
-/* A kubelet inside another program: nobody can correct a document because of that program's flags. */
+/* A kubelet inside another program: the document cannot be wrong because of that program's flags. */
 static void test_flags_of_another_program_only_warn(void **state)
 {
         struct node *n = *state;
@@ -332,12 +332,12 @@ static void test_credentials_of_the_command_line_are_not_shown(void **state)
         assert_has(n, EFFECTIVE, "staticPodURLHeader:");
         assert_false(has(n, EFFECTIVE, "hunter2"));
         assert_false(has(n, "status/kubelet/findings", "hunter2"));
-        PUT_UNIT(n, "--manifest-url-header=hunter2\0", 1); /* and not when it is wrong */
+        PUT_UNIT(n, "--manifest-url-header=hunter2\0", 1); /* nor if it is wrong */
         turn_until(n, "status/kubelet/findings", "--manifest-url-header");
         assert_false(has(n, "status/kubelet/findings", "hunter2"));
 }
 
-/* The event about its end is handled after the change: that does not make the change its cause. */
+/* The event of its end is handled after the change: the change is still not the cause. */
 static void test_a_crash_before_a_change_is_no_answer_to_it(void **state)
 {
         struct node *n = *state;
@@ -354,7 +354,7 @@ static void test_a_crash_before_a_change_is_no_answer_to_it(void **state)
         assert_false(c->own_event);
 }
 
-/* The start that follows is told of before the event about the end was handled. */
+/* The next start is reported before the event of the end is handled. */
 static void test_an_end_after_a_change_is_an_answer_to_it(void **state)
 {
         struct node *n = *state;
@@ -372,7 +372,7 @@ static void test_an_end_after_a_change_is_an_answer_to_it(void **state)
         assert_false(c->dynamic->startups.items[1].counted);
 }
 
-/* Its open is repeated: whatever it was about to read, what it reads is what is served. */
+/* Its open is repeated: it reads what is served now, whatever it was about to read. */
 static void test_who_is_sent_back_reads_what_is_served(void **state)
 {
         struct node *n = *state;
@@ -402,7 +402,9 @@ static void test_schema_release(void **state)
         assert_false(has(n, "status/kubelet/findings", "LKG4017"));
 }
 
-/* While the service manager is asked why it started, its open() waits: the clock of the trial does not run. */
+/*
+ * While the service manager is asked why it started, its open() waits: the clock of the trial does not run.
+ */
 static void test_waiting_for_an_answer_is_no_life(void **state)
 {
         struct node *n = *state;
@@ -433,7 +435,7 @@ static void test_waiting_for_an_answer_is_no_life(void **state)
         assert_int_equal(c->facts->n_processes, 1);
         assert_int_equal(c->dynamic->trial.running_since_ns, 0);
         (void)snprintf(fact, sizeof(fact), "%d %" PRIu64 " automatic\n", (int)child, m.start_time);
-        put_fact(n, "start", fact, strlen(fact)); /* the manager's word: the open is answered */
+        put_fact(n, "start", fact, strlen(fact)); /* the manager's reply: the open is answered */
         while (n->engine->n_starting > 0)
                 turn(n, 1000);
         assert_int_not_equal(c->dynamic->trial.running_since_ns, 0);

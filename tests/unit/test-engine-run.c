@@ -69,7 +69,7 @@ static void test_first_line_names_where_to_change_it(void **state)
         }
 }
 
-/* Whoever pastes what is said stands in the root of the view. */
+/* Printed paths can be pasted in the root of the view. */
 static void test_paths_that_are_told_begin_with_the_virtual_directory(void **state)
 {
         struct node *n = *state;
@@ -189,7 +189,7 @@ static void test_half_written_file_is_not_published(void **state)
         assert_int_equal(generation(n), 3);
 }
 
-/* Look at everything as if the one file that is waited for had looked as it does for @ns. */
+/* Look at everything as if the unsettled file had been unchanged for @ns. */
 static void look_after(struct node *n, uint64_t ns)
 {
         assert_int_equal(n->engine->n_stability_samples, 1);
@@ -198,7 +198,7 @@ static void look_after(struct node *n, uint64_t ns)
         lkg_engine_cycle(n->engine, /* look= */ true);
 }
 
-/* The event about a truncation comes when the writer runs again, which on a busy machine may be much later. */
+/* The event of a truncation comes when the writer runs again, which may be much later on a busy machine. */
 static void test_empty_file_may_be_a_truncation(void **state)
 {
         struct node *n = *state;
@@ -253,7 +253,7 @@ static void test_restart_keeps_the_generation(void **state)
         p = current(n);
         number = p->number;
         lkg_publication_free(p);
-        stop(n, false); /* before anything was written to the history */
+        stop(n, false); /* before anything was written to history/ */
         start(n);
         assert_int_equal(generation(n), 2);
         p = current(n);
@@ -379,7 +379,7 @@ static void test_kubeconfig_that_appears_later_passes_through(void **state)
         assert_null(view(n, "kubelet.conf"));
         put(n, "source/kubelet.conf", HEADER "maxPods: 2\n");
         assert_int_equal(changed(n, "kubelet.conf"), 0);
-        assert_has(n, "kubelet.conf", "maxPods: 100\n"); /* the rollback counts again */
+        assert_has(n, "kubelet.conf", "maxPods: 100\n"); /* the rollback is in effect again */
 }
 
 static void test_no_layer_claims_no_name(void **state)
@@ -401,7 +401,10 @@ static void test_no_layer_claims_no_name(void **state)
         assert_false(has(n, "status/kubelet/findings", "LKG4021"));
 }
 
-/* What is served had a base, whatever the layers of now have; and so has what is meant: it must be there. */
+/*
+ * What is served had a base, whatever the current layers have; so the current configuration must have one,
+ * too.
+ */
 static void test_a_base_that_has_gone_was_there(void **state)
 {
         struct node *n = *state;
@@ -417,7 +420,7 @@ static void test_a_base_that_has_gone_was_there(void **state)
         assert_false(has(n, "status/kubelet/config.json", "default"));
 }
 
-/* A backup that begins when we are ready sees a directory that stays as it is. */
+/* A backup that starts when we are ready sees a directory that does not change. */
 static void test_the_first_copies_are_asked_for_before_we_are_ready(void **state)
 {
         struct node *n = *state;
@@ -428,14 +431,14 @@ static void test_the_first_copies_are_asked_for_before_we_are_ready(void **state
         put_dropin(n, "10-a.conf", "maxPods: 5\n");
         start(n);
         assert_int_equal(lkg_message_recv(n->supervisor[0], &m), 1);
-        assert_int_equal(m.type, LKG_MSG_FALLBACK); /* asked for before lkgfsd hears that we are ready */
+        assert_int_equal(m.type, LKG_MSG_FALLBACK); /* requested before lkgfsd is told that we are ready */
         assert_int_equal(strncmp(m.text, "kubelet ", 8), 0);
         assert_int_equal(hear(n, &m), 1);
         assert_int_equal(m.type, LKG_MSG_PUBLISHED);
-        assert_int_equal(write_copies(n), 1); /* the first engine keeps its state at once */
+        assert_int_equal(write_copies(n), 1); /* the first engine saves its state at once */
         assert_int_equal(access(at(n, "source/.lkgfs-fallback/kubelet.conf"), F_OK), 0);
         assert_int_equal(access(at(n, "source/kubelet.conf"), F_OK), 0);
-        /* Our own copy is no base, and does not hide that there is none. */
+        /* Our own copy is no base, and does not hide that the base is missing. */
         put_dropin(n, "10-a.conf", "maxPods: 6\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_has(n, "kubelet.conf", "maxPods: 6\n");
@@ -445,7 +448,7 @@ static void test_the_first_copies_are_asked_for_before_we_are_ready(void **state
         assert_false(has(n, "status/kubelet/findings.json", "none is configured"));
 }
 
-/* Until nothing is left to be done after a change. */
+/* Run until nothing is left to do after a change. */
 static void settle(struct node *n)
 {
         uint64_t end = lkg_boottime_ns() + 400 * LKG_NSEC_PER_MSEC;
@@ -454,7 +457,7 @@ static void settle(struct node *n)
                 turn(n, 50);
 }
 
-/* No event tells of a write through a name outside the watched directories; the next change brings it along. */
+/* A write through a name outside the watched directories causes no event; the next change picks it up. */
 static void test_silent_change_counts_after_the_next(void **state)
 {
         struct node *n = *state;
@@ -475,7 +478,7 @@ static void test_silent_change_counts_after_the_next(void **state)
         turn_until(n, "kubelet.conf", "maxPods: 6\n");
 }
 
-/* The source directory holds much that is no layer. */
+/* The source directory contains many entries that are no layers. */
 static void test_other_entries_cost_nothing(void **state)
 {
         struct node *n = *state;
@@ -508,7 +511,7 @@ static void test_fallback_copies(void **state)
         assert_int_equal(access(at(n, "source/.lkgfs-fallback/kubelet.conf"), R_OK), 0);
         if (getxattr(at(n, "source/.lkgfs-fallback/kubelet.conf"), LKG_FALLBACK_XATTR, value,
                      sizeof(value)) < 0)
-                skip(); /* a file system without user attributes: only this copy */
+                skip(); /* no user attributes on this file system: only this copy */
         assert_int_equal(access(at(n, "source/kubelet.conf"), R_OK), 0);
         put_dropin(n, "10-a.conf", "registryBurst: 5\n");
         start(n); /* the copy is not a base: maxPods is gone */
@@ -516,7 +519,7 @@ static void test_fallback_copies(void **state)
         assert_false(has(n, "kubelet.conf", "maxPods"));
         settle(n);
         assert_true(write_copies(n) > 0);
-        put(n, "source/kubelet.conf", HEADER "maxPods: 9\n"); /* somebody means it, and at once */
+        put(n, "source/kubelet.conf", HEADER "maxPods: 9\n"); /* a deliberate change, effective at once */
         turn_until(n, "kubelet.conf", "maxPods: 9\n");
         assert_has(n, "status/kubelet/active", "init\n");
         settle(n);
@@ -525,7 +528,7 @@ static void test_fallback_copies(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 9\n");
 }
 
-/* What lkgfsd could not write is a finding, until it could. */
+/* A copy that lkgfsd could not write is a finding until it succeeds. */
 static void test_a_copy_that_cannot_be_written(void **state)
 {
         struct node *n = *state;
@@ -555,7 +558,7 @@ static void test_full_runtime_directory_is_tried_again(void **state)
         assert_int_equal(renameat(n->runtime_fd, "current", n->runtime_fd, "aside"), 0);
         assert_int_equal(mkdirat(n->runtime_fd, "current", 0700), 0);
         put_dropin(n, "10-a.conf", "maxPods: 5\n");
-        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0); /* answered all the same */
+        assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0); /* answered anyway */
         assert_int_equal(unlinkat(n->runtime_fd, "current", AT_REMOVEDIR), 0);
         assert_int_equal(renameat(n->runtime_fd, "aside", n->runtime_fd, "current"), 0);
         turn_until(n, "kubelet.conf", "maxPods: 5\n");
@@ -563,7 +566,7 @@ static void test_full_runtime_directory_is_tried_again(void **state)
         check_blobs(n);
 }
 
-/* Did the engine ask for a restart? Of the messages so far. */
+/* Did the engine ask for a restart, in the messages so far? */
 static bool asks_for_a_restart(const struct node *n)
 {
         struct lkg_message m;
@@ -574,7 +577,10 @@ static bool asks_for_a_restart(const struct node *n)
         return yes;
 }
 
-/* A component that is restarted while readers still get the old document would read that. Whoever chose the new one. */
+/*
+ * A component that is restarted before the publication would read the old document, whatever selected the
+ * new one.
+ */
 static void test_a_restart_waits_for_the_publication(void **state)
 {
         struct node *n = *state;
@@ -637,7 +643,7 @@ static void test_old_blobs_go_when_they_are_not_needed(void **state)
                        lkg_publication_find(p, "status/kubelet/findings")->pack);
         put_dropin(n, "10-a.conf", "maxPods: 4\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
-        assert_int_equal(faccessat(n->runtime_fd, name, F_OK, 0), 0); /* somebody may be loading it */
+        assert_int_equal(faccessat(n->runtime_fd, name, F_OK, 0), 0); /* a reader may be loading it */
         last = current(n);
         lkg_message_init(&m, LKG_MSG_LOADED);
         m.number = last->number;
@@ -675,7 +681,7 @@ static void test_reload(void **state)
         assert_int_equal(generation(n), 1);
         put_dropin(n, "10-a.conf", "maxPods: 4\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
-        assert_true(generation(n) > 2); /* 2 is kube-proxy's: numbers are the node's */
+        assert_true(generation(n) > 2); /* 2 is kube-proxy's: numbers are shared by the node */
         assert_has(n, "history/kubelet/1/kubelet.conf", "maxPods: 100\n");
 }
 
@@ -734,7 +740,7 @@ static void test_generation_numbers_are_never_used_again(void **state)
         assert_int_equal(generation(n), 2);
         stop(n, false);
         assert_int_equal(tmpdir_remove(at(n, "runtime/blobs")),
-                         0); /* a power cut: nothing of generation 2 is left */
+                         0); /* a power failure: nothing of generation 2 is left */
         assert_int_equal(unlink(at(n, "runtime/current")), 0);
         put_dropin(n, "10-a.conf", "maxPods: 5\n");
         start(n);

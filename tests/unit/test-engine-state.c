@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What survives: generation numbers, one component's state, history records; and what broken files do (nothing bad). */
+/*
+ * What survives: generation numbers, one component's state, history records; and the effect of broken files
+ * (none).
+ */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -76,7 +79,7 @@ static void test_numbers_are_reserved_in_blocks(void **state)
         open_state(*state, &s, 0);
         for (uint64_t i = 1; i <= 200; i++)
                 assert_int_equal(next(&s), i);
-        open_state(*state, &s, 0); /* a crash: a gap, no number twice */
+        open_state(*state, &s, 0); /* a crash: a gap, but no number twice */
         assert_int_equal(next(&s), 257);
         assert_int_equal(lkg_state_reserve_ahead(&s, NULL), 0);
         lkg_state_at_least(&s, 1000);
@@ -149,7 +152,7 @@ static void test_try_keeps_its_deadline(void **state)
         assert_true(out.hold.try_deadline_ns == in.hold.try_deadline_ns); /* the same boot: exact */
         assert_int_equal(out.hold.try_previous, 3);
 
-        /* Another boot: the wall clock says what is left; at most the whole duration. */
+        /* Another boot: the wall clock tells how much is left, at most the whole duration. */
         (void)snprintf(text, sizeof(text),
                        "{\"try\": {\"phase\": \"running\", \"durationNs\": 3600000000000, \"previous\": 3, "
                        "\"deadlineBootNs\": 1, \"deadlineWallNs\": %llu, \"boot\": \"other\"}}",
@@ -252,7 +255,7 @@ static void test_history_round_trip(void **state)
         secret->shown = text_of("word: <masked>\n");
         assert_int_equal(lkg_history_add(&h, secret), 0);
         assert_int_equal(lkg_history_write(&h, 13, &err), 0);
-        assert_null(lkg_history_find(&h, 13)->generation); /* memory given back */
+        assert_null(lkg_history_find(&h, 13)->generation); /* memory released */
         lkg_history_deinit(&h);
         open_history(*state, &h, 0);
         assert_int_equal(h.n_entries, 13);
@@ -280,7 +283,7 @@ static void test_history_keeps_what_is_in_use(void **state)
         assert_true(lkg_history_prune(&h, 4, keep, LKG_ARRAY_SIZE(keep)));
         assert_false(lkg_history_prune(&h, 4, keep, LKG_ARRAY_SIZE(keep)));
         assert_int_equal(h.n_entries, 4);
-        lkg_history_deinit(&h); /* an engine that ends now leaves them to the next one */
+        lkg_history_deinit(&h); /* an engine that exits leaves them to the next one */
         open_history(*state, &h, 0);
         assert_int_equal(h.n_entries, 9);
         assert_true(lkg_history_prune(&h, 4, keep, LKG_ARRAY_SIZE(keep)));
@@ -297,7 +300,7 @@ static void test_history_keeps_what_is_in_use(void **state)
         lkg_history_deinit(&h);
 }
 
-/* A checkout that goes to and fro: what was before it stays, and of what comes again the newest. */
+/* A checkout that goes back and forth: other entries stay, and of repeated ones the newest. */
 static void test_history_forgets_first_what_is_there_again(void **state)
 {
         static const uint64_t want[] = { 3, 4, 11, 14, 15, 16 };
@@ -309,7 +312,7 @@ static void test_history_forgets_first_what_is_there_again(void **state)
                 LKG_CLEANUP(lkg_generation_unrefp)
                 struct lkg_generation *g = generation(i, i % 2 ? "to: 1\n" : "fro: 1\n");
 
-                if (i == 14) /* the same text in a ConfigMap leads elsewhere */
+                if (i == 14) /* the same text in a ConfigMap has another origin */
                         (void)snprintf(g->source, sizeof(g->source), "5d1f@1");
                 assert_int_equal(lkg_history_add(&h, g), 0);
                 (void)lkg_history_prune(&h, 6, keep, LKG_ARRAY_SIZE(keep));
@@ -328,13 +331,13 @@ static void test_torn_records_are_removed(void **state)
         fill(p, &h, 1, 4);
         lkg_history_deinit(&h);
         put(p, "history/kubelet/1/document", "changed\n");
-        put(p, "history/kubelet/2/meta.json", ""); /* as a power cut leaves it */
+        put(p, "history/kubelet/2/meta.json", ""); /* as after a power failure */
         assert_int_equal(unlinkat(p->fd, "history/kubelet/3/origin", 0), 0);
         assert_int_equal(mkdirat(p->fd, "history/kubelet/.new", 0700),
                          0); /* a crash in the middle of writing */
         put(p, "history/kubelet/.new/document", "half");
         put(p, "history/kubelet/x", "");
-        open_history(p, &h, 0); /* nothing was promised of them, so nobody is told */
+        open_history(p, &h, 0); /* nothing was promised about them, so nothing is reported */
         assert_int_equal(h.n_entries, 1);
         assert_int_equal(h.entries[0].number, 4);
         assert_int_equal(faccessat(p->fd, "history/kubelet/.new", F_OK, 0), -1);
@@ -362,7 +365,7 @@ static void test_records_that_cannot_be_read_now_stay(void **state)
         lkg_history_deinit(&h);
 }
 
-/* What was flushed, by the end of its path. */
+/* Paths of the flushed files, from the end. */
 static char flushed[4096];
 
 int fsync(int fd)
@@ -389,7 +392,7 @@ static void write_durably(struct lkg_history *h, uint64_t number, const char *wa
         assert_string_equal(flushed, want);
 }
 
-/* Of a burst only the last record is flushed; what a command pins afterwards must be, before it is answered. */
+/* In a burst only the last record is flushed; what a command pins must be flushed before the answer. */
 static void test_what_is_pinned_is_flushed(void **state)
 {
         static const char all[] =
@@ -402,7 +405,7 @@ static void test_what_is_pinned_is_flushed(void **state)
         write_durably(&h, 3, "");
         lkg_history_deinit(&h);
         open_history(*state, &h, 0);
-        write_durably(&h, 3, all); /* whoever wrote it may have died before it was flushed */
+        write_durably(&h, 3, all); /* its writer may have died before it was flushed */
         lkg_history_deinit(&h);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inotify and the set of files in the middle of being written; time is a number. */
+/* inotify and the set of files that are being written; time is simulated. */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -117,7 +117,7 @@ static void test_word_of_the_file_server_settles(void **state)
         assert_true(unsettled(p, "b.conf"));
         lkg_watch_settle(&p->watch, at(p, "b.conf"));
         assert_false(unsettled(p, "b.conf"));
-        assert_int_equal(write(fd, "x", 1), 1); /* somebody goes on writing */
+        assert_int_equal(write(fd, "x", 1), 1); /* the writer continues */
         assert_false(lkg_watch_drain(&p->watch, T0));
         assert_true(unsettled(p, "d/a.conf"));
         lkg_close(fd);
@@ -175,7 +175,7 @@ static void test_replaced_directory_is_watched_again(void **state)
         lkg_watch_begin(&p->watch);
         want(p, "");
         want(p, "d");
-        assert_true(lkg_watch_end(&p->watch)); /* new: look once more */
+        assert_true(lkg_watch_end(&p->watch)); /* new: look again */
         fd = create(p, "d/a.conf");
         lkg_close(fd);
         assert_true(lkg_watch_drain(&p->watch, T0));
@@ -212,7 +212,7 @@ static void test_poll_is_wanted_where_inotify_is_blind(void **state)
         assert_true(p->watch.poll);
 }
 
-/* In the directory that holds a base, other entries come and go. */
+/* In the directory of a base, other entries appear and disappear. */
 static void test_other_names_are_quiet(void **state)
 {
         struct place *p = *state;
@@ -228,7 +228,7 @@ static void test_other_names_are_quiet(void **state)
         (void)lkg_watch_end(&p->watch);
         (void)lkg_watch_drain(&p->watch, T0);
         touched = lkg_watch_take_touched(&p->watch);
-        assert_true(touched.everything); /* the first look is a whole one */
+        assert_true(touched.everything); /* the first look covers everything */
         lkg_touched_deinit(&touched);
         lkg_close(create(p, "other"));
         assert_int_equal(mkdir(at(p, "volume"), 0755), 0);

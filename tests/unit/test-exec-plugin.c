@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running an exec plugin: which program, what it is told, its limits. */
+/* Running an exec plugin: which program, its environment, its limits. */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 #include "tmpdir.h"
 
-#define LIMIT_NS (60 * LKG_NSEC_PER_SEC) /* longer than any machine is slow */
+#define LIMIT_NS (60 * LKG_NSEC_PER_SEC) /* longer than even a slow machine needs */
 
 struct place {
         char d[TMPDIR_MAX], program[TMPDIR_MAX + 16];
@@ -113,7 +113,7 @@ static void test_what_others_could_replace_is_not_run(void **state)
         assert_int_equal(chmod(p->program, 0755), 0);
         assert_int_equal(chmod(p->d, 0777), 0);
         assert_int_equal(lkg_exec_plugin_find(p->program, "", &found, &p->err), -EPERM);
-        assert_int_equal(lkg_exec_plugin_find("sh", search, &found, &p->err), -EPERM); /* not passed over */
+        assert_int_equal(lkg_exec_plugin_find("sh", search, &found, &p->err), -EPERM); /* not skipped */
         assert_int_equal(chmod(p->d, 0755), 0);
         assert_int_equal(chmod(p->program, 0644), 0);
         assert_int_equal(lkg_exec_plugin_find(p->program, "", &found, &p->err), -EACCES);
@@ -122,7 +122,7 @@ static void test_what_others_could_replace_is_not_run(void **state)
         assert_null(found);
 }
 
-/* ---- what it is told ---- */
+/* ---- its environment ---- */
 
 static void assert_info(const struct place *p, const char *want)
 {
@@ -190,7 +190,7 @@ static void test_environment_and_descriptors(void **state)
                     "\"spec\":{\"interactive\":false}}|\n"))
                 fail_msg("%s", p->output);
         assert_null(strstr(p->output, "input"));
-        assert_null(strstr(p->output, "pipe:")); /* none of ours */
+        assert_null(strstr(p->output, "pipe:")); /* none of our descriptors */
         assert_int_equal(p->size, strlen(p->output));
 }
 
@@ -230,7 +230,7 @@ static void test_how_it_ends(void **state)
         }
 }
 
-/* Return: a FIFO's name and, when @ret_fd is not NULL, its end to read from. */
+/* Return: a FIFO's name and, if @ret_fd is not NULL, its read end. */
 static void make_fifo(struct place *p, char fifo[static 128], int *ret_fd)
 {
         (void)snprintf(fifo, 128, "%s/fifo", p->d);
@@ -250,14 +250,14 @@ static void test_it_is_killed_with_its_children(void **state)
         put(p, "#!/bin/sh\nsleep 1000 > \"$1\" &\nwait\n");
         assert_int_equal(run(p, LKG_NSEC_PER_SEC), -ETIMEDOUT);
         assert_string_equal(p->err.message, "it did not end within 1 s and was killed.");
-        /* Nobody has it open to write any more: the end of the file, not "nothing yet". */
+        /* No writer is left: end of file, not "nothing yet". */
         if (read(end.fd, &byte, 1) < 0)
                 assert_int_equal(poll(&end, 1, 60000), 1);
         assert_int_equal(read(end.fd, &byte, 1), 0);
         lkg_close(end.fd);
 }
 
-/* Who reads the FIFO holds the plugin's output open until the test lets it go. */
+/* The reader of the FIFO keeps the plugin's output open until the test releases it. */
 static void test_what_it_leaves_behind_keeps_nobody_waiting(void **state)
 {
         struct place *p = *state;
@@ -268,7 +268,7 @@ static void test_what_it_leaves_behind_keeps_nobody_waiting(void **state)
         put(p, "#!/bin/sh\necho out\ncat \"$1\" &\nexit 0\n");
         assert_int_equal(run(p, LIMIT_NS), 0);
         assert_string_equal(p->output, "out\n");
-        fd = open(fifo, O_WRONLY | O_CLOEXEC); /* waits for the one who opens it to read */
+        fd = open(fifo, O_WRONLY | O_CLOEXEC); /* waits for the process that opens it to read */
         assert_true(fd >= 0);
         lkg_close(fd);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lkgfs explain: which field, flag or gate a word means, and what is said about it. */
+/* lkgfs explain: which field, flag or gate a word means, and what is printed about it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void test_a_flag(void **state)
                 assert_int_equal(item->what, LKG_EXPLAINED_FLAG);
                 assert_string_equal(item->flag->field, "maxPods");
         }
-        /* A field and a flag of one name: the hyphens say which. */
+        /* A field and a flag with the same name: the hyphens decide. */
         assert_int_equal(only("--port", "kubelet")->what, LKG_EXPLAINED_FLAG);
         lkg_explain_find("port", "kubelet", &list);
         assert_int_equal(list.n_items, 2);
@@ -184,7 +184,7 @@ static void test_a_key_of_a_map(void **state)
 }
 
 /* Nothing in the tables breaks either form. */
-/* AllAlpha and AllBeta are settings of featureGates like a gate, and none. */
+/* AllAlpha and AllBeta are settings of featureGates, but no gates. */
 static void test_names_that_stand_for_many_gates(void **state)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;

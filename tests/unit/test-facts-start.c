@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why the process of a unit started: what follows from the counter, and asking a stand-in of systemd for it.
+ * Why the process of a unit started: conclusions from the counter, and queries to a stand-in for systemd.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
 
-/* ---- what follows ---- */
+/* ---- conclusions ---- */
 
 static void test_why(void **state)
 {
@@ -27,7 +27,7 @@ static void test_why(void **state)
                 uint32_t n_restarts;
                 enum lkg_start_why want;
         } cases[] = {
-                /* nothing is known of before */
+                /* nothing known from before */
                 { { 0 }, 0, LKG_START_MANUAL },
                 { { 0 }, 1, LKG_START_AUTOMATIC },
                 { { 0, .ended = true, .result = "success", .sub_state = "auto-restart" },
@@ -39,13 +39,13 @@ static void test_why(void **state)
                 { { 7, 1, 4, 0, true, "auto-restart", "success" }, 5, LKG_START_CLEAN },
                 { { 7, 1, 4, 0, true, "auto-restart-queued", "success" }, 5, LKG_START_CLEAN },
                 { { 7, 1, 4, 0, true, "stop-post", "success" }, 5, LKG_START_CLEAN },
-                /* somebody did not wait for the pause to end: the counter stays */
+                /* started by hand before the pause ended: the counter stays */
                 { { 7, 1, 4, 0, true, "auto-restart", "exit-code" }, 4, LKG_START_MANUAL },
-                /* the same number, but nobody waited: one start in between was not seen */
+                /* the same number, but no pause: a start in between was not seen */
                 { { 7, 1, 1, 0, true, "dead", "success" }, 1, LKG_START_AUTOMATIC },
                 { { 7, 1, 1, 0, false, "", "" }, 1, LKG_START_AUTOMATIC },
                 { { 7, 1, 1, 0, true, "auto-restart-queued", "exit-code" }, 1, LKG_START_AUTOMATIC },
-                /* what is known of the end is not that of the process just before */
+                /* the known end is not that of the previous process */
                 { { 7, 1, 4, 0, true, "auto-restart", "success" }, 6, LKG_START_AUTOMATIC },
                 { { 7, 1, 4, 0, false, "", "" }, 5, LKG_START_AUTOMATIC },
                 /* a stop, a reset of the counter */
@@ -73,7 +73,7 @@ static void test_ends(void **state)
                 { { 0, 5, "auto-restart-queued", "exit-code" }, true, "auto-restart-queued" },
                 { { 0, 4, "failed", "exit-code" }, true, "failed" },
                 { { 0, 4, "stop-sigterm", "exit-code" }, true, "stop-sigterm" },
-                { { 0, 5, "start-pre", "success" }, false, "" }, /* the result is nobody's now */
+                { { 0, 5, "start-pre", "success" }, false, "" }, /* the result belongs to no process now */
                 { { 0, 5, "start", "success" }, false, "" },
                 { { 0, 5, "running", "success" }, false, "" },
                 { { 8, 4, "stop-sigterm", "success" }, false, "" }, /* it has not ended yet */
@@ -89,7 +89,7 @@ static void test_ends(void **state)
                 if (last.ended)
                         assert_string_equal(last.result, cases[i].now.result);
                 last = (struct lkg_unit_last){ 0 };
-                assert_false(lkg_unit_ended(&last, &cases[i].now)); /* of whom? */
+                assert_false(lkg_unit_ended(&last, &cases[i].now)); /* of which unit? */
         }
 }
 
@@ -132,7 +132,7 @@ struct place {
         int fd; /* of top: the runtime directory */
         struct fake_systemd fake;
         struct lkg_settings_component components[3];
-        pid_t children[2]; /* main processes: some that live */
+        pid_t children[2]; /* main processes that run */
 };
 
 static char *const no_exes[] = { NULL };
@@ -192,7 +192,7 @@ static void set(struct place *p, pid_t main_pid, uint32_t n_restarts, const char
         (void)snprintf(unit->result, sizeof(unit->result), "%s", result);
 }
 
-/* Caller frees; NULL: there is none. */
+/* Caller frees; NULL: it does not exist. */
 static char *fact(const struct place *p, const char *path)
 {
         int fd = openat(p->fd, path, O_RDONLY | O_CLOEXEC);
@@ -205,7 +205,7 @@ static char *fact(const struct place *p, const char *path)
         return text;
 }
 
-/* @why NULL: there is no answer. */
+/* @why NULL: no answer. */
 static void check_start(struct place *p, pid_t pid, const char *why)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -283,7 +283,7 @@ static void test_no_answer_removes_what_was_known(void **state)
 
         set(p, p->children[0], 1, "running", "success");
         check_start(p, p->children[0], "automatic");
-        set(p, p->children[0], 1, "running", ""); /* no NRestarts: no service of a systemd that we know */
+        set(p, p->children[0], 1, "running", ""); /* no NRestarts: not a service of a systemd that we know */
         check_start(p, 0, NULL);
         set(p, p->children[0], 1, "running", "success");
         check_start(p, p->children[0], "automatic");
@@ -299,7 +299,7 @@ static void test_no_answer_removes_what_was_known(void **state)
         assert_null(fact(p, "facts/kubelet/start"));
 }
 
-/* Until the file is there, or is not. */
+/* Run until the file exists, or does not. */
 static void run_until(const struct place *p, sd_event *event, bool there)
 {
         uint64_t end_ns = lkg_boottime_ns() + 20 * LKG_NSEC_PER_SEC;
@@ -310,7 +310,7 @@ static void run_until(const struct place *p, sd_event *event, bool there)
         }
 }
 
-/* The loop asks, and does not wait for a bus that hangs. */
+/* The loop sends its query and does not wait for a bus that hangs. */
 static void test_a_bus_that_hangs_is_in_nobodys_way(void **state)
 {
         struct place *p = *state;

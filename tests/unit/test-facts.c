@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor finds out about components: command lines of units, versions of programs. */
+/* What the supervisor learns about components: command lines of units, versions of programs. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -94,8 +94,8 @@ static void test_expansion(void **state)
                 { "${TWO}", "a 'b c' d|" }, /* exactly its text */
                 { "${UNSET}", "|" },
                 { "--x=${ONE}${ONE}", "--x=11|" },
-                { "--x=$ONE", "--x=$ONE|" }, /* only a whole word, or braces */
-                { "$ONE-x", "" },            /* the name is all that follows */
+                { "--x=$ONE", "--x=$ONE|" }, /* only as a whole word, or in braces */
+                { "$ONE-x", "" },            /* everything that follows is part of the name */
                 { "$$ONE", "$ONE|" },
                 { "a$$b", "a$b|" },
                 { "${ONE", "${ONE|" },
@@ -132,7 +132,7 @@ static void test_environment_files(void **state)
                 { "A=1\nB=2\n", "A=1|B=2|" },
                 { "A=1", "A=1|" },
                 { "# A=1\n; B=2\n\n  C = 3 \n", "C=3|" },
-                { "# a \\\nB=2\nC=3\n", "C=3|" }, /* a comment goes on */
+                { "# a \\\nB=2\nC=3\n", "C=3|" }, /* a comment continues */
                 { "A=1\nA=2\n", "A=2|" },
                 { "A=one two  \n", "A=one two|" },
                 { "A=\"one \\\"two\\\" \\x\"\n", "A=one \"two\" \\x|" },
@@ -202,7 +202,7 @@ static void test_words_of_a_unit(void **state)
         (void)snprintf(files, sizeof(files), "%s/*.env", top);
         (void)snprintf(missing, sizeof(missing), "%s/missing", top);
         assert_int_equal(lkg_unit_words(&unit, &buf), 0);
-        check_words(&buf, "--config=/x|--max-pods=70|--v=1|"); /* the file wins */
+        check_words(&buf, "--config=/x|--max-pods=70|--v=1|"); /* the file takes precedence */
         unit.verbatim = true;
         assert_int_equal(lkg_unit_words(&unit, &buf), 0);
         check_words(&buf, "$KUBEADM|$EXTRA|");
@@ -359,7 +359,7 @@ static int teardown(void **state)
         return 0;
 }
 
-/* The first line of what is recorded; caller frees. NULL = nothing is. */
+/* The first line of the record; caller frees. NULL = no record. */
 static char *version(struct place *p)
 {
         int fd = openat(p->fd, "version", O_RDONLY | O_CLOEXEC);
@@ -438,7 +438,7 @@ static void test_a_program_that_others_may_write_is_not_run(void **state)
 
         put(p->top, "first", "#!/bin/sh\necho Kubernetes v1.36.0\n", 0775);
         check_version(p, "");
-        put(p->top, "second", "#!/bin/sh\necho Kubernetes v1.36.0\n", 0644); /* no program at all */
+        put(p->top, "second", "#!/bin/sh\necho Kubernetes v1.36.0\n", 0644); /* not executable */
         assert_int_equal(unlink(p->first), 0);
         check_version(p, "");
 }
@@ -455,7 +455,7 @@ static void test_a_program_that_others_may_replace_is_not_run(void **state)
         assert_int_equal(chmod(way, 0777), 0);
         check_version(p, "");
         assert_int_equal(chmod(way, 0755), 0);
-        check_version(p, "Kubernetes v1.36.0"); /* the same file, and now it may be run */
+        check_version(p, "Kubernetes v1.36.0"); /* the same file, now executable */
         assert_int_equal(chmod(way, 0777), 0);
         check_version(p, "");
         assert_int_equal(symlinkat("bin/kubelet", p->fd, "second"), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening files of others without trusting them, replacing our own without leaving half. */
+/* Opening files of other users safely, replacing our own atomically. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,7 +130,7 @@ static void test_links(void **state)
         expect_refused("loop", -ELOOP, NULL);
 }
 
-/* Whoever may write the directory chose where the link leads: such a link is not followed. */
+/* A writer of the directory chose the target of the link: such a link is not followed. */
 static void test_hostile_link(void **state)
 {
         (void)state;
@@ -143,10 +143,10 @@ static void test_hostile_link(void **state)
         expect_content("open/link", "text");
         assert_int_equal(fchmodat(dir, "real", 0666, 0), 0);
         expect_refused("open/link", -ELOOP, NULL);
-        expect_content("real", "text"); /* without a link its own mode is its owner's business */
+        expect_content("real", "text"); /* without a link its mode is up to its owner */
 }
 
-/* What is read under @name within bounds, or the error. */
+/* The content of @name if it is within bounds, or the error. */
 static void expect_beneath(const char *name, int code)
 {
         const struct lkg_bounds bounds = { dir, top };
@@ -168,7 +168,10 @@ static void make_link(const char *target, const char *name)
         assert_int_equal(symlinkat(target, dir, name), 0);
 }
 
-/* Relative, absolute, through directories, there and back: a link may lead anywhere beneath the root and nowhere else. */
+/*
+ * Relative, absolute, through directories, back and forth: a link may lead anywhere beneath the root and
+ * nowhere else.
+ */
 static void test_links_beneath(void **state)
 {
         char absolute[TMPDIR_MAX + 64];
@@ -266,14 +269,14 @@ static void test_a_plain_path_is_judged_when_it_decides_what_root_does(void **st
         expect_content("d/plain", "x");
         expect_owned("d/plain", -EPERM);
         expect_owned("link", -EPERM);
-        expect_owned("d/../plain", -EPERM); /* through it and back: it could have been a link */
+        expect_owned("d/../plain", -EPERM); /* through it and back: it could be a link */
         assert_int_equal(fchmodat(dir, "d", 0700, 0), 0);
         expect_owned("d", -EINVAL);
         expect_owned("none", -ENOENT);
         assert_int_equal(lkg_open_owned("plain", NULL, &err), -EINVAL);
 }
 
-/* @code: 0 or what it fails with; @said: in the message then */
+/* @code: 0 or the error; @said: part of its message */
 static void expect_way(const char *name, int code, const char *said)
 {
         struct lkg_error err = { 0 };
@@ -303,15 +306,15 @@ static void test_the_way_to_a_directory_is_roots(void **state)
         expect_way("a/b/c", 0, NULL);
         expect_way("a/../d", 0, NULL);
         assert_int_equal(fchmodat(dir, "a/b/c", 0777, 0), 0);
-        expect_way("a/b/c", 0, NULL); /* the directory itself is the caller's business */
+        expect_way("a/b/c", 0, NULL); /* the directory itself is up to the caller */
         expect_way("a/b/c/d", -EPERM, "a/b/c (user ");
         assert_int_equal(fchmodat(dir, "a", 0777, 0), 0);
         expect_way("a/b/c", -EPERM, "mode 0777)");
         expect_way("a/new/x", -EPERM, "/a (user ");
-        assert_int_equal(fstatat(dir, "a/new", &st, 0), -1); /* nothing was made there */
+        assert_int_equal(fstatat(dir, "a/new", &st, 0), -1); /* nothing was created there */
         assert_int_equal(symlinkat("a/b", dir, "link"), 0);
         expect_way("link", -EPERM, "/a (user ");
-        assert_int_equal(fchmodat(dir, "a", 01777, 0), 0); /* sticky: as /tmp is */
+        assert_int_equal(fchmodat(dir, "a", 01777, 0), 0); /* sticky, like /tmp */
         expect_way("a/b", 0, NULL);
         expect_way("link", 0, NULL);
         expect_way("link/x", 0, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Following one object that cannot be read or watched: how soon it is tried again, and how. */
+/* Following one object that cannot be read or watched: when and how it is tried again. */
 #include "follow-lines.h"
 
 /* ---- failures ---- */
@@ -107,7 +107,7 @@ static void test_a_watch_without_an_event_in_a_second_has_failed(void **state)
         static const struct line with_event[] = {
                 WATCHING,
                 { MODIFIED, 30, OBJECT("101"), .todo = TELL },
-                { ENDED, 40, .status = LKG_API_OK, .due_ms = 1020 }, /* not in a circle either */
+                { ENDED, 40, .status = LKG_API_OK, .due_ms = 1020 }, /* no busy loop either */
                 { TICK, 1020, .todo = WATCH, .position = "101" },
                 { END },
         };
@@ -145,7 +145,10 @@ static void test_a_silent_watch_is_noticed(void **state)
         assert_true(lkg_follow_silent(&f, START + 10 * MS + 150 * S));
 }
 
-/* An API server begins with bookmarks when an object of the kind has changed since the position, which may take days. */
+/*
+ * An API server sends bookmarks only after an object of the kind has changed since the position, which may
+ * take days.
+ */
 static void test_a_watch_without_bookmarks_may_be_silent(void **state)
 {
         static const struct line lines[] = { WATCHING, { END } };
@@ -154,8 +157,7 @@ static void test_a_watch_without_bookmarks_may_be_silent(void **state)
         (void)state;
         assert_int_equal(lkg_follow_due(&f), UINT64_MAX);
         assert_false(lkg_follow_silent(&f, START + 3600 * S));
-        lkg_follow_bytes(&f, true, true,
-                         START + 100 * S); /* but it does not stop in the middle of an event */
+        lkg_follow_bytes(&f, true, true, START + 100 * S); /* but it does not stop within an event */
         assert_int_equal(lkg_follow_due(&f), START + 130 * S);
         assert_true(lkg_follow_silent(&f, START + 130 * S));
 }
@@ -182,7 +184,7 @@ static void test_a_quiet_connection_may_be_cut_off(void **state)
         assert_string_equal(lkg_follow_position(&f), "100");
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_WATCH);
         assert_int_equal(f.n_failures, 0);
-        f = run(lines); /* but not one that has just been spoken on */
+        f = run(lines); /* but not one that has just sent something */
         at.now_ns--;
         assert_int_equal(lkg_follow_cut(&f, at), 0);
         assert_int_equal(f.n_failures, 1);
@@ -196,7 +198,7 @@ static void test_half_an_event_is_noticed(void **state)
 
         (void)state;
         lkg_follow_bytes(&f, true, true, START + 10 * S);
-        for (unsigned i = 1; i < 30; i++) { /* one byte a second is no progress */
+        for (unsigned i = 1; i < 30; i++) { /* one byte per second is no progress */
                 lkg_follow_bytes(&f, true, false, START + (10 + i) * S);
                 assert_false(lkg_follow_silent(&f, START + (10 + i) * S));
         }
@@ -291,7 +293,7 @@ static void test_an_attempt_to_watch_that_fails_goes_on_polling(void **state)
         assert_int_equal(lkg_follow_mode(&f), LKG_INFORMER_POLL);
 }
 
-/* ---- somebody else ---- */
+/* ---- other servers ---- */
 
 static void test_another_identity_begins_anew(void **state)
 {

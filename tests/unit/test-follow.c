@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Following one object: what is asked next after each answer and event, and what is believed. */
+/* Following one object: what is requested after each answer and event, and what is accepted. */
 #include "follow-lines.h"
 
-/* ---- the usual life ---- */
+/* ---- the normal case ---- */
 
 static void test_reads_then_watches_from_there(void **state)
 {
@@ -57,7 +57,7 @@ static void test_a_bookmark_moves_the_position_alone(void **state)
         struct lkg_follow f = run(one);
 
         (void)state;
-        assert_int_equal(f.success_wall_ns, WALL + 60 * S); /* a success like any other */
+        assert_int_equal(f.success_wall_ns, WALL + 60 * S); /* an ordinary success */
         (void)run(lines);
 }
 
@@ -65,8 +65,8 @@ static void test_an_object_comes_and_goes(void **state)
 {
         static const struct line lines[] = {
                 BEGIN,
-                { NONE, 10, .todo = TELL_NONE | WATCH }, /* no version: what is made meanwhile comes first */
-                { OPEN, 20, .todo = 0 },                 /* and nothing could be missed: no further read */
+                { NONE, 10, .todo = TELL_NONE | WATCH }, /* no version: what comes meanwhile is first */
+                { OPEN, 20, .todo = 0 },                 /* nothing could be missed: no further read */
                 { ADDED, 30, OBJECT("200"), .todo = TELL },
                 { DELETED, 40, OBJECT("201"), .todo = TELL_NONE },
                 { DELETED, 50, OBJECT("201"), .todo = 0 },
@@ -116,7 +116,7 @@ static void test_a_read_confirms(void **state)
                 { GOT, 1010, OBJECT("100"), .todo = TELL },
                 { FETCH, 2000, .todo = GET },
                 { FETCH, 2001, .todo = 0 },                       /* one at a time, ... */
-                { GOT, 2010, OBJECT("101"), .todo = TELL | GET }, /* ... and the second one comes after */
+                { GOT, 2010, OBJECT("101"), .todo = TELL | GET }, /* ... and the second one follows */
                 { GOT, 2020, OBJECT("101"), .todo = TELL },
                 { MODIFIED, 2030, OBJECT("101"), .todo = 0 },
                 { END },
@@ -134,7 +134,7 @@ static void test_gone_leads_to_a_read_and_a_watch_from_now(void **state)
                 WATCHING,
                 { BROKEN, 30, .status = LKG_API_GONE, .todo = END_WATCH | GET },
                 { GOT, 40, OBJECT("100"), .todo = TELL | WATCH },
-                { OPEN, 50, .todo = GET }, /* nothing else would tell of a deletion in between */
+                { OPEN, 50, .todo = GET }, /* otherwise a deletion in between would be missed */
                 { ADDED, 51, OBJECT("100"), .todo = 0 },
                 { GOT, 60, OBJECT("100"), .todo = TELL },
                 { BOOKMARK, 60000, .version = "555", .todo = 0 },
@@ -189,7 +189,7 @@ static void test_gone_again_is_a_failure(void **state)
         (void)run(lines);
 }
 
-/* An API server in front of an old etcd. */
+/* An API server in front of an old etcd cannot give the current state. */
 static void test_a_server_that_cannot_give_the_state_of_now(void **state)
 {
         static const struct line absent[] = {
@@ -197,7 +197,7 @@ static void test_a_server_that_cannot_give_the_state_of_now(void **state)
                 { NONE, 10, .todo = TELL_NONE | WATCH },
                 { OPEN, 20, .todo = 0 },
                 { BROKEN, 30, .status = LKG_API_BUSY, .todo = END_WATCH | WATCH, .position = "" },
-                { OPEN, 40, .todo = GET }, /* what came before is not told by this one */
+                { OPEN, 40, .todo = GET }, /* this one does not report earlier changes */
                 { NONE, 50, .todo = TELL_NONE },
                 { ADDED, 60, OBJECT("200"), .todo = TELL },
                 { ENDED, 310000, .status = LKG_API_OK, .todo = WATCH, .position = "200" },
@@ -214,7 +214,7 @@ static void test_a_server_that_cannot_give_the_state_of_now(void **state)
                 { GOT, 90, OBJECT("100"), .todo = TELL },
                 { END },
         };
-        /* Neither can it begin without: then it fails, and the next time it is asked as usual. */
+        /* If it cannot start without one either, it fails, and the next request is the usual one. */
         static const struct line neither[] = {
                 BEGIN,
                 { NONE, 10, .todo = TELL_NONE | WATCH },
@@ -250,7 +250,7 @@ static void test_an_error_of_a_watch_that_worked_is_a_failure(void **state)
         (void)run(lines);
 }
 
-/* ---- what is not believed ---- */
+/* ---- what is not accepted ---- */
 
 static void test_an_older_event_leads_to_one_read(void **state)
 {
@@ -260,7 +260,7 @@ static void test_an_older_event_leads_to_one_read(void **state)
                 { MODIFIED, 40, OBJECT("109"), .todo = GET },
                 { MODIFIED, 41, OBJECT("108"), .todo = 0 },
                 { GOT, 50, OBJECT("110"), .todo = TELL,
-                  .due_ms = 840 }, /* not as often as the server likes */
+                  .due_ms = 840 }, /* not as often as the server suggests */
                 { MODIFIED, 60, OBJECT("111"), .todo = TELL },
                 { TICK, 840, .todo = GET },
                 { END },

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feature gates: setting them adds up, and every way in which a component refuses one is named. */
+/* Feature gates: settings accumulate, and every reason to refuse one is named. */
 #include "schema-helpers.h"
 
 #include "core/schema/gates.h"
 
-/* What setting @maps one after the other says, and how @gate is then. */
+/* The result of setting @maps one after the other, and the state of @gate. */
 struct outcome {
         bool on;
         int r; /* of the last map */
@@ -65,7 +65,7 @@ static void test_later_maps_add_up(void **state)
                              .on);
 }
 
-/* AllAlpha and AllBeta touch only what nobody has set, whatever comes first. */
+/* AllAlpha and AllBeta affect only gates that are not set, in any order. */
 static void test_all_alpha_leaves_alone_what_was_set(void **state)
 {
         (void)state;
@@ -80,7 +80,7 @@ static void test_all_alpha_leaves_alone_what_was_set(void **state)
         assert_false(APPLY(133, "CBORServingAndStorage", "{AllBeta: true}").on);
 }
 
-/* Once AllAlpha has set a gate it is set: a second AllAlpha does not take it back. */
+/* A gate set by AllAlpha counts as set: a second AllAlpha does not change it. */
 static void test_all_alpha_is_cumulative(void **state)
 {
         (void)state;
@@ -110,7 +110,7 @@ static void test_dropped_gate_names_the_release(void **state)
         assert_non_null(strstr(said, "[LKG5014]"));
 }
 
-/* When only a bound is known, a bound is said. */
+/* If only a bound is known, the message says so. */
 static void test_gate_that_was_dropped_long_ago(void **state)
 {
         static const char *const names[] = { "ServiceNodeExclusion", "CronJobTimeZone",
@@ -172,7 +172,7 @@ static void test_gate_that_needs_another(void **state)
         assert_non_null(strstr(said, "WindowsGracefulNodeShutdown is on (file:1:31) and needs "
                                      "GracefulNodeShutdown, which is off"));
         assert_non_null(strstr(said, "[LKG5017]"));
-        /* releases before 1.35 did not ask */
+        /* releases before 1.35 did not check this */
         assert_int_equal(APPLY(135, NULL,
                                "{WindowsGracefulNodeShutdown: true, GracefulNodeShutdown: false, "
                                "GracefulNodeShutdownBasedOnPodPriority: false}")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A candidate that passes is read by another reader before it is anything more. */
+/* A valid candidate is checked by a second reader before it is published. */
 #include "config-helpers.h"
 #include <lkg/generation.h>
 
@@ -37,7 +37,7 @@ static void test_what_cannot_be_written_is_not_served(void **state)
                 assert_int_equal(candidate.report.n_findings, 0);
                 forget(&candidate);
                 judge_text("caf\xe9", 4, formats[i],
-                           &candidate); /* no UTF-8: no decoder makes such a value */
+                           &candidate); /* not UTF-8: no decoder returns such a value */
                 assert_int_equal(candidate.report.n_findings, 1);
                 assert_int_equal(candidate.report.findings[0].code, 2033);
                 assert_int_equal(candidate.report.n_severity[LKG_ERROR], 1);
@@ -47,7 +47,7 @@ static void test_what_cannot_be_written_is_not_served(void **state)
         }
 }
 
-/* Why it is refused is known already. */
+/* The reason for the refusal is already known. */
 static void test_what_is_refused_is_not_read_again(void **state)
 {
         const struct lkg_judge_config config = { .release = 0 };

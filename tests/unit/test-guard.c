@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a remote configuration may not set, and what it may set to the base's value only. */
+/* What a remote configuration may not set, and what it may only set to the base's value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static void test_names_match_in_any_case(void **state)
 {
         static const char *const deny[] = { "staticPod*", "tlsMinVersion", "kind" };
         const struct lkg_guard guard = { .deny = deny, .n_deny = LKG_ARRAY_SIZE(deny) };
-        /* The component's decoder takes U+017F for s and U+212A for k. */
+        /* The component's decoder accepts U+017F as s and U+212A as k. */
         static const char *const remotes[] = {
                 "STATICPODPATH: x\n",
                 "StaticPodPath: x\n",
@@ -250,7 +250,7 @@ static void test_hardened_is_the_column_of_the_tables(void **state)
                 assert_denied(lkg_guarded_keys[i].path, lkg_guarded_keys[i].guard);
 }
 
-/* What the column has to say at least: a slip in the tables shall not go unseen. */
+/* The minimum contents of the column, so that a slip in the tables is noticed. */
 static void test_hardened_profile(void **state)
 {
         static const char *const denied[] = {
@@ -336,7 +336,7 @@ static void test_hardened_profile(void **state)
         }
 }
 
-/* A later release than that of the tables may have a field with which everything could be done. */
+/* A later release than that of the tables may have a field that grants too much. */
 static void test_what_nobody_has_judged_is_denied(void **state)
 {
         static const char why[] = "guard.profile hardened: not in the tables of this lkgfs, so nobody has "

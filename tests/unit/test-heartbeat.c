@@ -50,7 +50,7 @@ static void test_changes_at_most_once_a_second(void **state)
         (void)state;
         lkg_heartbeat_changed(&h, NOW);
         (void)lkg_heartbeat_begin(&h, NOW);
-        lkg_heartbeat_changed(&h, NOW + 1 * MS); /* while it is under way */
+        lkg_heartbeat_changed(&h, NOW + 1 * MS); /* while it is in flight */
         lkg_heartbeat_end(&h, true, 0, 0, NOW + 10 * MS);
         assert_int_equal(lkg_heartbeat_due(&h), NOW + 1 * S);
         lkg_heartbeat_changed(&h, NOW + 500 * MS);
@@ -81,7 +81,7 @@ static void test_failures_back_off_whatever_changes(void **state)
         lkg_heartbeat_kick(&h, NOW + 6 * S);
         assert_int_equal(lkg_heartbeat_due(&h), NOW + 6 * S);
         (void)lkg_heartbeat_begin(&h, NOW + 6 * S);
-        lkg_heartbeat_end(&h, false, 0, 0, NOW + 6 * S); /* from the beginning */
+        lkg_heartbeat_end(&h, false, 0, 0, NOW + 6 * S); /* from the start */
         assert_int_equal(lkg_heartbeat_due(&h), NOW + 6800 * MS);
 }
 

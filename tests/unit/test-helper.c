@@ -9,7 +9,7 @@
 
 #include "../../fs/supervisor/supervisor.h"
 
-#define LIMIT_NS (30 * LKG_NSEC_PER_SEC) /* of what does not reach it */
+#define LIMIT_NS (30 * LKG_NSEC_PER_SEC) /* for tests that do not reach it */
 #define SOON_NS  (20 * LKG_NSEC_PER_MSEC)
 
 struct heard {
@@ -79,7 +79,7 @@ static void test_its_end(void **state)
         sd_event_unref(event);
 }
 
-/* Patient or not: @done is called once, and nothing of it stays in the process table. */
+/* With any patience: @done is called once, and no zombie remains. */
 static void test_the_limit(void **state)
 {
         (void)state;

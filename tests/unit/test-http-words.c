@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What curl says, in words; when a server wants to be asked again. */
+/* curl's errors in words; when a server wants another request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,7 +160,7 @@ static void test_the_certificate_of_a_proxy_is_not_the_servers(void **state)
 
         (void)state;
         f.proxy = "https://u:secret@proxy.example:3129";
-        f.verify = X509_V_ERR_UNSPECIFIED; /* it was never asked */
+        f.verify = X509_V_ERR_UNSPECIFIED; /* it was never checked */
         f.proxy_verify = X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
         expect(&f, -EPROTO,
                "the certificate of proxy.example:3129 is not signed by the CA of the kubeconfig");

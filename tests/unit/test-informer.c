@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The informer with a client that the test plays: which requests, what is told, in which words, and who may free it when. */
+/*
+ * The informer with a client that the test simulates: its requests, states, messages, and who may free it
+ * when.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +26,7 @@ struct lkg_call {
         unsigned seconds;
 };
 
-static struct lkg_call *get_call, *watch_call; /* under way */
+static struct lkg_call *get_call, *watch_call; /* in flight */
 static unsigned n_gets, n_watches, n_cancelled;
 static int start_result;
 
@@ -119,7 +122,10 @@ static void opened(void)
         watch_call->handlers.open(watch_call->handlers.userdata);
 }
 
-/* As the transport does it: a call that was cancelled inside hears nothing more; one whose reader ends it hears of its end. */
+/*
+ * Like the transport: a call that is cancelled from inside gets nothing more; one whose reader ends it is
+ * told of its end.
+ */
 static int send_data(const char *text)
 {
         unsigned before = n_cancelled;
@@ -130,14 +136,14 @@ static int send_data(const char *text)
         return r;
 }
 
-/* ---- who listens ---- */
+/* ---- the user ---- */
 
 struct listener {
         sd_event *event;
         struct lkg_informer *informer;
         char versions[256]; /* "100 none 101 " */
         unsigned n_changed;
-        /* What to do inside the next callback. */
+        /* Actions for the next callback. */
         struct lkg_informer **free_in_state, **free_in_changed;
         bool fetch_in_state;
 };
@@ -156,7 +162,7 @@ static void on_state(const struct lkg_value *object, void *userdata)
         if (l->free_in_state)
                 *l->free_in_state = lkg_informer_free(*l->free_in_state);
         l->free_in_state = NULL;
-        /* Still alive after that, and not to be used when it was the last reference. */
+        /* Still alive after that; must not be used if it was the last reference. */
         if (object)
                 assert_int_equal(lkg_value_type(object), LKG_MAP);
 }
@@ -248,7 +254,7 @@ static void test_reads_watches_and_tells(void **state)
         assert_int_equal(send_data("FIED\",\"object\":" OBJECT("102") "}\n"), 0);
         assert_int_equal(send_data(EVENT("DELETED", "103")), 0);
         assert_string_equal(l.versions, "100 101 102 none ");
-        assert_int_equal(l.n_changed, 1); /* states are no change of mode */
+        assert_int_equal(l.n_changed, 1); /* a state is no change of mode */
         assert_int_equal(n_gets, 1);
         end(&l);
 }
@@ -319,7 +325,7 @@ static void test_an_object_that_is_another_one_is_no_state(void **state)
         end(&l);
 }
 
-/* What breaks a watch: it is ended, the words say why, nothing of it is told. */
+/* Faults that end a watch: the words say why, and no state is reported. */
 static void test_what_breaks_a_watch(void **state)
 {
         static const struct {
@@ -355,7 +361,7 @@ static void test_what_breaks_a_watch(void **state)
                 assert_int_equal(lkg_informer_status(l.informer), rows[i].status);
                 if (!strstr(lkg_informer_words(l.informer), rows[i].words))
                         fail_msg("%s", lkg_informer_words(l.informer));
-                assert_int_equal(n_gets, 1); /* not before some time has passed */
+                assert_int_equal(n_gets, 1); /* not before the back-off is over */
                 end(&l);
         }
 }
@@ -460,7 +466,7 @@ static void test_a_refused_watch_says_what_is_missing(void **state)
         got(OBJECT("100"));
         answer(&watch_call, LKG_API_FORBIDDEN, 403, "watch configmaps kube-system/c is forbidden", NULL);
         assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_POLL);
-        assert_int_equal(lkg_informer_status(l.informer), LKG_API_OK); /* it is read */
+        assert_int_equal(lkg_informer_status(l.informer), LKG_API_OK); /* it is being read */
         assert_string_equal(lkg_informer_words(l.informer), "");
         assert_string_equal(lkg_informer_refusal(l.informer), "watch configmaps kube-system/c is forbidden");
         lkg_informer_fetch(l.informer, true);
@@ -494,7 +500,7 @@ static void test_fetch_reads_while_the_watch_goes_on(void **state)
         (void)state;
         begin_watching(&l);
         lkg_informer_fetch(l.informer, false);
-        assert_int_equal(n_gets, 1); /* from the loop: whoever asks may stand in any callback */
+        assert_int_equal(n_gets, 1); /* from the loop: the caller may be in any callback */
         turn(&l);
         assert_int_equal(n_gets, 2);
         assert_int_equal(n_cancelled, 0);
@@ -516,7 +522,7 @@ static void test_anew_ends_what_is_under_way(void **state)
         lkg_informer_fetch(l.informer, false);
         turn(&l);
         lkg_informer_fetch(l.informer, true);
-        lkg_informer_fetch(l.informer, false); /* does not take it back */
+        lkg_informer_fetch(l.informer, false); /* does not cancel it */
         turn(&l);
         assert_int_equal(n_cancelled, 2);
         assert_null(watch_call);
@@ -534,7 +540,7 @@ static void test_free_inside_its_own_callbacks(void **state)
         l.free_in_state = &l.informer;
         got(OBJECT("100"));
         assert_null(l.informer);
-        assert_null(watch_call); /* nothing begins any more */
+        assert_null(watch_call); /* nothing starts any more */
         end(&l);
 
         begin_watching(&l);
@@ -566,7 +572,7 @@ static void test_free_another_one_inside_a_callback(void **state)
         assert_non_null(watch_call);
         get_call = NULL;
         other = begin_another(&l);
-        turn(&l); /* its read is under way */
+        turn(&l); /* its read is in flight */
         assert_non_null(get_call);
         l.free_in_state = &other;
         assert_int_equal(send_data(EVENT("MODIFIED", "101")), 0);

@@ -11,7 +11,7 @@
 
 #include <lkg/job.h>
 
-#define LIMIT_NS (30 * LKG_NSEC_PER_SEC) /* of what does not reach it */
+#define LIMIT_NS (30 * LKG_NSEC_PER_SEC) /* for tests that do not reach it */
 #define SOON_NS  (50 * LKG_NSEC_PER_MSEC)
 
 static int run(int (*fn)(void *), void *userdata, uint64_t limit_ns, struct lkg_job_output *out,
@@ -22,7 +22,7 @@ static int run(int (*fn)(void *), void *userdata, uint64_t limit_ns, struct lkg_
         return lkg_job_run(&spec, limit_ns, out, err, ret_status);
 }
 
-/* Nothing of it is left to be waited for. */
+/* No child process is left. */
 static void assert_no_children(void)
 {
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -121,7 +121,7 @@ static int hang(void *userdata)
         return 0;
 }
 
-/* SIGTERM and the like it could ignore, and it may be stopped. */
+/* Ignores SIGTERM and similar signals, and may be stopped. */
 static int resist(void *userdata)
 {
         for (int i = 1; i < NSIG; i++)
@@ -151,7 +151,7 @@ static int leave_a_speaker(void *userdata)
         return fork() == 0 ? say_and_hang(userdata) : hang(userdata);
 }
 
-/* The end that nobody of a job has but what it was given. @ret_fd is for that. */
+/* The write end, which only the job gets. @ret_fd is the other one. */
 static int open_pipe(int *ret_fd)
 {
         int ends[2];
@@ -173,9 +173,9 @@ static void test_its_processes_end_with_it(void **state)
         (void)state;
         assert_int_equal(lkg_job_start(&job, &spec, NULL, NULL), 0);
         lkg_close(fd);
-        assert_int_equal(read(end, bytes, 1), 1); /* the process that it has made is there */
+        assert_int_equal(read(end, bytes, 1), 1); /* the process that it started is running */
         assert_true(lkg_job_cancel(&job));
-        assert_int_equal(read(end, bytes, 1), 0); /* none has the other end any more */
+        assert_int_equal(read(end, bytes, 1), 0); /* the other end is closed everywhere */
         lkg_close(end);
         assert_no_children();
 }
@@ -191,7 +191,7 @@ static int leave_a_listener(void *userdata)
         return 3;
 }
 
-/* The end of the program is the end, though somebody holds its output. */
+/* The end of the program counts, even if another process keeps its output open. */
 static void test_what_it_leaves_behind_is_not_waited_for(void **state)
 {
         char text[4];
@@ -207,7 +207,7 @@ static void test_what_it_leaves_behind_is_not_waited_for(void **state)
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
         assert_int_equal(out.size, 1);
         lkg_close(ends[1]);
-        assert_true(waitpid(-1, &status, 0) > 0); /* it has come to us */
+        assert_true(waitpid(-1, &status, 0) > 0); /* we have become its parent */
         assert_int_equal(status, 0);
         assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
         lkg_close(ends[0]);
@@ -221,7 +221,7 @@ static int die(void *userdata)
         return raise(SIGKILL);
 }
 
-/* In the root directory, with nothing of ours, and as a process begins. */
+/* In the root directory, without our descriptors, with default signal handling. */
 static int look_around(void *userdata)
 {
         char cwd[8] = "";
@@ -261,7 +261,7 @@ static void test_how_it_begins(void **state)
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* ---- one that a loop waits for ---- */
+/* ---- a job in an event loop ---- */
 
 static void test_cancel_and_reap(void **state)
 {
@@ -296,7 +296,7 @@ static int start_another(void *userdata)
         return lkg_job_start(&job, &inner, NULL, NULL) == 0 ? hang(NULL) : 1;
 }
 
-/* Killed with SIGKILL, a process cannot end its own jobs. */
+/* A process that is killed by SIGKILL cannot end its own jobs. */
 static void test_it_ends_with_us(void **state)
 {
         char bytes[2];

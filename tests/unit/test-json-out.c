@@ -3,7 +3,7 @@
 
 #include <lkg/json-out.h>
 
-/* ---- memory that ends ---- */
+/* ---- out of memory ---- */
 
 #ifdef __SANITIZE_ADDRESS__
 #define HAVE_FAILURES 0 /* its allocator cannot be replaced */
@@ -139,7 +139,7 @@ static void test_lines(void **state)
         assert_string_equal(buf.data, "{\"none\":[],\"two\":[\n{\"i\":0,\"j\":-1},\n{\"i\":1,\"j\":-1}]}\n");
 }
 
-/* What json-c would write as it is, or with fewer digits. */
+/* Values that json-c would write unescaped, or with fewer digits. */
 static void test_values(void **state)
 {
         static const struct {
@@ -189,7 +189,7 @@ static void test_values(void **state)
                             "\"1970-01-01T00:00:01Z\",\"1970-01-01T00:00:01.5Z\",\"a\\u0000b\",1e5]");
 }
 
-/* ---- what is an error ---- */
+/* ---- errors ---- */
 
 static void refuse(struct lkg_json *json, int want)
 {
@@ -223,7 +223,7 @@ static void test_invalid_utf8_is_an_error(void **state)
         }
 }
 
-/* A name that the kernel let somebody give to a file must not keep a status from being written. */
+/* A strange file name must not keep a status from being written. */
 static void test_words_of_others_are_mended(void **state)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -303,7 +303,7 @@ static void test_size(void **state)
         refuse(&json, -EFBIG);
 }
 
-/* The text is whole, or there is none: never a null that nobody wrote, never a text that ends early. */
+/* The text is complete, or there is none: never an unwanted null, never a truncated text. */
 static void test_no_memory(void **state)
 {
 #if HAVE_FAILURES
@@ -317,7 +317,7 @@ static void test_no_memory(void **state)
         probe = malloc(1);
         n_left = -1;
         free(probe);
-        if (probe) /* valgrind has put its own in place of ours */
+        if (probe) /* valgrind has replaced our allocator */
                 return;
         for (unsigned i = 0; i < 2 * LKG_ARRAY_SIZE(whole) * LKG_ARRAY_SIZE(inner); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf want = LKG_BUF_INIT;

@@ -112,7 +112,7 @@ static void test_table(void **state)
         }
 }
 
-/* Each copy of /a below itself doubles the tree: forty of them would be a million million values. */
+/* Each copy of /a below itself doubles the tree: forty of them would make 10^12 values. */
 static void test_copies_are_bounded(void **state)
 {
         struct lkg_buf text = LKG_BUF_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judge as a stack calls it: which findings a candidate gets and where, what is kept from one candidate to
- * the next, what is served. No disk: candidates are made in memory.
+ * The judge as a stack calls it: which findings a candidate gets and where, what is cached between
+ * candidates, what is served. No disk: candidates are made in memory.
  */
 #include "config-helpers.h"
 
@@ -121,7 +121,7 @@ static void test_findings_stand_in_their_layer(void **state)
         tear_down(&s);
 }
 
-/* What does not fit into the list of findings is counted and said. */
+/* Findings that do not fit into the list are counted, and the count is reported. */
 static void test_more_errors_than_are_listed_are_counted(void **state)
 {
         struct lkg_buf text = LKG_BUF_INIT;
@@ -141,7 +141,7 @@ static void test_more_errors_than_are_listed_are_counted(void **state)
         lkg_buf_deinit(&text);
 }
 
-/* Advice about many layers: as much is kept as can be listed, and an error is listed before it. */
+/* Advice about many layers: only as much as can be listed is kept, and errors are listed first. */
 static void test_advice_is_counted_where_it_is_not_kept(void **state)
 {
         struct lkg_judge_config config = plain;
@@ -169,14 +169,17 @@ static void test_advice_is_counted_where_it_is_not_kept(void **state)
         assert_non_null(strstr(s.said, "error: "));
         assert_non_null(strstr(s.said, "more findings are not listed, a list has at most 1000 [LKG4000]\n"));
         put_layer(&s, 1, LKG_LAYER_DROPIN, "1.conf",
-                  HEADER "unknown: 1\n"); /* what was counted is listed now */
+                  HEADER "unknown: 1\n"); /* what was only counted before is listed now */
         (void)judge(&s);
         assert_int_equal(s.judge->layers[2].lint.n_findings, 600);
         tear_down(&s);
         lkg_buf_deinit(&text);
 }
 
-/* Read at three in the morning: no advice that does not help, nothing about values that nobody wrote. */
+/*
+ * Must be readable at three in the morning: no useless advice, nothing about values that were not written by
+ * the user.
+ */
 static void test_mistakes_are_said_once_and_as_they_were_written(void **state)
 {
         static const char *const cases[][2] = {
@@ -251,7 +254,7 @@ static void test_version_that_nobody_knows_is_refused(void **state)
         tear_down(&s);
 }
 
-/* Upstream completes the base before it merges: what one file alone would not come to is served. */
+/* An unknown kind in the component's API group is refused; other kinds are ignored. */
 static void test_kind_that_nobody_knows_is_refused(void **state)
 {
         struct stack s;
@@ -265,14 +268,14 @@ static void test_kind_that_nobody_knows_is_refused(void **state)
         tear_down(&s);
         set_up(&s, &plain, "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\n",
                NULL);
-        assert_string_equal(judge(&s), ""); /* of that group, and not the kubelet's configuration */
+        assert_string_equal(judge(&s), ""); /* of that group, but not the kubelet's configuration */
         tear_down(&s);
         set_up(&s, &plain, "apiVersion: example.org/v1\nkind: KubeletConfiguraton\n", NULL);
         assert_string_equal(judge(&s), "");
         tear_down(&s);
 }
 
-/* A component with a table reads one kind; what somebody else reads is none of its documents. */
+/* A component with a table reads one kind; other kinds are not its documents. */
 static void test_kind_of_another_component_is_refused(void **state)
 {
         struct lkg_judge_config config = plain;
@@ -328,7 +331,7 @@ static void test_what_is_served_explicitly_is_said_without_secrets(void **state)
         tear_down(&s);
 }
 
-/* An empty list in the base is lost as soon as there are drop-ins. */
+/* An empty list in the base is lost if there are drop-ins. */
 static void test_empty_list_is_lost_with_drop_ins(void **state)
 {
         struct stack s;
@@ -359,7 +362,10 @@ static void test_without_a_base_the_flags_defaults_count(void **state)
         tear_down(&s);
 }
 
-/* In one file the setting works, wherever it was written: it is not served where it would do what it does not in a drop-in. */
+/*
+ * In one file the setting works wherever it was written: it is not served if it has no effect in its
+ * drop-in.
+ */
 static void test_eviction_defaults_of_a_drop_in_have_no_effect(void **state)
 {
         static const char *const layers[][2] = {
@@ -383,7 +389,7 @@ static void test_eviction_defaults_of_a_drop_in_have_no_effect(void **state)
                 assert_string_equal(served(&s, "mergeDefaultEvictionSettings"), "false");
                 tear_down(&s);
         }
-        /* It adds nothing here, and nothing is changed. */
+        /* It has no effect here, and nothing changes. */
         set_up(&s, &plain, HEADER, HEADER "mergeDefaultEvictionSettings: true\n");
         (void)judge(&s);
         assert_string_equal(served(&s, "mergeDefaultEvictionSettings"), "true");
@@ -418,7 +424,7 @@ static const char *layer_of(const struct stack *s, const char *path)
         return source ? source->layer : "default";
 }
 
-/* A typed document holds no zero value, so each has to be asked for. */
+/* A typed document has no zero values, so each has to be looked up. */
 static void test_zero_values_come_from_where_they_were_written(void **state)
 {
         static const char *const words[] = { "--streaming-connection-idle-timeout=0",
@@ -466,7 +472,7 @@ static void test_list_that_a_flag_adds_to_is_the_flags(void **state)
         tear_down(&s);
 }
 
-/* A flag that takes a value away does not reach into the document below. */
+/* A flag that removes a value does not change the document. */
 static void test_flags_do_not_change_what_is_served(void **state)
 {
         static const char *const words[] = { "--authentication-token-webhook-cache-ttl=0" };
@@ -483,7 +489,7 @@ static void test_flags_do_not_change_what_is_served(void **state)
         tear_down(&s);
 }
 
-/* The same document judged twice: nothing of the first time is left in it. */
+/* The same document judged twice: nothing from the first time is left in it. */
 static void test_judging_does_not_change_the_layers(void **state)
 {
         struct lkg_judge_config config = plain;
@@ -515,7 +521,7 @@ static size_t count(const char *text, const char *word)
         return n;
 }
 
-/* No file says it: the component rounds what it reads, and not what it merges. */
+/* No file can express it: the component rounds what it reads, but not what it merges. */
 static void test_fraction_of_a_drop_in_is_served_with_a_note(void **state)
 {
         struct stack s;
@@ -530,7 +536,7 @@ static void test_fraction_of_a_drop_in_is_served_with_a_note(void **state)
         tear_down(&s);
 }
 
-/* 1e20 of a base becomes 100E where drop-ins are merged, and that counts as 0. */
+/* 1e20 of a base becomes 100E when drop-ins are merged, which the component reads as 0. */
 static void test_quantity_that_changes_by_merging_is_served_as_merged(void **state)
 {
         struct stack s;
@@ -549,7 +555,7 @@ static void test_quantity_that_changes_by_merging_is_served_as_merged(void **sta
         tear_down(&s);
 }
 
-/* ---- what is kept ---- */
+/* ---- caching ---- */
 
 static void test_unchanged_layers_are_not_linted_again(void **state)
 {
@@ -607,13 +613,13 @@ static void test_another_base_is_loaded(void **state)
         tear_down(&s);
 }
 
-/* A layer that is there and could not be read. */
+/* A layer that exists but could not be read. */
 static void break_layer(struct stack *s, size_t i)
 {
         s->layers[i].doc = lkg_value_unref(s->layers[i].doc);
 }
 
-/* What a stack makes of layers of which some are broken: no merge but that of the others, which is not to be served. */
+/* A stack with some broken layers merges only the others; the result is not served. */
 static const char *judge_broken(struct stack *s)
 {
         const struct lkg_value *running = NULL;
@@ -644,7 +650,10 @@ static const char *judge_broken(struct stack *s)
         return s->said;
 }
 
-/* A broken base, no base at all, a drop-in alone: the second is judged although the first had nothing either. */
+/*
+ * A broken base, no base at all, a drop-in alone: the second is judged although the first had no base
+ * either.
+ */
 static void test_broken_base_is_not_an_absent_one(void **state)
 {
         static const char *const wrong[][2] = { { "maxPods: -5\n", "maxPods: -5 is out of range" },
@@ -670,7 +679,7 @@ static void test_broken_base_is_not_an_absent_one(void **state)
         }
 }
 
-/* A patch file that holds nothing is no broken base: what comes over it is judged. */
+/* An empty patch file is no broken base: layers above it are judged. */
 static void test_patch_that_holds_nothing_hides_no_mistake(void **state)
 {
         struct lkg_layer_info idle = {
@@ -704,12 +713,11 @@ static void test_mistake_of_the_command_line_stays_said(void **state)
         break_layer(&s, 0);
         s.n = 2;
         put_layer(&s, 1, LKG_LAYER_DROPIN, "1.conf", HEADER);
-        assert_non_null(strstr(judge_broken(&s),
-                               "Nope")); /* nothing is loaded, and the flags are as wrong as before */
+        assert_non_null(strstr(judge_broken(&s), "Nope")); /* the flags are as wrong as before */
         tear_down(&s);
 }
 
-/* `featureGates:` without a value, and what is no map at all, under a gate that a later layer sets. */
+/* `featureGates:` without a value or with a non-map, below a gate that a later layer sets. */
 static void test_gates_over_what_is_no_map(void **state)
 {
         static const char *const values[] = { "", "null", "[]", "[1]", "\"\"", "5", "text", "true", "{}" };
@@ -774,7 +782,7 @@ static void test_another_release_is_judged_by(void **state)
         tear_down(&s);
 }
 
-/* What a generation holds that was served before, without its layers. */
+/* The effective document of a generation that was served before, without its layers. */
 static void test_effective_document_of_a_served_one(void **state)
 {
         struct lkg_value *value = NULL, *broken;

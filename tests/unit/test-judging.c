@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The note of what an engine is judging, as its successor and the supervisor see it. */
+/* The note about what an engine is judging, as its successor and the supervisor see it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +90,7 @@ static void test_what_harmed_nobody_is_known(void **state)
 
         (void)state;
         add(judging, "50-x.conf", "aa");
-        lkg_judging_done(judging); /* read, and left alone because another layer is wrong */
+        lkg_judging_done(judging); /* read, and skipped because another layer is wrong */
         assert_false(lkg_judging_knows(judging, &a));
         add(judging, "50-x.conf", "aa");
         add(judging, NULL, "all of them");
@@ -101,7 +101,7 @@ static void test_what_harmed_nobody_is_known(void **state)
         assert_int_equal(judging->n_items, 0);
         assert_true(lkg_judging_knows(judging, &a));
         assert_false(lkg_judging_knows(judging, &b));
-        assert_int_equal(judging->n_known, 1); /* layers together are no content */
+        assert_int_equal(judging->n_known, 1); /* several layers together are no content */
         add(judging, "50-x.conf", "aa");
         add(judging, "50-x.conf", "aa");
         assert_int_equal(judging->n_items, 1);
@@ -140,7 +140,7 @@ static void test_more_than_there_is_room_for(void **state)
         assert_int_equal(strlen(judging->items[0].file), LKG_JUDGING_FILE_MAX - 1);
         lkg_judging_done(judging);
         assert_int_equal(judging->others, 0);
-        judging->n_items = UINT32_MAX; /* by whoever took the engine over */
+        judging->n_items = UINT32_MAX; /* written by a compromised engine */
         add(judging, "a", "bb");
         lkg_judging_done(judging);
         lkg_judging_close(judging);
@@ -164,7 +164,7 @@ static void test_another_layout_is_replaced(void **state)
         assert_int_equal(faccessat(dirfd, "elsewhere", F_OK, 0), -1);
         lkg_judging_close(judging);
         assert_int_equal(unlinkat(dirfd, LKG_JUDGING_NAME, 0), 0);
-        fd = openat(dirfd, LKG_JUDGING_NAME, O_WRONLY | O_CREAT, 0600); /* cut off by a full disk */
+        fd = openat(dirfd, LKG_JUDGING_NAME, O_WRONLY | O_CREAT, 0600); /* truncated by a full disk */
         assert_true(fd >= 0);
         close(fd);
         judging = open_in(dirfd);
@@ -182,13 +182,13 @@ static void test_work_by_processor_time(void **state)
         } rows[] = {
                 { 0, 7 * S, 100 * S, LKG_WORK_NONE },
                 { 50 * S, 7 * S, 101 * S,
-                  LKG_WORK_GOES_ON }, /* seen for the first time: its 7 s were before */
+                  LKG_WORK_GOES_ON }, /* seen for the first time: its 7 s were used before */
                 { 50 * S, 8 * S, 103 * S, LKG_WORK_GOES_ON },
                 { 50 * S, 8 * S, 105 * S, LKG_WORK_GOES_ON }, /* a busy machine */
-                { 50 * S, 8 * S, 106 * S, LKG_WORK_STILL },   /* 3 s without any */
+                { 50 * S, 8 * S, 106 * S, LKG_WORK_STILL },   /* 3 s without CPU time */
                 { 50 * S, 9 * S, 200 * S, LKG_WORK_GOES_ON }, /* continued */
                 { 50 * S, 12 * S + 1, 201 * S, LKG_WORK_TOO_LONG },
-                { 60 * S, 13 * S, 202 * S, LKG_WORK_GOES_ON }, /* the next piece begins at nothing */
+                { 60 * S, 13 * S, 202 * S, LKG_WORK_GOES_ON }, /* the next piece starts at zero */
                 { 0, 14 * S, 203 * S, LKG_WORK_NONE },
                 { 60 * S, 30 * S, 204 * S, LKG_WORK_GOES_ON },
         };

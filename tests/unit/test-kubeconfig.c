@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kubeconfig: what each field becomes, and what is said about each mistake. */
+/* A kubeconfig: the meaning of each field, and the message for each mistake. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #define FILE_NAME "/k/config"
 
-/* What a row changes in the plain one; NULL = that of the plain one, "" = not there. */
+/* What a row changes in the plain one; NULL = unchanged, "" = missing. */
 struct parts {
         const char *cluster, *user, *rest;
 };
@@ -21,7 +21,7 @@ struct parts {
 #define USER    "token: t0ken"
 #define REST    "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n"
 
-/* Line 1: cluster; 2: user; the rest from 3. Columns of what stands in them begin at 31 and 25. */
+/* Line 1: cluster; 2: user; the rest from line 3. Their content starts at columns 31 and 25. */
 static char *compose(const struct parts *p)
 {
         char *text;
@@ -173,7 +173,7 @@ static void test_no_server(void **state)
         "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: p" more "}"
 #define END " [LKG7001]\n"
 
-/* What is said, to the letter. */
+/* The exact messages. */
 static void test_mistakes(void **state)
 {
         static const struct {
@@ -223,7 +223,7 @@ static void test_mistakes(void **state)
                   .want = "/k/config:5:17: warning: unknown field \"current-contxt\", ignoring; did you "
                           "mean "
                           "current-context?" END },
-                /* A missing space makes one word of a name and a credential. */
+                /* A missing space joins a name and a credential. */
                 { { .rest = REST "a=s3cret: x\n" },
                   .want = "/k/config:5:11: warning: unknown field (not shown, it could be a credential), "
                           "ignoring" END },
@@ -442,7 +442,7 @@ static void test_exec_plugin(void **state)
         lkg_kubeconfig_free(k);
 }
 
-/* What kubectl takes for one, too: JSON, entries that are null, a second document. */
+/* What kubectl accepts, too: JSON, entries that are null, a second document. */
 static void test_other_entries_do_not_matter(void **state)
 {
         static const char json[] =

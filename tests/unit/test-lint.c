@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Advice: what the component is silent about. A case is a base, perhaps a drop-in over it, and what is said. */
+/*
+ * Advice: problems that the component does not report. A case is a base, perhaps a drop-in over it, and the
+ * findings.
+ */
 #include "config-helpers.h"
 
 #include "core/schema/judge.h"
@@ -138,7 +141,7 @@ static void test_layer_that_takes_an_earlier_value_back(void **state)
                 "the default counts");
 }
 
-/* Leaving the line out would leave the gate as the earlier layer, or AllBeta, has it. */
+/* Without the line, the gate would be as in the earlier layer, or as AllBeta sets it. */
 static void test_gate_set_back_to_its_default(void **state)
 {
         (void)state;
@@ -159,7 +162,9 @@ static void test_gate_set_back_to_its_default(void **state)
                     "[LKG5007]");
 }
 
-/* Then the kubelet starts from the defaults of its flags: leaving `false` out would let everybody in. */
+/*
+ * The kubelet then starts from the defaults of its flags: without `false`, access would be open to everyone.
+ */
 static void test_default_without_a_base(void **state)
 {
         (void)state;
@@ -187,7 +192,7 @@ static void test_null_eviction_over_the_base(void **state)
         assert_null(strstr(said(0, HEADER "evictionHard: null\n", NULL), "[LKG5008]"));
 }
 
-/* What Go cannot tell from nothing takes an earlier value away without saying so. */
+/* A value that Go cannot distinguish from an absent one silently removes an earlier value. */
 static void test_empty_value_over_an_earlier_one(void **state)
 {
         (void)state;
@@ -204,7 +209,7 @@ static void test_empty_value_over_an_earlier_one(void **state)
                     "[LKG5008]");
         assert_string_equal(said(0, HEADER "maxPods: 0\n", HEADER "maxPods: 0\n"), "");
         assert_string_equal(said(0, HEADER "syncFrequency: 0s\nclusterDNS: []\n", NULL), "");
-        /* 0 is a value of its own */
+        /* 0 is a separate value */
         assert_null(
                 strstr(said(0, HEADER "registryPullQPS: 7\n", HEADER "registryPullQPS: 0\n"), "[LKG5008]"));
 }
@@ -242,7 +247,7 @@ static void test_two_fields_want_one_port(void **state)
                 "/e/d/1.conf:3:15: warning: healthzPort (/e/b:3:14) and readOnlyPort both want port 10255");
 }
 
-/* Two sockets of one port are fine on addresses that have nothing in common. */
+/* Two sockets on one port are fine if their addresses do not overlap. */
 static void test_one_port_on_two_addresses(void **state)
 {
         static const char *const fine[] = {

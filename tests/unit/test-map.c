@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file in memory that somebody else makes shorter. */
+/* A mapped file that another process truncates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void test_what_is_gone_is_zeros(void **state)
         assert_false(lkg_map_was_cut(p));
         assert_int_equal(p[SIZE - 1], 0);
         assert_true(lkg_map_was_cut(p));
-        p[SIZE / 2] = 'y'; /* goes nowhere */
+        p[SIZE / 2] = 'y'; /* has no effect */
         assert_int_equal(p[SIZE / 2], 'y');
         assert_int_equal(ftruncate(fd, 0), 0);
         assert_int_equal(p[0], 0);
@@ -59,7 +59,7 @@ static void test_there_are_as_many_as_are_closed(void **state)
         lkg_close(fd);
 }
 
-/* Memory that is none of ours is nobody's business: the process ends, as it would without us. */
+/* Other mappings are not our concern: the process dies, as it would without us. */
 static void test_others_end_the_process(void **state)
 {
         const struct rlimit no_core = { 0 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON merge patch, as the component's own library applies it; origins and shadows; cost. */
+/* JSON merge patch, as the component's library applies it; origins and shadows; cost. */
 #include "config-helpers.h"
 
 static const struct {
         const char *base, *patch, *want;
-        bool unstable; /* the library's own exception: applied again, a list replaces a list */
+        bool unstable; /* the library's exception: applied again, a list replaces a list */
 } cases[] = {
         /* RFC 7386, appendix A, where the library agrees with it */
         { "{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
@@ -17,11 +17,11 @@ static const struct {
         { "{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}" },
         { "{\"e\":null}", "{\"a\":1}", "{\"a\":1,\"e\":null}" },
         { "{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}" },
-        /* null that has nothing to remove */
+        /* null with nothing to remove */
         { "{}", "{\"a\":null}", "{}" },
         { "{\"a\":{\"b\":{\"c\":1,\"d\":2}}}", "{\"a\":{\"b\":{\"c\":null}}}", "{\"a\":{\"b\":{\"d\":2}}}" },
         { "{\"a\":1}", "{\"a\":{\"b\":null,\"c\":{\"d\":null}}}", "{\"a\":{\"c\":{}}}" },
-        /* lists: null members of maps go, null items stay; unless the list replaces a map */
+        /* lists: null members of maps are removed, null items stay, unless the list replaces a map */
         { "{\"a\":[{\"b\":1}]}", "{\"a\":[{\"b\":null}]}", "{\"a\":[{}]}" },
         { "{}", "{\"a\":[null,{\"b\":null,\"c\":[null,{\"d\":null}]}]}",
           "{\"a\":[null,{\"c\":[null,{}]}]}" },
@@ -37,7 +37,7 @@ static const struct {
         { "{\"maxPods\":1}", "{\"maxpods\":2}", "{\"maxPods\":1,\"maxpods\":2}" },
         { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\"}}",
           "{\"a\":{\"$patch\":\"replace\",\"b\":1}}" },
-        /* documents that are no maps */
+        /* documents that are not maps */
         { "{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]" },
         { "[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}" },
         { "\"x\"", "{\"a\":null}", "{}" },
@@ -81,7 +81,7 @@ static void test_shadows(void **state)
         assert_string_equal(json(lkg_value_shadowed(lkg_value_get_pointer(m2, "b.c"))), "2");
         assert_string_equal(json(lkg_value_shadowed(lkg_map_get(m1, "d"))), "{\"x\":1}");
         assert_null(lkg_map_get(m2, "d"));
-        assert_null(lkg_value_shadowed(lkg_map_get(one, "a"))); /* the patch itself knows nothing of it */
+        assert_null(lkg_value_shadowed(lkg_map_get(one, "a"))); /* the patch itself is not affected */
         lkg_value_unref(base);
         lkg_value_unref(one);
         lkg_value_unref(two);
@@ -108,7 +108,7 @@ static void test_unchanged_is_shared(void **state)
         lkg_value_unref(same);
 }
 
-/* Both documents 10,000 levels deep, common to the last one and different there. */
+/* Both documents are 10,000 levels deep and differ only at the last level. */
 static void test_deep_merge(void **state)
 {
         enum { DEPTH = 9990 };

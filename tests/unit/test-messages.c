@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What our processes say to each other: datagrams, descriptors, settings. */
+/* Messages between our processes: datagrams, descriptors, settings. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static void test_message(void **state)
         out.uid = 4;
         (void)snprintf(out.command, sizeof(out.command), "hold");
         memset(out.text, 'x',
-               LKG_CONTROL_TEXT_MAX + 1); /* one too many: for the engine to refuse in words */
+               LKG_CONTROL_TEXT_MAX + 1); /* one too many: the engine refuses it with a message */
         out.text_size = LKG_CONTROL_TEXT_MAX + 1;
         assert_int_equal(lkg_message_send(pair[0], &out), 0);
         assert_int_equal(lkg_message_recv(pair[1], &in), 1);
@@ -52,7 +52,7 @@ static void test_message(void **state)
         assert_int_equal(lkg_message_recv(pair[1], &in), 0);
 }
 
-/* In bad/ a text is a name, NUL and what was written: nothing of it may end at the NUL. */
+/* In bad/, a text is a name, NUL and the written text: nothing may be cut at the NUL. */
 static void test_text_with_nul(void **state)
 {
         static const char text[] = "3f9a\0because";
@@ -91,7 +91,7 @@ static void test_strange_messages(void **state)
         (void)send(pair[0], &message, offsetof(struct lkg_message, text), 0);
         assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
         message.type = LKG_MSG_DONE;
-        message.text_size = 5; /* and nothing behind the header */
+        message.text_size = 5; /* and nothing after the header */
         (void)send(pair[0], &message, offsetof(struct lkg_message, text), 0);
         assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
         message.text_size = 0;
@@ -124,7 +124,7 @@ static void test_handover(void **state)
         assert_int_equal(lkg_handover_recv(pair[1], MSG_DONTWAIT, &in, fds), 0);
 }
 
-/* Else whoever sends them could use up all descriptors of lkgfsd. */
+/* Otherwise a sender could use up all descriptors of lkgfsd. */
 static void test_handover_of_nothing_but_descriptors(void **state)
 {
         int fds[LKG_HANDOVER_FDS_MAX], before, after;
@@ -223,7 +223,7 @@ static void test_settings_refused(void **state)
         }
 }
 
-/* What stands behind it would not have been looked at. */
+/* Text after a NUL would be ignored. */
 static void test_settings_with_a_nul_byte(void **state)
 {
         static const char text[] = "node_name=a\0b\nforeign_writes=2\n";

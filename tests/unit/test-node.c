@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Node object: what its annotation and its spec say, and which Node it is. */
+/* A Node object: its annotation, its spec, and its identity. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void test_identity(void **state)
 struct row {
         const char *text; /* of the annotations, or of configSource */
         enum lkg_says says;
-        const char *what; /* namespace/name/key, or why not */
+        const char *what; /* namespace/name/key, or the reason */
 };
 
 static void assert_says(const struct row *row, const struct lkg_saying *saying)
@@ -120,7 +120,7 @@ static void test_annotation(void **state)
                 (void)snprintf(text, sizeof(text), "{\"metadata\":{" ID ",\"annotations\":%s}}",
                                rows[i].text);
                 assert_int_equal(read_node(text, &node, NULL), 0);
-                if (n > 0 && rows[i].what[n - 1] == ' ') /* the rest is the name rule's, tested with it */
+                if (n > 0 && rows[i].what[n - 1] == ' ') /* the rest is the name rule's */
                         node.annotation.fault[n] = '\0';
                 assert_says(&rows[i], &node.annotation);
                 assert_int_equal(node.spec.says, LKG_SAYS_NOTHING);

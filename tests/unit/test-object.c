@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What identifies a state of an object, and how versions relate. */
+/* What identifies a state of an object, and how versions compare. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

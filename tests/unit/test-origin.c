@@ -34,7 +34,7 @@ static void test_table(void **state)
         lkg_value_unref(merged);
 }
 
-/* What a map replaced is gone for each of its leaves, those of a later layer too. */
+/* Each leaf of a map lists what the map replaced, including leaves of a later layer. */
 static void test_leaf_of_a_map_that_replaced_something(void **state)
 {
         struct lkg_value *base = layer("base", "b", "a: 1\nl: [x]\ntoken: {t: hidden}\n");
@@ -62,7 +62,7 @@ static void test_leaf_of_a_map_that_replaced_something(void **state)
         lkg_value_unref(merged);
 }
 
-/* Of a map that another one replaced as a whole a leaf has replaced what stood at its own place. */
+/* If a map was replaced as a whole, a leaf shadows the value at its own path. */
 static void test_leaf_of_a_map_that_replaced_a_map(void **state)
 {
         struct lkg_value *base = layer("base", "b", "a: {b: 1, c: {d: 2}}\nf: {g: 5}\n");
@@ -111,7 +111,10 @@ static void test_url_in_a_name(void **state)
         lkg_value_unref(value);
 }
 
-/* Whole lines up to a size, from the first on; the others are counted, also a short one behind one that is too long. */
+/*
+ * Whole lines up to a size, from the first on; the others are counted, even a short one after one that is
+ * too long.
+ */
 static void test_up_to_a_size(void **state)
 {
         struct lkg_value *value = layer("b", "f", "a: 1\nb: \"0123456789012345678901234567890\"\nc: 3\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of an event: a new object, a higher count, or nothing. */
+/* What happens to an event: a new object, a higher count, or nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void add(const char *message, uint64_t after_s)
         lkg_outbox_add(&box, false, "ConfigPromoted", message, NOW + after_s * S, W + after_s * S);
 }
 
-/* Sends the next one; "POST name count message" or "PATCH ...", "" = nothing to send. */
+/* Sends the next event; "POST name count message" or "PATCH ...", "" = nothing to send. */
 static const char *next(uint64_t random, enum lkg_outbox_result result)
 {
         static char text[2048];
@@ -98,7 +98,7 @@ static void test_what_waits_is_counted_there(void **state)
         assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
         assert_int_equal(letter.event->count, 3);
         assert_int_equal(letter.event->last_wall_ns, W + 2 * S);
-        add("one", 3); /* what is under way is left alone */
+        add("one", 3); /* the one in flight is not changed */
         assert_int_equal(letter.event->count, 3);
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
         assert_string_equal(next(2, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 4 one");
@@ -152,7 +152,7 @@ static void test_the_oldest_of_too_many_go(void **state)
         assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
         assert_string_equal(letter.event->message, "m2");
         add("m18", 0);
-        assert_string_equal(letter.event->message, "m2"); /* not the one under way */
+        assert_string_equal(letter.event->message, "m2"); /* not the one in flight */
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
         assert_string_equal(next(2, LKG_OUTBOX_SENT), "POST n1.0000000000000002 1 m4");
         assert_int_equal(box.n_waiting, 14);

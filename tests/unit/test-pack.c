@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed maps: whatever is in one reads as it did before, lives as long as somebody has a reference, and can be changed; and
- * all of it is given back. Views: what replaces a scalar in a merge.
+ * Packed maps: their content reads as before, lives as long as there is a reference, can be changed, and is
+ * freed completely. Views: values that replace a scalar in a merge.
  */
 #include <lkg/tree.h>
 
@@ -29,7 +29,10 @@ static int tear_down(void **state)
         return lkg_pieces_size() == before ? 0 : -1;
 }
 
-/* The same for the same @n, of every kind: small and big texts, no text, texts with NUL bytes, places near and beyond all limits. */
+/*
+ * The same value for the same @n, of every kind: short and long texts, no text, texts with NUL bytes,
+ * positions near and beyond all limits.
+ */
 static struct lkg_value *value_of(unsigned n, unsigned seed)
 {
         static const unsigned lines[] = { 1, 7, (1u << 22) - 1, 1u << 22, UINT32_MAX };
@@ -61,7 +64,7 @@ static struct lkg_value *value_of(unsigned n, unsigned seed)
         }
 }
 
-/* With long and short names, the empty one and such with a NUL byte. */
+/* Long and short names, the empty one, and names with a NUL byte. */
 static size_t key_of(unsigned n, char key[static 128])
 {
         static const unsigned sizes[] = { 2, 7, 8, 9, 20, 63, 64, 100 };
@@ -165,7 +168,7 @@ static void test_members_outlive_the_map(void **state)
         lkg_value_unref(keys);
 }
 
-/* Every member in turn is replaced, removed and put back in a copy; the packed map stays as it was. */
+/* Every member in turn is replaced, removed and put back in a copy; the packed map does not change. */
 static void test_changes_after_packing(void **state)
 {
         enum { N = 300 };
@@ -233,14 +236,14 @@ static void test_views(void **state)
         for (const struct lkg_value *v = top; v; v = lkg_value_shadowed(v))
                 n++;
         assert_int_equal(n, 200);
-        packed = lkg_value_unref(packed); /* the chain holds what it is of */
+        packed = lkg_value_unref(packed); /* the chain keeps its parts alive */
         for (const struct lkg_value *v = top; v; v = lkg_value_shadowed(v))
                 n += lkg_value_line(v) > 0;
         assert_int_equal(n, 400);
         lkg_value_unref(top);
 }
 
-/* Maps in packs in maps: to free them takes no recursion on their depth. */
+/* Maps in packs in maps: freeing them does not recurse. */
 static void test_depth(void **state)
 {
         struct lkg_value *value = lkg_value_new_bool(true, source, 1, 1);
@@ -270,7 +273,7 @@ static unsigned random_below(unsigned n)
         return (state_of_random >> 16) % n;
 }
 
-/* Mostly beside the names of other layers, some of them the same, some among them. */
+/* Mostly next to the names of other layers, some of them equal, some between them. */
 static struct lkg_value *patch_of(unsigned layer, bool pack)
 {
         unsigned n = 20 + random_below(180), start = random_below(4000), step = 1 + random_below(3) / 2 * 7;
@@ -303,7 +306,10 @@ static void assert_same_origin(const struct lkg_value *a, const struct lkg_value
         assert_memory_equal(one.data, other.data, one.size);
 }
 
-/* Whole leaves that a merge takes over make the map that their members would, which can be changed as any other. */
+/*
+ * Whole leaves that a merge reuses make the same map as their members would, which can be changed like any
+ * other.
+ */
 static void test_whole_leaves(void **state)
 {
         (void)state;
@@ -348,7 +354,7 @@ static void test_whole_leaves(void **state)
         }
 }
 
-/* A leaf that nothing comes between costs its place in a branch, not its members. */
+/* A leaf with nothing in between costs one entry of a branch, not its members. */
 static void test_whole_leaves_are_shared(void **state)
 {
         struct lkg_value *running = lkg_value_new_map(NULL, 0, 0);
@@ -378,7 +384,9 @@ static void test_whole_leaves_are_shared(void **state)
         lkg_value_unref(running);
 }
 
-/* Bytes of a field in a document of a thousand, when a hundred of them have names of their own or the same ones. */
+/*
+ * Bytes per field in a hundred documents of a thousand fields each, with different names or the same ones.
+ */
 static size_t bytes_of_field(bool same)
 {
         enum { DOCUMENTS = 100, FIELDS = 1000 };

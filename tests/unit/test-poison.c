@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a successor concludes from the note of a dead engine, and what of it survives: docs/decisions/012-poison.md. */
+/*
+ * What a successor concludes from the note of a dead engine, and which conclusions survive:
+ * docs/decisions/012-poison.md.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +48,7 @@ static void begin(void)
         assert_int_equal(report.n_findings, 0);
 }
 
-/* It dies: nobody closes anything. @end, @status: what the supervisor writes down. */
+/* The engine dies without closing anything. @end, @status: what the supervisor records. */
 static void die(enum lkg_judging_end end, int status)
 {
         poison.note->end = end;
@@ -76,7 +79,7 @@ static bool admit_layer(const char *file, const char *sha256)
         return admit(LKG_ADMIT_LAYER, file, sha256);
 }
 
-/* Layers that are read, merged, judged; and the loop comes round. */
+/* Layers are read, merged, judged; then the loop starts over. */
 static void judge(const char *const *files, const char *sha256)
 {
         for (size_t i = 0; files[i]; i++)
@@ -105,7 +108,7 @@ static void test_only_what_is_new(void **state)
         assert_false(admit_layer("10-a", "2"));
         assert_false(admit_layer("30-c", "2"));
         assert_true(admit_layer("base", "1"));
-        assert_true(admit_layer("10-a", "1")); /* as it was */
+        assert_true(admit_layer("10-a", "1")); /* unchanged */
         assert_true(admit_layer("10-a", "3")); /* it has changed */
         assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
         assert_int_equal(lkg_poison_admit(&poison, "kube-proxy", LKG_ADMIT_LAYER, "30-c", "2", "", &why), 0);
@@ -163,7 +166,7 @@ static void test_together_with_a_command_line(void **state)
         }
 }
 
-/* Killed from outside before the work was done: what it had judged is known all the same. */
+/* Killed from outside before the work was done: what it had judged still counts as known. */
 static void test_what_was_judged_before_a_kill_is_not_new(void **state)
 {
         (void)state;
@@ -204,8 +207,7 @@ static void test_kills_are_counted(void **state)
         for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
                 begin();
                 assert_int_equal(poison.n_items, 0);
-                if (i ==
-                    1) /* another end of other work in between does not count for it, but it begins anew */
+                if (i == 1) /* other work in between does not count for it, but the count starts over */
                         assert_true(admit_layer("base", "1"));
                 assert_true(admit_layer("10-a", "1"));
                 die(i == 2 ? LKG_END_UNKNOWN : LKG_END_SIGNAL, SIGKILL);
@@ -223,7 +225,7 @@ static void test_kills_of_other_work_are_no_proof(void **state)
                 begin();
                 assert_int_equal(poison.n_items, 0);
                 assert_true(admit_layer(i % 2 ? "10-a" : "20-b", "1"));
-                if (i == 3) /* it was done once, so two ends before were accidents */
+                if (i == 3) /* it succeeded once, so the two earlier ends were accidents */
                         lkg_poison_done(&poison);
                 die(LKG_END_SIGNAL, SIGKILL);
         }
@@ -244,12 +246,12 @@ static void test_more_than_the_note_holds(void **state)
         die(LKG_END_SIGNAL, SIGABRT);
         begin();
         assert_true(admit_layer("base", "1"));
-        assert_false(admit_layer(file, "1")); /* it was not noted, and nobody knows it */
+        assert_false(admit_layer(file, "1")); /* it was not noted, so it is unknown */
         lkg_poison_done(&poison);
         assert_true(admit_layer("after the first look", "1"));
         lkg_poison_close(&poison);
         begin();
-        assert_false(admit_layer(file, "1")); /* written down, too */
+        assert_false(admit_layer(file, "1")); /* recorded, too */
         lkg_poison_close(&poison);
 }
 
@@ -317,7 +319,7 @@ static void test_another_version_tries_again(void **state)
         begin();
         assert_true(admit_layer("10-a \"\n", "1"));
         assert_true(admit_layer("20-b", "1"));
-        assert_int_equal(poison.n_items, 1); /* kept until its bad mark is taken away */
+        assert_int_equal(poison.n_items, 1); /* kept until its bad mark is removed */
         assert_true(poison.items[0].lifted);
         assert_string_equal(poison.items[0].source, "uid@1");
         lkg_poison_close(&poison);
@@ -373,12 +375,12 @@ static void test_damaged_files(void **state)
         }
         assert_int_equal(report.n_severity[LKG_WARNING], 4);
         (void)unlinkat(fd, LKG_JUDGING_NAME, 0);
-        begin(); /* behind a line that was torn */
+        begin(); /* after a torn line */
         assert_int_equal(poison.note->n_known, 3);
         lkg_poison_close(&poison);
 }
 
-/* What to write is where it is, also when the view has its own directories below one of their own. */
+/* Messages name the path to write to, even if the view has its own directories below the source's. */
 static void test_words_name_the_virtual_directory(void **state)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest: what is written is read back, and nothing that is not a manifest is believed. */
+/* The manifest: what is written is read back, and anything else is refused. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,7 +137,7 @@ static void test_refused(void **state)
         }
 }
 
-/* Another process wrote them: what is not there, shorter or something else is an error, never other bytes. */
+/* Another process wrote the blobs: a missing, shortened or different one is an error, never other bytes. */
 static void test_read(void **state)
 {
         struct lkg_entry entry = { .path = "a", .type = LKG_ENTRY_FILE, .size = 3 };
@@ -167,11 +167,11 @@ static void test_read(void **state)
         entry.offset = 3;
         assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -EBADMSG); /* other bytes */
         entry.offset = 6;
-        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -EBADMSG); /* behind its end */
+        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -EBADMSG); /* beyond its end */
         assert_int_equal(unlinkat(fd, PACK, 0), 0);
         assert_int_equal(mkfifoat(fd, PACK, 0600), 0);
         assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size),
-                         -EBADMSG); /* and nobody waits */
+                         -EBADMSG); /* and no reader waits */
         lkg_close(fd);
         assert_int_equal(tmpdir_remove(top), 0);
 }

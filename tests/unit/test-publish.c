@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blobs and publications without an engine: what is written, what is shared, what goes, what a failure leaves. */
+/*
+ * Blobs and publications without an engine: what is written, shared and removed, and what a failure leaves
+ * behind.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -194,7 +197,7 @@ static void test_blobs_stay_until_nobody_can_need_them(void **state)
         lkg_publisher_loaded(p->publisher, 20);
         assert_int_equal(count_blobs(p), first + 2); /* the pack of the last one, and that of last-error */
         assert_int_equal(p->publisher->n_kept, 1);
-        lkg_publisher_loaded(p->publisher, 1000); /* nonsense from a peer: the current one stays */
+        lkg_publisher_loaded(p->publisher, 1000); /* nonsense from a peer is ignored */
         assert_int_equal(count_blobs(p), first + 2);
 }
 
@@ -264,7 +267,7 @@ static void test_successor_takes_over(void **state)
         lkg_publisher_free(second);
 }
 
-/* Killed while it wrote a blob: no manifest names it, and the next engine does not take it for whole. */
+/* Killed while it wrote a blob: no manifest names it, and the next engine does not consider it complete. */
 static void test_what_was_not_written_to_the_end(void **state)
 {
         struct place *p = *state;
@@ -292,7 +295,9 @@ static void test_what_was_not_written_to_the_end(void **state)
         lkg_publisher_free(second);
 }
 
-/* The files of status/ are one file of the runtime directory for each publication; a long one is a blob of its own. */
+/*
+ * The files of status/ are one file of the runtime directory per publication; a long one is a separate blob.
+ */
 static void test_small_files_are_packed(void **state)
 {
         struct place *p = *state;

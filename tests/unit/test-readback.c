@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The second reader: it finds nothing wrong with what is right, and says where what is wrong is. */
+/* The second reader: it accepts correct text, and says where incorrect text is wrong. */
 #include <lkg/limits.h>
 #include <lkg/readback.h>
 
@@ -155,7 +155,7 @@ static void test_what_differs(void **state)
         }
 }
 
-/* No value stands in a message: it may be a secret. */
+/* No message contains a value: it may be a secret. */
 static void test_no_value_is_said(void **state)
 {
         struct lkg_value *value = decode("{\"a\":\"s3cret\"}");
@@ -169,7 +169,7 @@ static void test_no_value_is_said(void **state)
         lkg_value_unref(value);
 }
 
-/* What json-c cannot tell is not compared, and said to be so. */
+/* What json-c cannot distinguish is not compared, and the result says so. */
 static void test_what_json_c_cannot_tell(void **state)
 {
         static const char *const documents[] = { "{\"a\\u0000b\":1}", "[99999999999999999999]" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References: both shapes of NodeConfigSource, the texts of the annotation, and what may be referred to. */
+/* References: both forms of NodeConfigSource, the annotation, and what may be referred to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void test_local(void **state)
         lkg_value_unref(null);
 }
 
-/* The whole message: the reasons of the proposal are compared to the letter by who monitors. */
+/* The whole message: monitoring compares the reasons of the proposal literally. */
 static void test_refused(void **state)
 {
         static const struct {

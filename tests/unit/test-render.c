@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Canonical text: exact forms, and the property that what is read back is the same document and the same
+ * Canonical text: exact forms, and the property that reading it back gives the same document and the same
  * text.
  */
 #include "config-helpers.h"
@@ -81,7 +81,7 @@ static uint32_t rnd(uint32_t below)
         return (random_state >> 8) % below;
 }
 
-/* Pieces that readers are known to trip over, put together at random. */
+/* Pieces that readers often get wrong, combined at random. */
 static size_t random_text(char *text, size_t max)
 {
         static const char *const pieces[] = {
@@ -262,8 +262,7 @@ static void comment(const struct lkg_value *value, struct lkg_buf *buf)
 }
 
 /*
- * On the first line of a member, whatever it is; not in lists. Without comments it is the text of
- * lkg_render().
+ * On the first line of any member; not in lists. Without comments it is the text of lkg_render().
  */
 static void test_comments(void **state)
 {
@@ -299,7 +298,8 @@ static void test_comments(void **state)
 }
 
 /*
- * A key that is no simple key has two lines; the comment is on the first. What is too deep has one comment.
+ * A key that is not a simple key takes two lines; the comment is on the first. A subtree that is too deep
+ * has one comment.
  */
 static void test_comments_of_odd_members(void **state)
 {

@@ -12,7 +12,10 @@
 #include <lkg/limits.h>
 #include <lkg/utf8.h>
 
-/* Control characters of both sets, marks that turn the direction, and what has no width or place; letters of any script stay. */
+/*
+ * Control characters of both sets, bidirectional marks, and characters without width; letters of any script
+ * stay.
+ */
 static void test_hidden_characters(void **state)
 {
         static const struct {
@@ -144,7 +147,7 @@ static void test_report_is_bounded(void **state)
         lkg_report_deinit(&report);
 }
 
-/* However many warnings there are: why something was refused is listed. */
+/* However many warnings there are, the reason for a refusal is listed. */
 static void test_an_error_finds_room(void **state)
 {
         struct lkg_report report = LKG_REPORT_INIT, copy = LKG_REPORT_INIT;
@@ -172,7 +175,7 @@ static void test_an_error_finds_room(void **state)
         lkg_report_deinit(&copy);
 }
 
-/* Every code is unique, and says what it is and what to do. */
+/* Every code is unique, has a description and a remedy. */
 static void test_finding_kinds(void **state)
 {
         (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written to the cluster and with whose credential; client and credential are played by the test. */
+/* What is written to the cluster and with which credential; the test simulates client and credential. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ struct lkg_call *lkg_call_cancel(struct lkg_call *call)
 
 static void answer(struct lkg_call **call, enum lkg_api_status status, const char *words)
 {
-        /* So late that no timer plays a part. */
+        /* So late that no timer is involved. */
         struct lkg_api_answer a = { .status = status, .retry_after_ns = 600 * LKG_NSEC_PER_SEC };
         struct lkg_call *ended = LKG_STEAL(*call);
 
@@ -107,7 +107,7 @@ const char *lkg_credential_file(const struct lkg_credential *credential)
         return "/etc/lkgfs/kubeconfig";
 }
 
-/* ---- who uses it ---- */
+/* ---- the user ---- */
 
 struct user {
         sd_event *event;
@@ -237,7 +237,7 @@ static void test_a_condition_is_a_patch_of_the_status(void **state)
         (void)state;
         begin(&user);
         turn(&user);
-        assert_null(condition_call); /* nothing to say yet */
+        assert_null(condition_call); /* nothing to report yet */
         set(&user, "True", "all checks passed");
         assert_string_equal(condition_call->line,
                             "patch nodes/n1/status application/strategic-merge-patch+json");
@@ -265,7 +265,7 @@ static void test_a_condition_that_cannot_be_written(void **state)
         assert_null(condition_call); /* not before the back-off is over */
         lkg_reporter_kick(user.reporter);
         turn(&user);
-        /* At most one a second, whoever asks: the timer has it. */
+        /* At most one per second: the timer takes care of it. */
         end(&user);
 }
 
@@ -283,7 +283,7 @@ static void test_what_cannot_be_sent_is_a_failure(void **state)
         end(&user);
 }
 
-/* ---- whose credential ---- */
+/* ---- which credential ---- */
 
 static void test_nothing_is_written_with_another_credential(void **state)
 {
@@ -337,7 +337,7 @@ static void test_nothing_is_written_with_another_credential(void **state)
         }
 }
 
-/* A request may still wait for its turn when the credential becomes another one. */
+/* A request may still be waiting for its turn when the credential changes. */
 static void test_another_credential_takes_back_what_is_under_way(void **state)
 {
         struct user user;
@@ -387,7 +387,7 @@ static void test_what_is_turned_off_is_not_sent(void **state)
         begin_with(&user, false, false);
         is_node = false;
         set(&user, "True", "all checks passed");
-        assert_string_equal(lkg_reporter_words(user.reporter), ""); /* nobody wants it */
+        assert_string_equal(lkg_reporter_words(user.reporter), ""); /* nothing is to be written */
         end(&user);
 }
 
@@ -430,7 +430,7 @@ static void test_one_event_after_the_other_and_counts(void **state)
                        name);
         assert_string_equal(event_call->line, want);
         assert_non_null(strstr(event_call->body, "{\"count\":2,\"lastTimestamp\":\""));
-        answer(&event_call, LKG_API_NOT_FOUND, "no such event"); /* its time is over */
+        answer(&event_call, LKG_API_NOT_FOUND, "no such event"); /* it has expired */
         assert_string_equal(event_call->line, "create default/events// application/json");
         assert_non_null(strstr(event_call->body, "\"count\":2"));
         assert_null(strstr(event_call->body, name));
@@ -481,7 +481,7 @@ static void test_a_new_node_has_events_of_its_own(void **state)
         happen(&user, "one");
         answer(&event_call, LKG_API_OK, "");
         happen(&user, "two");
-        lkg_reporter_set_node(user.reporter, "uid-2"); /* while it is under way */
+        lkg_reporter_set_node(user.reporter, "uid-2"); /* while it is in flight */
         assert_int_equal(n_cancelled, 1);
         turn(&user);
         assert_non_null(strstr(event_call->body, "\"uid\":\"uid-2\""));
@@ -494,7 +494,7 @@ static void test_a_new_node_has_events_of_its_own(void **state)
         lkg_reporter_set_node(user.reporter, ""); /* deleted, ... */
         happen(&user, "one");
         assert_null(event_call);
-        lkg_reporter_set_node(user.reporter, "uid-3"); /* ... and made again */
+        lkg_reporter_set_node(user.reporter, "uid-3"); /* ... and created again */
         turn(&user);
         assert_string_equal(event_call->line, "create default/events// application/json");
         assert_non_null(strstr(event_call->body, "\"count\":1"));

@@ -11,7 +11,7 @@
 
 #define UID "6f1c2a34-9d1e-4b7f-8a55-0c1d2e3f4a5b" /* bucket 4.455; with the salt 2: 0.260 */
 
-/* A contract: computed by an implementation of SHA-256 that is not ours. */
+/* A contract: computed by another implementation of SHA-256. */
 static void test_buckets(void **state)
 {
         (void)state;
@@ -22,7 +22,7 @@ static void test_buckets(void **state)
         assert_int_equal(lkg_rollout_bucket("2", UID), 260);
 }
 
-/* A percentage is one: of many nodes about so many are below. */
+/* The share of many nodes below a percentage is close to it. */
 static void test_buckets_are_spread(void **state)
 {
         unsigned below = 0;

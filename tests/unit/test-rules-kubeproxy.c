@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube-proxy's validation, with what its conversion does to the document before. */
+/* kube-proxy's validation, including the conversion of the document before it. */
 #include "rules-helpers.h"
 
 static const struct expectation fields[] = {
@@ -7,7 +7,7 @@ static const struct expectation fields[] = {
         { "bindAddress: \"::\"", NULL },
         { "bindAddress: 010.001.1.1", NULL }, /* leading zeros are decimal */
         { "bindAddress: 10.10.12.11:2000", "bindAddress", LKG_F_BAD_FORMAT },
-        { "healthzBindAddress: 1.2.3.4", NULL }, /* the port is added before */
+        { "healthzBindAddress: 1.2.3.4", NULL }, /* the port is added first */
         { "healthzBindAddress: \"[::1]:80\"", NULL },
         { "healthzBindAddress: 1.2.3.4:0", "healthzBindAddress", LKG_F_BAD_FORMAT },
         { "healthzBindAddress: localhost:80", "healthzBindAddress", LKG_F_BAD_FORMAT },
@@ -28,7 +28,7 @@ static const struct expectation fields[] = {
         { "conntrack: {udpTimeout: -1s}", "conntrack.udpTimeout", LKG_F_OUT_OF_RANGE },
         { "conntrack: {udpStreamTimeout: -1s}", "conntrack.udpStreamTimeout", LKG_F_OUT_OF_RANGE },
         { "showHiddenMetricsForVersion: abc", "showHiddenMetricsForVersion", LKG_F_NOT_ONE_OF },
-        { "portRange: nonsense", NULL }, /* not used any more, not validated */
+        { "portRange: nonsense", NULL }, /* not used any more, so not validated */
 };
 
 static const struct expectation modes[] = {
@@ -46,7 +46,7 @@ static const struct expectation modes[] = {
         { "ipvs: {tcpTimeout: -1s, excludeCIDRs: [x]}", NULL },
         { "mode: ipvs\nipvs: {excludeCIDRs: [10.0.0.0/8, \"fd00::/8\"]}", NULL },
         { "mode: ipvs\nipvs: {excludeCIDRs: [10.0.0.0/8, x]}", "ipvs.excludeCIDRs[1]", LKG_F_BAD_FORMAT },
-        /* one period, that of the active mode's section */
+        /* only one period is used: that of the active mode's section */
         { "iptables: {syncPeriod: -1s, minSyncPeriod: -2s}\nmode: nftables", NULL },
         { "mode: nftables\nnftables: {syncPeriod: 1s, minSyncPeriod: 1s}", NULL },
         { "mode: nftables\nnftables: {syncPeriod: 1s, minSyncPeriod: 2s}", "nftables.minSyncPeriod",
@@ -107,7 +107,7 @@ static void test_period_and_its_minimum(void **state)
                             "d/10-x.conf:3:27: error: iptables.minSyncPeriod: \"6s\" must not be more than "
                             "iptables.syncPeriod \"5s\" (base.yaml:3:24) [LKG5030]\n");
         t = (struct trial){ .base = PROXY "iptables: {syncPeriod: -5s, minSyncPeriod: 2s}\n" };
-        assert_int_equal(judged(&t)->n_findings, 2); /* below zero, and below its minimum */
+        assert_int_equal(judged(&t)->n_findings, 2); /* negative, and below its minimum */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kubelet accepts and does not start with. */
+/* Configurations that the kubelet accepts but does not start with. */
 #include "rules-helpers.h"
 
 static const struct expectation values[] = {
@@ -70,7 +70,7 @@ static const struct expectation managers[] = {
         { TOPOLOGY "{max-allowable-numa-nodes: \"8\", prefer-closest-numa-nodes: \"true\"}", NULL },
         { TOPOLOGY "{max-allowable-numa-nodes: \"7\"}",
           "topologyManagerPolicyOptions.max-allowable-numa-nodes", LKG_F_REFUSED_LATER },
-        { "topologyManagerPolicyOptions: {x: z}", NULL }, /* not looked at with the policy none */
+        { "topologyManagerPolicyOptions: {x: z}", NULL }, /* not checked with the policy none */
 };
 
 static const struct expectation ignored[] = {
@@ -106,7 +106,7 @@ static void test_ignored(void **state)
                 check_row(&ignored[i], KUBELET, true);
 }
 
-/* The default of evictionHard reserves memory, which the static policy wants to know per NUMA node. */
+/* The default of evictionHard reserves memory, and the static policy needs to know it per NUMA node. */
 static void test_static_memory_needs_reservations(void **state)
 {
         static const struct expectation bare = { "memoryManagerPolicy: Static", "memoryManagerPolicy",

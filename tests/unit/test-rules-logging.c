@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The logging section, which both kinds have. */
+/* The logging section, which is common to both kinds. */
 #include "rules-helpers.h"
 
 #define ALPHA  "featureGates: {LoggingAlphaOptions: true}\n"
@@ -37,7 +37,7 @@ static const struct expectation rows[] = {
         { "logging: {options: {text: {infoBufferSize: 1Ki}}}", "logging.options.text.infoBufferSize",
           LKG_F_NEEDS_GATE },
         { ALPHA "logging: {options: {text: {infoBufferSize: 1Ki}}}", NULL },
-        /* what the component reads as 0 */
+        /* values that the component reads as 0 */
         { "logging: {options: {json: {infoBufferSize: 0Gi}}}", NULL },
         { "logging: {options: {json: {infoBufferSize: 1m}}}", BUFFER, LKG_F_NEEDS_GATE },
         { "logging: {options: {json: {infoBufferSize: \"-1Ki\"}}}", BUFFER, LKG_F_NEEDS_GATE },
@@ -47,7 +47,7 @@ static const struct expectation rows[] = {
         { "logging: {options: {json: {infoBufferSize: \"18446744073709551616\"}}}", NULL },
         { "logging: {options: {json: {infoBufferSize: \"18446744073709551617\"}}}", BUFFER,
           LKG_F_NEEDS_GATE },
-        /* of the text that was read, not of the one that is printed (22337203685474776k, 1) */
+        /* based on the original text, not on the printed one (22337203685474776k, 1) */
         { "logging: {options: {json: {infoBufferSize: 22337203685474775808}}}", BUFFER, LKG_F_NEEDS_GATE },
         { "logging: {options: {json: {infoBufferSize: 1000E}}}", NULL },
 };

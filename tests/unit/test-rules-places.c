@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a finding stands, and how it names values, flags and defaults. */
+/* The position of a finding, and how it names values, flags and defaults. */
 #include "rules-helpers.h"
 
 static void test_value_of_the_later_layer(void **state)
@@ -48,7 +48,10 @@ static void test_default_is_named_and_never_the_place(void **state)
                           "move it to cgroup v2, or set false [LKG5037]\n");
 }
 
-/* The machine that judges need not be the node: what only its facts break is no reason to refuse. */
+/*
+ * The machine that judges need not be the node: a violation that depends on its facts only is no reason to
+ * refuse.
+ */
 static void test_facts_that_nobody_stated_only_warn(void **state)
 {
         struct trial t = { .base = KUBELET "failCgroupV1: true\n", .cgroup = 1 };
@@ -137,7 +140,7 @@ static void test_userinfo_of_a_url_is_masked(void **state)
         assert_null(strstr(said(&t), "s3cret"));
 }
 
-/* What is said about the form quotes nothing of it; what would is left out. */
+/* Messages about the form of a value quote nothing of it; parts that would are left out. */
 static void test_reason_for_a_value_with_credentials(void **state)
 {
         struct trial t = { .base = KUBELET "tracing: {endpoint: \"http://u:secret@h:1\"}\n" };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running results that are not kept: what is merged again is what would have been kept, with the same origins, whatever
- * layer changes; and a document of many layers whose names lie among each other costs its fields, not their product.
+ * Intermediate results that are not cached: merging again gives the same result, with the same origins,
+ * whichever layer changes; and a document of many layers with interleaved names costs its fields, not their
+ * product.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -54,7 +55,10 @@ static void put(unsigned layer, const char *text, size_t size)
         assert_int_equal(close(fd), 0);
 }
 
-/* Names among those of all others, some that others set too, a map that grows, and what an earlier one set taken away. */
+/*
+ * Names between those of all others, some of which others set too, a map that grows, and a removal of an
+ * earlier value.
+ */
 static void put_layer(unsigned layer, unsigned value)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -105,7 +109,7 @@ static void assert_alike(const struct lkg_value *a, const struct lkg_value *b)
         assert_memory_equal(one.data, other.data, one.size);
 }
 
-/* Every result is what merging its layers one after the other comes to. Return: how many of them were not kept. */
+/* Every result equals the merge of its layers one after the other. Return: how many were not cached. */
 static unsigned assert_results(void)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *running = lkg_value_new_map(NULL, 0, 0);
@@ -129,7 +133,7 @@ static unsigned assert_results(void)
                         running = next;
                 }
                 n_dropped += info->dropped;
-                if (i % 13 != 0 && i + 1 < candidate->n_layers) /* the origins of all take a while */
+                if (i % 13 != 0 && i + 1 < candidate->n_layers) /* origins of all take a while */
                         continue;
                 assert_int_equal(lkg_candidate_partial(candidate, i, &partial), 0);
                 assert_alike(partial, running);
@@ -162,12 +166,12 @@ static void test_changes(void **state)
                 look();
                 assert_true(assert_results() > N_LAYERS / 4);
         }
-        put(20, "maxPods: [\n", 11); /* broken, and whole again */
+        put(20, "maxPods: [\n", 11); /* broken, and valid again */
         look();
         assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
         assert_true(assert_results() > N_LAYERS / 4);
         put_layer(20, 7);
-        for (unsigned i = 0; i < 5; i++) { /* the last one is another one */
+        for (unsigned i = 0; i < 5; i++) { /* the last one differs */
                 put_layer(N_LAYERS + i, 5);
                 look();
                 assert_true(assert_results() > N_LAYERS / 4);
@@ -182,10 +186,10 @@ static void test_changes(void **state)
         }
         first = lkg_value_unref(first);
         again = lkg_value_unref(again);
-        assert_true(lkg_pieces_size() < 2 * before); /* nothing piles up */
+        assert_true(lkg_pieces_size() < 2 * before); /* nothing accumulates */
 }
 
-/* What every layer holds is counted once, and what their results have of their own has a limit. */
+/* The content of every layer is counted once, and what the results add has a limit. */
 static void test_memory(void **state)
 {
         size_t before = lkg_pieces_size(), fields = (size_t)N_FIELDS * 4 * N_LAYERS;

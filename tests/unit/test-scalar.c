@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words and numbers at the edges: forms that only Go's number parsers take, digits, timestamps. */
+/* Words and numbers at their limits: forms that only Go's number parsers accept, digits, timestamps. */
 #include <lkg/tree.h>
 
 #include "config-helpers.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is masked, what is not, and that nothing secret survives anywhere in the masked tree. */
+/* What is masked and what is not; and that no secret is left anywhere in the masked tree. */
 #include "config-helpers.h"
 
 static void test_text(void **state)
@@ -36,12 +36,12 @@ static void test_text(void **state)
         }
 }
 
-/* A missing space makes a name of a credential. */
+/* A missing space makes a credential part of a name. */
 static void test_names(void **state)
 {
         static const struct {
                 const char *name;
-                bool secret; /* it stands below a credential */
+                bool secret; /* it is below a credential */
                 const char *want;
         } rows[] = {
                 { "token", false, "token" },
@@ -102,7 +102,7 @@ static void test_names_wherever_they_are_shown(void **state)
         lkg_value_unref(value);
 }
 
-/* A space too few or too many: what stands under such a name is a credential, too. */
+/* A space too few or too many: values below such a name are credentials, too. */
 static void test_values_below_names_that_hold_one(void **state)
 {
         static const char *const rows[] = { "staticPodURLHeader:Authorization: s3cret\n",
@@ -120,7 +120,7 @@ static void test_values_below_names_that_hold_one(void **state)
         }
 }
 
-/* A field that is one URL: nothing that may be a credential is shown, however badly it is written. */
+/* A field that is one URL: nothing that may be a credential is shown, however malformed it is. */
 static void test_url(void **state)
 {
         static const struct {
@@ -207,7 +207,7 @@ static int no_secret(const struct lkg_leaf *leaf, void *userdata)
         return 0;
 }
 
-/* The value that a secret replaced is a secret too. */
+/* The value that a secret replaced is a secret, too. */
 static void test_shadows(void **state)
 {
         struct lkg_value *base = doc("staticPodURLHeader: {A: [secret1]}\nu: https://secret@h\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers of the file server: whatever is held is given to somebody who does not wait for something else. */
+/* Helpers of the file server: every job is given to a thread that does not wait for something else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "held-requests.h"
 
-/* Two requests before the one that is idle has run: it takes the first one, which may hang. */
+/* Two requests before the idle helper has run: it takes the first one, which may hang. */
 static void test_two_at_once(void **state)
 {
         struct crew crew = { .n = 1, .n_idle = 1 };
@@ -23,7 +23,7 @@ static void test_two_at_once(void **state)
         assert_int_equal(crew.n_signalled, 0);
 }
 
-/* A signal that one who has just given up waiting sees first; the one it was for wakes later, and for nothing. */
+/* A signal is seen by a helper that has just given up waiting; the intended one wakes later, for nothing. */
 static void test_a_signal_that_another_one_takes(void **state)
 {
         struct crew crew = { .n = 2, .n_idle = 2 };

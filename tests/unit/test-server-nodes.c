@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Node ids and open files of the file server: what the kernel was told must stay true, in this process and the next. */
+/*
+ * Node ids and open files of the file server: what the kernel was told must remain true, in this process and
+ * the next.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +52,7 @@ static void test_one_inode_one_node(void **state)
         node_forget(a, 1);
         assert_ptr_equal(node_get(id), a);
         node_forget(a, 1);
-        assert_null(node_get(id)); /* a stale id is nobody's, also when the index is used again */
+        assert_null(node_get(id)); /* a stale id stays invalid, even when the index is used again */
         (void)look_up(FUSE_ROOT_ID, "a");
         assert_null(node_get(id));
         assert_null(node_get(0));
@@ -57,7 +60,7 @@ static void test_one_inode_one_node(void **state)
         assert_non_null(node_get(FUSE_ROOT_ID));
 }
 
-/* Pages of the table stay in memory once they were touched: what comes and goes does not walk through all of it. */
+/* Pages of the table stay in memory once they are touched: nodes that come and go do not touch all of it. */
 static void test_records_are_used_again(void **state)
 {
         uint64_t last = 0;
@@ -99,11 +102,11 @@ static void test_there_are_as_many_records_as_it_takes(void **state)
                 assert_non_null(node_get(ids[i]));
                 assert_string_equal(node_get(ids[i])->name, name);
         }
-        /* Then they go, and so does their memory; no id means anybody else ever. */
+        /* After they are gone, their memory is freed, and no id is ever used for another node. */
         last = node_at((uint32_t)ids[LKG_ARRAY_SIZE(ids) - 100]);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++)
                 node_forget(node_get(ids[i]), 1);
-        assert_int_equal(node_next(1024), atomic_load(&server.shm->n_nodes)); /* nothing is left up there */
+        assert_int_equal(node_next(1024), atomic_load(&server.shm->n_nodes)); /* no record is left above */
         assert_int_equal(last->incarnation, 0);
         for (int round = 0; round < 2; round++)
                 for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++) {
@@ -114,7 +117,7 @@ static void test_there_are_as_many_records_as_it_takes(void **state)
                 }
 }
 
-/* Whoever owns the files has his share of the nodes, and what cannot have one is not made. */
+/* The owner of the files has a share of the nodes; a node beyond the share is not created. */
 static void test_nodes_are_shared_out(void **state)
 {
         struct rlimit before, limit;
@@ -126,7 +129,7 @@ static void test_nodes_are_shared_out(void **state)
 
         (void)state;
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-        limit = (struct rlimit){ .rlim_cur = 800, .rlim_max = before.rlim_max }; /* 400 to share out */
+        limit = (struct rlimit){ .rlim_cur = 800, .rlim_max = before.rlim_max }; /* 400 to share */
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
         assert_int_equal(nodes_init(), 0);
         d = node_id(look_up(1, "d"));
@@ -146,20 +149,20 @@ static void test_nodes_are_shared_out(void **state)
         assert_int_equal(r, -ENFILE);
         assert_int_equal(n, 50);
         assert_int_equal(node_reserve(1000), -ENFILE);
-        assert_int_equal(nodes_init(), 0); /* the successor */
+        assert_int_equal(nodes_init(), 0); /* the next server */
         assert_int_equal(source_lookup(node_get(d), name, &entry), -ENFILE);
         assert_int_equal(node_reserve(1001), 0);
         node_unreserve();
-        (void)look_up(1, "a"); /* root's are not in question */
+        (void)look_up(1, "a"); /* root's nodes are not affected */
         node_forget(node_find_child(d, "0"), 2);
         assert_int_equal(node_reserve(1000), 0);
-        assert_int_equal(source_lookup(node_get(d), name, &entry), 0); /* with the one that was reserved */
+        assert_int_equal(source_lookup(node_get(d), name, &entry), 0); /* with the reserved descriptor */
         node_unreserve();
         assert_int_equal(node_reserve(1000), -ENFILE);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* Unlinked but open files: those of one user leave room for the others, those of users for root. */
+/* Unlinked but open files: those of one user leave room for other users, those of users for root. */
 static void test_kept_files_are_shared_out(void **state)
 {
         static const struct {
@@ -232,7 +235,10 @@ static void test_one_content_one_node(void **state)
         assert_int_equal(nodes_old_views(ids, 4), 0);
 }
 
-/* The engine may remove a blob as soon as a newer publication is served; whoever has the old one open reads on. */
+/*
+ * The engine may remove a blob as soon as a newer publication is served; a reader with the old one open
+ * continues to read it.
+ */
 static void test_old_content_stays_readable(void **state)
 {
         struct lkg_node *first = look_up_view("kubelet.conf");
@@ -251,7 +257,7 @@ static void test_old_content_stays_readable(void **state)
         assert_int_equal(faccessat(server.pinned, name, F_OK, 0), -1);
 }
 
-/* A server that was killed while it forgot a node leaves either the whole node or none of it. */
+/* A server that is killed while it forgets a node leaves the whole node or nothing. */
 static void test_forgetting_is_not_left_half_done(void **state)
 {
         struct lkg_node *first = look_up_view("kubelet.conf");
@@ -259,15 +265,15 @@ static void test_forgetting_is_not_left_half_done(void **state)
         char name[32];
 
         (void)state;
-        atomic_store(&first->nlookup, 0);  /* as far as it got */
-        assert_int_equal(nodes_init(), 0); /* the successor */
+        atomic_store(&first->nlookup, 0);  /* how far it got */
+        assert_int_equal(nodes_init(), 0); /* the next server */
         assert_null(node_get(id));
         (void)snprintf(name, sizeof(name), "%llx", (unsigned long long)id);
         assert_int_equal(faccessat(server.pinned, name, F_OK, 0), -1);
         assert_int_equal(look_up_view("kubelet.conf")->size, 4);
 }
 
-/* A part of a pack is a file like any other: it stays as it was opened, and ends where it ends. */
+/* A part of a pack is a regular file: it stays as opened, and has its own end. */
 static void test_part_of_a_pack(void **state)
 {
         struct lkg_node *node;
@@ -292,7 +298,7 @@ static void test_part_of_a_pack(void **state)
         assert_int_equal(node_read_content(node, bytes, 2, INT64_MAX), 0);
 }
 
-/* A new engine published and cleaned up before its news reached us. */
+/* A new engine published and cleaned up before its message reached us. */
 static void test_blob_gone_means_newer_publication(void **state)
 {
         char text[512];
@@ -350,25 +356,25 @@ static void test_files(void **state)
 
         (void)state;
         fh = new_file(a, O_RDWR, open_below("source/a", O_RDWR));
-        other = new_file(a, O_RDONLY, -EBADF); /* opened when it is needed */
+        other = new_file(a, O_RDONLY, -EBADF); /* opened on demand */
         assert_int_equal(atomic_load(&a->n_open), 2);
         assert_int_equal(atomic_load(&a->n_writers), 1);
         assert_int_equal(pread(file_fd(other), &c, 1, 0), 1);
         assert_int_equal(c, 'a');
-        atomic_store(&a->n_open, 77); /* a server died between the table and the counters */
+        atomic_store(&a->n_open, 77); /* a server died between updating the table and the counters */
         files_recount();
         assert_int_equal(atomic_load(&a->n_open), 2);
         file_close(fh);
         assert_null(file_get(fh));
         assert_int_equal(file_fd(fh), -EBADF);
-        file_close(fh); /* a release that is served twice counts once */
+        file_close(fh); /* a release that is processed twice counts once */
         assert_int_equal(atomic_load(&a->n_open), 1);
         assert_int_equal(atomic_load(&a->n_writers), 0);
         file_close(other);
         assert_int_equal(atomic_load(&a->n_open), 0);
 }
 
-/* As many as @uid gets; the last ones of them are kept in @fhs. */
+/* Open as many as @uid may; the last ones are kept in @fhs. */
 static uint32_t open_all(uid_t uid, pid_t pid, uint64_t *fhs)
 {
         const struct fuse_ctx ctx = { .uid = uid, .gid = uid, .pid = pid };
@@ -390,7 +396,10 @@ static ino_t mount_namespace(void)
         return st.st_ino;
 }
 
-/* Users have a half, root in a container is one of them, root of the host has what is left; also in the next server. */
+/*
+ * Users have a half, root in a container counts as a user, the host's root has the rest; also in the next
+ * server.
+ */
 static void test_open_files_are_shared_out(void **state)
 {
         static uint64_t fhs[LKG_FILES];
@@ -412,10 +421,10 @@ static void test_open_files_are_shared_out(void **state)
         assert_int_equal(open_all(1004, 1, fhs + n), 0);
         files_recount();
         assert_int_equal(open_all(1004, 1, fhs + n), 0);
-        /* Root of another mount namespace, as far as the server knows; then of its own. */
+        /* Root of another mount namespace, as far as the server knows; then of its own one. */
         atomic_store(&server.shm->mount_namespace, 1);
         assert_int_equal(open_all(0, getpid(), fhs + n),
-                         LKG_FILES / 16); /* nobody was looked at till then */
+                         LKG_FILES / 16); /* no caller was identified until then */
         n += LKG_FILES / 16;
         atomic_store(&server.shm->mount_namespace, mount_namespace());
         assert_int_equal(open_all(0, getpid(), fhs + n), LKG_FILES / 2 - LKG_FILES / 16);
@@ -434,7 +443,7 @@ static void test_open_files_are_shared_out(void **state)
         atomic_store(&server.shm->mount_namespace, 0);
 }
 
-/* Every user of a user namespace at once, and each gives back what was his and nothing else. */
+/* Every user of a user namespace at once; each returns its own share and nothing else. */
 static void test_quota_of_many_users(void **state)
 {
         struct quota_cell cells[64] = { 0 };
@@ -466,7 +475,7 @@ static void test_quota_of_many_users(void **state)
                         quota_remove(&quota, quota_owner(uid));
         assert_int_equal(quota.n_users, 0);
         assert_int_equal(quota.n_used, 0);
-        for (uid_t uid = 1; uid < 33; uid++) { /* more than there are cells for: refused, not lost */
+        for (uid_t uid = 1; uid < 33; uid++) { /* more than there are cells: refused, not lost */
                 assert_int_equal(quota_ask(&quota, quota_owner(uid)), true);
                 quota_add(&quota, quota_owner(uid));
         }
@@ -497,7 +506,7 @@ static void *on_a_small_stack(void *(*run)(void *), void *arg)
         return ret;
 }
 
-/* A file system without handles: after a restart a directory is found again by the names that lead to it. */
+/* A file system without file handles: after a restart a directory is found again by its path. */
 static void test_depth_takes_no_stack(void **state)
 {
         struct lkg_node *node = node_at(ROOT_INDEX), *saved;
@@ -518,7 +527,7 @@ static void test_depth_takes_no_stack(void **state)
         assert_non_null(saved);
         memcpy(saved, server.shm->nodes, n * sizeof(*saved));
         for (uint32_t i = ROOT_INDEX + 1; i < n; i++)
-                node_forget(node_at(i), UINT64_MAX); /* with its descriptor, as a process ends */
+                node_forget(node_at(i), UINT64_MAX); /* with its descriptor, as when a process ends */
         memcpy(server.shm->nodes, saved, n * sizeof(*saved));
         free(saved);
         for (uint32_t i = 0; i < n; i++)
@@ -527,7 +536,10 @@ static void test_depth_takes_no_stack(void **state)
         assert_true((intptr_t)on_a_small_stack(open_deepest, node) >= 0);
 }
 
-/* What a server that was taken over may leave: names with slashes, parents in a circle, lengths beyond the array. */
+/*
+ * What a compromised server may leave behind: names with slashes, parents in a cycle, lengths beyond the
+ * array.
+ */
 static void test_nothing_impossible_is_inherited(void **state)
 {
         struct lkg_node *d = look_up(1, "d"), *b = look_up(node_id(d), "b"), *a = look_up(1, "a");

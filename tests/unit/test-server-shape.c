@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that no kernel sends: refused before anything reads what is not there, or goes where no name may lead. */
+/*
+ * Requests that no kernel sends: they are refused before the server reads beyond them or follows a forbidden
+ * name.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +14,7 @@
 
 static char buf[4096] __attribute__((aligned(8)));
 
-/* A request with @fixed bytes of zeros, then @text. */
+/* A request with @fixed zero bytes, then @text. */
 static const struct fuse_in_header *make(uint32_t opcode, size_t fixed, const char *text, size_t size)
 {
         struct fuse_in_header *header = (void *)buf;
@@ -45,7 +48,7 @@ static void test_names(void **state)
                 { "...", 4, true },   { "..a", 4, true },
                 { "a/b", 4, false },  { "/etc/passwd", 12, false },
                 { "../x", 5, false }, { "a\nb", 4, true },
-                { "a\0b", 4, true }, /* what is behind the name is nobody's */
+                { "a\0b", 4, true }, /* bytes after the name are ignored */
         };
 
         (void)state;
@@ -76,7 +79,7 @@ static void test_two_names(void **state)
         assert_false(is_sound(FUSE_RENAME, 8, "a\0..", 5));
         assert_false(is_sound(FUSE_RENAME2, 16, "..\0a", 5));
         assert_true(is_sound(FUSE_RENAME2, 16, "a\0b", 4));
-        /* Where a link leads is its own business. */
+        /* The target of a symlink is not checked. */
         assert_true(is_sound(FUSE_SYMLINK, 0, "a\0../../etc", 12));
         assert_false(is_sound(FUSE_SYMLINK, 0, "../a\0b", 7));
         assert_false(is_sound(FUSE_SYMLINK, 0, "a\0b", 3));
@@ -92,7 +95,7 @@ static void test_fixed_parts(void **state)
                 for (size_t n = 0; n < 128; n++) {
                         const struct fuse_in_header *header = make(opcode, n, "", 0);
 
-                        /* The length that it says is the one that came. */
+                        /* Its stated length is the received length. */
                         assert_false(request_is_sound(header, header->len + 1u));
                         assert_false(request_is_sound(header, header->len - 1u));
                 }
@@ -103,10 +106,10 @@ static void test_fixed_parts(void **state)
         assert_false(is_sound(FUSE_COPY_FILE_RANGE, sizeof(struct fuse_copy_file_range_in) - 1, "", 0));
         assert_true(is_sound(FUSE_STATFS, 0, "", 0));
         assert_true(is_sound(FUSE_READLINK, 0, "", 0));
-        assert_true(is_sound(4000, 0, "", 0)); /* libfuse says ENOSYS */
+        assert_true(is_sound(4000, 0, "", 0)); /* libfuse answers ENOSYS */
 }
 
-/* How much follows the fixed part is said in it. */
+/* The fixed part says how much follows. */
 static void test_counts(void **state)
 {
         struct fuse_write_in *write_in = (void *)(buf + sizeof(struct fuse_in_header));
@@ -126,7 +129,7 @@ static void test_counts(void **state)
                 forget_in->count = n;
                 assert_int_equal(request_is_sound(header, header->len), n <= 2);
         }
-        forget_in->count = UINT32_MAX; /* 64 GiB of them: no product that wraps */
+        forget_in->count = UINT32_MAX; /* 64 GiB of them: the product must not wrap */
         assert_false(request_is_sound(header, header->len));
         forget_in->count = 1u << 28;
         assert_false(request_is_sound(header, header->len));
@@ -143,7 +146,7 @@ static void test_replies(void **state)
         assert_false(request_has_reply(make(FUSE_INTERRUPT, 8, "", 0)));
         assert_false(is_sound(FUSE_DESTROY, 0, "", 0));
         assert_false(is_sound(FUSE_NOTIFY_REPLY, 64, "", 0));
-        /* Unique 0 is a notification's: nobody can be answered. */
+        /* Unique 0 belongs to notifications: no answer is possible. */
         (void)make(FUSE_LOOKUP, 0, "a", 2);
         header->unique = 0;
         assert_false(request_has_reply(header));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who starts: units in control groups, openers that may look again, and which events are lost last. */
+/*
+ * Starts of components: units in control groups, openers that may look again, and which records are dropped
+ * last.
+ */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -162,13 +165,13 @@ static void test_only_what_the_thread_looked_at(void **state)
         assert_true(opener_came_by_name(100, one));
         assert_false(opener_came_by_name(100, two));
         assert_false(opener_came_by_name(101, one));
-        assert_false(opener_came_by_name(100 + LKG_LOOKED, one)); /* in the same place of the table */
-        opener_looked(100, two); /* a newer generation: the older one is reached by a descriptor now */
+        assert_false(opener_came_by_name(100 + LKG_LOOKED, one)); /* in the same slot of the table */
+        opener_looked(100, two); /* a newer generation: the older one is now reached by a descriptor */
         assert_true(opener_came_by_name(100, two));
         assert_false(opener_came_by_name(100, one));
         two->incarnation++; /* the record belongs to another node now */
         assert_false(opener_came_by_name(100, two));
-        opener_looked(4194303, two); /* the highest thread id there can be */
+        opener_looked(4194303, two); /* the highest possible thread id */
         assert_true(opener_came_by_name(4194303, two));
         assert_false(opener_came_by_name(4194303 - 2097152, two));
 }
@@ -185,7 +188,7 @@ static void test_a_process_is_known_once_told(void **state)
         opener_told(&m);
         assert_true(opener_known(&m, &generation));
         assert_int_equal(generation, 3);
-        assert_false(opener_known(&other, &generation)); /* the number was given to another process */
+        assert_false(opener_known(&other, &generation)); /* the pid was reused */
         assert_false(opener_known(&proxy, &generation));
         older.number = 2;
         opener_told(&older);
@@ -203,10 +206,10 @@ static void test_refused_once(void **state)
         again.ticket = 6;
         other.ticket = 7;
         assert_true(opener_refuse(&m));
-        assert_true(opener_known(
-                &m, &generation)); /* also when the server was killed before it could remember */
-        assert_true(opener_refuse(
-                &m)); /* the same question, by a successor: its answer may not have been sent */
+        /* even if the server was killed before it could record it */
+        assert_true(opener_known(&m, &generation));
+        /* the same question by a successor: its answer may not have been sent */
+        assert_true(opener_refuse(&m));
         assert_false(opener_refuse(&again));
         assert_true(opener_refuse(&other));
         opener_told(&m);
@@ -243,7 +246,7 @@ static void owe(enum lkg_message_type type)
         struct lkg_parked *parked = engine_park(type);
 
         assert_non_null(parked);
-        engine_submit(parked); /* without a reply: nobody waits */
+        engine_submit(parked); /* without a reply: no caller waits */
 }
 
 static size_t count(enum lkg_message_type type, uint64_t *ret_first)
@@ -287,10 +290,10 @@ static void test_starts_are_lost_after_changes(void **state)
                 owe(LKG_MSG_COMMAND);
         for (size_t i = 0; i < LKG_PARKED; i++)
                 server.shm->parked[i].message.type = LKG_MSG_COMMAND;
-        assert_null(engine_park(LKG_MSG_STARTED)); /* commands are never lost */
+        assert_null(engine_park(LKG_MSG_STARTED)); /* commands are never dropped */
 }
 
-/* How many changes @uid may have waiting or owed. */
+/* How many changes @uid may have waiting or unsent. */
 static size_t owe_as(uid_t uid)
 {
         struct lkg_slot *slot = &server.shm->slots[0];
@@ -319,7 +322,7 @@ static void test_records_are_shared_out(void **state)
         assert_int_equal(atomic_load(&server.shm->lost_commits), 0);
 }
 
-/* --- an engine that is known to be down --- */
+/* --- an engine known to be down --- */
 
 static struct lkg_parked *submit(enum lkg_message_type type)
 {
@@ -350,7 +353,7 @@ static void test_nobody_waits_for_one_that_is_down(void **state)
         assert_int_equal(atomic_load(&command->state), LKG_PARKED_FREE);
         assert_false(lkg_claim_take(&claims, ticket)); /* and it is never carried out */
         atomic_store(&server.shm->health.looked_ns, lkg_boottime_ns());
-        atomic_store(&server.shm->health.works, 1); /* it is busy, says the supervisor */
+        atomic_store(&server.shm->health.works, 1); /* the supervisor reports that it is busy */
         change = submit(LKG_MSG_CHANGED);
         assert_int_equal(atomic_load(&change->state), LKG_PARKED_WAITING);
         health_heard();

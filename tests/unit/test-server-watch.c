@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories of other file systems are watched by threads of their own, which race with a kernel that forgets them. */
+/*
+ * Directories of other file systems are watched by separate threads, which race with a kernel that forgets
+ * them.
+ */
 #include <poll.h>
 
 #include "server-place.h"
@@ -14,7 +17,9 @@ static uint64_t look_up(void)
         return entry.ino;
 }
 
-/* Until the notifier is told of a file in @dir, which is written once more in case that the watch came after it. */
+/*
+ * Wait until the notifier is told of a file in @dir; the file is written again in case the watch was late.
+ */
 static bool is_relayed(uint64_t dir)
 {
         int d = openat(server.source, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -41,12 +46,12 @@ static bool is_relayed(uint64_t dir)
 static void test_a_directory_that_is_forgotten_and_found_again_is_watched(void **state)
 {
         (void)state;
-        server.source_dev = 0; /* whatever is found is on another file system */
+        server.source_dev = 0; /* every node seems to be on another file system */
         assert_int_equal(watch_init(NULL), 0);
         for (int i = 0; i < ROUNDS; i++) {
                 uint64_t dir;
 
-                node_forget(node_get(look_up()), 1); /* as when something was mounted on a known name */
+                node_forget(node_get(look_up()), 1); /* as when a file system is mounted on a known name */
                 dir = look_up();
                 if (!is_relayed(dir))
                         fail_msg("not watched in round %d", i);
@@ -63,6 +68,6 @@ int main(void)
 
         int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-        (void)tmpdir_remove(top); /* the threads live on, and with them the shared memory */
+        (void)tmpdir_remove(top); /* the threads keep running, and with them the shared memory */
         return failed;
 }

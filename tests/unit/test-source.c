@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identities of remote configurations: what may become a path, ids, equality. */
+/* Identities of remote configurations: what is safe in a path, ids, equality. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,7 +203,7 @@ static void test_an_id_must_be_a_file_name(void **state)
         assert_int_equal(strlen(id), 255);
         source = source_of(uid, many('1', 55, version), "kubelet", "");
         assert_int_equal(lkg_config_source_check(&source, NULL), -EINVAL);
-        lkg_config_source_id(&source, id); /* cut, not written beyond its end */
+        lkg_config_source_id(&source, id); /* truncated, not written beyond its end */
         assert_int_equal(strlen(id), 255);
         source = source_of(uid, many('1', 52, version), "a", "");
         assert_int_equal(lkg_config_source_check(&source, NULL), 0);

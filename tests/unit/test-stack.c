@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layer stack over real directories: caching, watches, unsettled files, what appears and goes. What
- * single layers and findings look like is compared in tests/golden.
+ * The layer stack over real directories: caching, watches, unsettled files, files that appear and disappear.
+ * tests/golden compares single layers and findings.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -51,7 +51,7 @@ static void make_dir(const char *name)
 
 /*
  * The clock that file times are compared with: an hour ahead, so files are old enough for their identity to
- * count.
+ * be reliable.
  */
 static uint64_t late_clock(void)
 {
@@ -98,7 +98,7 @@ static void open_stack(void)
         assert_int_equal(lkg_stack_new(&config, &stack, NULL), 0);
 }
 
-/* Refreshes; true when the candidate is the very same one as before. */
+/* Refreshes; true if the candidate is the same object as before. */
 static bool look(void)
 {
         struct lkg_candidate *fresh = NULL;
@@ -112,7 +112,7 @@ static bool look(void)
         return same;
 }
 
-/* The same, told what may have changed. */
+/* The same, with a hint about what may have changed. */
 static bool look_at(const char *name)
 {
         struct lkg_candidate *fresh = NULL;
@@ -161,7 +161,7 @@ static void test_nothing_then_something(void **state)
         assert_true(candidate->has_base);
         assert_false(candidate->has_dropin_dir);
         make_dir("kubelet.conf.d");
-        assert_false(look()); /* upstream treats the base in another way when there is a directory */
+        assert_false(look()); /* upstream treats the base differently if there is a drop-in directory */
         assert_true(candidate->has_dropin_dir);
         put("kubelet.conf.d/1.conf", HEADER "maxPods: 2\n");
         assert_false(look());
@@ -228,7 +228,7 @@ static void test_last_spelling_of_a_header_name_counts(void **state)
 #undef KIND
 }
 
-/* We serve in byte order, where the spelling that counts may not be the last one any more. */
+/* We serve in byte order, so the effective spelling may not be the last one. */
 static void test_every_spelling_of_a_header_name_says_the_same(void **state)
 {
         (void)state;
@@ -269,7 +269,7 @@ static void test_one_change_parses_one_file(void **state)
         assert_string_equal(field("x.z"), "2");
         assert_int_equal(lkg_stack_stats(stack)->n_parses, before.n_parses + 1);
         assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges + 1);
-        /* the first one: everything behind it is merged again, but not parsed */
+        /* the first layer: all layers above it are merged again, but not parsed */
         before = *lkg_stack_stats(stack);
         put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 12\n");
         assert_false(look());
@@ -277,7 +277,7 @@ static void test_one_change_parses_one_file(void **state)
         assert_int_equal(lkg_stack_stats(stack)->n_merges, before.n_merges + 2);
 }
 
-/* Same size, same inode, within one tick of the clock: the identity says nothing, the content does. */
+/* Same size, same inode, within one clock tick: the identity is not reliable, so the content is compared. */
 static void test_second_write_within_a_tick(void **state)
 {
         (void)state;
@@ -342,7 +342,7 @@ static void test_invalid_then_repaired(void **state)
         assert_string_equal(field("maxPods"), "10");
 }
 
-/* What is found while one file is read is kept up to a limit, and its error is in it. */
+/* Findings of one file are kept up to a limit, and its error is among them. */
 static void test_findings_of_one_layer_are_bounded(void **state)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
@@ -368,7 +368,7 @@ static void test_findings_of_one_layer_are_bounded(void **state)
         assert_int_equal(candidate->report.n_severity[LKG_ERROR], 3 * LKG_LAYER_FINDINGS_MAX);
 }
 
-/* A file that cannot even be opened is the same complaint, and so the same candidate, each time. */
+/* A file that cannot be opened gives the same finding, and so the same candidate, each time. */
 static void test_unreadable_is_stable(void **state)
 {
         (void)state;
@@ -426,7 +426,7 @@ static bool is_unsettled(const char *path, void *userdata)
         return unsettled_name && strcmp(path, at(unsettled_name)) == 0;
 }
 
-/* Somebody is in the middle of writing one drop-in while another one changes. */
+/* One drop-in is being written while another one changes. */
 static void test_unsettled_file_keeps_its_old_content(void **state)
 {
         (void)state;
@@ -510,7 +510,7 @@ static void test_watches(void **state)
         assert_null(watch_of("elsewhere/deep"));
 }
 
-/* What does not exist yet is waited for in the nearest directory that does. */
+/* A missing path is watched for in the nearest existing directory. */
 static void test_watches_of_missing_things(void **state)
 {
         struct lkg_stack_config config = { .component = "kubelet",
@@ -537,7 +537,7 @@ static void test_watches_of_missing_things(void **state)
         assert_string_equal(field("maxPods"), "4");
 }
 
-/* In a directory that only holds the way to something, one name matters. */
+/* In a directory that is only on the path to a layer, one name matters. */
 static void test_names_that_matter(void **state)
 {
         const struct lkg_stack_watch *w;
@@ -586,7 +586,7 @@ static void test_touched_layer_alone_is_looked_at(void **state)
         assert_true(look_at("pki/ca.crt"));
         assert_false(look_at("kubelet.conf"));
         assert_int_equal(lkg_stack_stats(stack)->n_walks, before.n_walks);
-        assert_false(look()); /* a whole look misses nothing */
+        assert_false(look()); /* a full look misses nothing */
         assert_string_equal(field("maxPods"), "1");
 }
 
@@ -622,7 +622,7 @@ static void test_touched_names_that_need_a_walk(void **state)
         assert_int_equal(candidate->n_layers, 2);
 }
 
-/* One file, two layers: a change of one is a change of both. */
+/* One file is two layers: a change of one is a change of both. */
 static void test_touched_file_with_two_names(void **state)
 {
         (void)state;
@@ -638,7 +638,7 @@ static void test_touched_file_with_two_names(void **state)
                 lkg_value_text(lkg_value_get_pointer(candidate->layers[3].doc, "/maxPods"), NULL), "33");
 }
 
-/* What became of a known name: a link, a directory, nothing. */
+/* A known name has become a link, a directory, or nothing. */
 static void test_touched_layer_is_something_else(void **state)
 {
         (void)state;
@@ -672,7 +672,7 @@ static void test_touched_but_unsettled(void **state)
         assert_string_equal(field("maxPods"), "10");
         unsettled_name = NULL;
         put("kubelet.conf.d/20-b.conf", HEADER "x: {z: 5}\n");
-        assert_false(look_at("kubelet.conf.d/20-b.conf")); /* and what was left aside */
+        assert_false(look_at("kubelet.conf.d/20-b.conf")); /* including what was skipped */
         assert_string_equal(field("x.z"), "5");
         assert_string_not_equal(field("maxPods"), "10");
         unsettled_name = "kubelet.conf.d/30-new.conf";
@@ -684,7 +684,7 @@ static void test_touched_but_unsettled(void **state)
         assert_string_equal(field("maxPods"), "30");
 }
 
-/* Same size, same inode, within one tick of the clock: each layer is read again, once. */
+/* Same size, same inode, within one clock tick: each layer is read again, once. */
 static void test_touched_within_a_tick(void **state)
 {
         (void)state;
@@ -735,7 +735,7 @@ static void test_name_taken(void **state)
         assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
 }
 
-/* What we left for a node without us carries a mark and is never a source. */
+/* A fallback copy carries a mark and is never a source. */
 static void test_fallback_is_no_base(void **state)
 {
         (void)state;
@@ -798,7 +798,7 @@ static void test_a_thousand_layers(void **state)
                          before.n_merges + 12); /* 00990..00999, 10-a, 20-b */
 }
 
-/* As somebody leaves one behind who takes out what a patch said: alone, before others, under a drop-in. */
+/* An emptied patch file, as a user may leave one: alone, before others, under a drop-in. */
 static void test_patch_files_that_hold_nothing(void **state)
 {
         static const char *const texts[] = {
@@ -829,7 +829,7 @@ static void test_patch_files_that_hold_nothing(void **state)
                 for (size_t k = 0; k < LKG_ARRAY_SIZE(names); k++) {
                         put(names[k], texts[i]);
                         (void)look();
-                        assert_int_equal(candidate->state, LKG_CANDIDATE_NONE); /* nothing but that */
+                        assert_int_equal(candidate->state, LKG_CANDIDATE_NONE); /* nothing else exists */
                         assert_null(candidate->doc);
                         assert_int_equal(candidate->report.n_severity[LKG_ERROR], 0);
                         put("kubelet.conf", HEADER "maxPods: 1\n");
@@ -848,7 +848,7 @@ static void test_patch_files_that_hold_nothing(void **state)
                         (void)look();
                         assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
                         assert_int_equal(unlink(at("kubelet.conf.d/1.conf")), 0);
-                        (void)look(); /* a patch and nothing that it changes */
+                        (void)look(); /* a patch without a target */
                         assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
                         assert_int_equal(candidate->report.n_severity[LKG_ERROR], 2);
                         assert_int_equal(unlink(at("patches/kubeletconfiguration9.yaml")), 0);
@@ -859,8 +859,8 @@ static void test_patch_files_that_hold_nothing(void **state)
 
 /* ---- admission ---- */
 
-static const char *refused_name; /* "" = all together, NULL = nobody */
-static struct lkg_buf asked;     /* what was asked about, and (+) what was judged */
+static const char *refused_name; /* "" = all together, NULL = none */
+static struct lkg_buf asked;     /* what the admission was asked about, and (+) what was judged */
 
 static int admit(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
                  void *userdata)
@@ -919,7 +919,7 @@ static void test_each_layer_is_asked_about_before_it_is_read(void **state)
         set_admission();
         (void)look_and_ask("kubelet.conf 10-a.conf 20-b.conf kubelet.conf 10-a.conf 20-b.conf "
                            "all +kubelet.conf +10-a.conf +20-b.conf ");
-        assert_true(look_and_ask("all ")); /* a look at everything merges again */
+        assert_true(look_and_ask("all ")); /* a full look merges again */
         put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 12\n");
         assert_false(look_and_ask("10-a.conf 10-a.conf all +10-a.conf "));
         lkg_buf_deinit(&asked);
@@ -955,13 +955,13 @@ static void test_a_refused_layer_is_not_read(void **state)
         assert_non_null(poison_finding());
         assert_string_equal(poison_finding()->text, "it bites");
         assert_string_equal(poison_finding()->file, at("kubelet.conf.d/10-a.conf"));
-        assert_true(look()); /* and stays the same complaint */
+        assert_true(look()); /* and the finding stays the same */
         put("kubelet.conf.d/20-b.conf", HEADER "maxPods: [\n");
-        assert_false(look()); /* others are read */
+        assert_false(look()); /* other layers are read */
         assert_int_equal(candidate->report.n_severity[LKG_ERROR], 2);
         put("kubelet.conf.d/20-b.conf", HEADER "podsPerCore: 3\n");
         (void)look();
-        refused_name = NULL; /* nobody touches the file */
+        refused_name = NULL; /* the file itself is not touched */
         assert_false(look());
         assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
         assert_string_equal(field("maxPods"), "12");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is held against a configuration: bad marks and starts. */
+/* What counts against a configuration: bad marks and starts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static void test_bad_list(void **state)
         assert_int_equal(lkg_store_mark_bad(&c, &list, &uid, &p->err), 0);
         assert_int_equal(list.n_items, 2);
         assert_string_equal(lkg_bad_find(&list, &first)->reason, "by hand ");
-        assert_string_equal(lkg_bad_find(&list, &second)->id, bad.id); /* the exact one first */
+        assert_string_equal(lkg_bad_find(&list, &second)->id, bad.id); /* an exact match comes first */
         assert_null(lkg_bad_find(&list, &third));
         (void)snprintf(bad.reason, sizeof(bad.reason), "again");
         assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
@@ -158,7 +158,7 @@ static void test_forgive(void **state)
         close_both(&store, &c);
 }
 
-/* Landlock of Linux 5.13 to 5.18 allows no link from one directory to another, whatever the rules are. */
+/* Landlock of Linux 5.13 to 5.18 forbids links between directories, whatever the rules are. */
 static bool forbid_links(void)
 {
         struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_CHAR };
@@ -216,7 +216,7 @@ static void test_oldest_mark_goes_first(void **state)
         assert_int_equal(list.n_items, LKG_BAD_MAX);
         for (size_t i = 0; i < list.n_items; i++)
                 assert_string_not_equal(list.items[i].id, "u@157");
-        mark(&c, &list, "new", 1); /* older than all, and the one that was asked for */
+        mark(&c, &list, "new", 1); /* older than all, but explicitly requested */
         assert_int_equal(list.n_items, LKG_BAD_MAX);
         lkg_bad_list_deinit(&list);
         assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
@@ -250,7 +250,7 @@ static void test_startups(void **state)
                 dump_startups(&here, &s);
                 dump_startups(&there, &back);
                 assert_string_equal(here.data, there.data);
-                if (want > 0) /* the oldest went */
+                if (want > 0) /* the oldest was dropped */
                         assert_int_equal(back.items[want - 1].pid, 99 + (int)n);
         }
         lkg_buf_deinit(&here);
@@ -271,7 +271,7 @@ static void test_which_process_is_known(void **state)
         assert_false(lkg_startups_knows(&s, "", 101, 5001));
         lkg_startups_add(&s, "another boot", &by_hand);
         assert_false(lkg_startups_knows(&s, "another boot", 0, 0));
-        assert_false(lkg_startups_knows(&s, "another boot", 101, 5001)); /* it was of the boot before */
+        assert_false(lkg_startups_knows(&s, "another boot", 101, 5001)); /* it belongs to an earlier boot */
         assert_int_equal(s.n_items, 4);
         assert_int_equal(s.items[1].time_ns, SAMPLE_TIME + LKG_NSEC_PER_SEC);
 }

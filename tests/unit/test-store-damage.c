@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every file of the store, and every field in it, made wrong in turn: nothing crashes, a finding names the file, and all that
- * stands in other files still serves.
+ * Every file of the store, and every field in it, is damaged in turn: nothing crashes, a finding names the
+ * file, and the content of other files is still used.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -31,7 +31,7 @@ struct place {
         struct lkg_buf before; /* the state as text */
 };
 
-/* The records, and how the lines of a state begin that come from them. */
+/* The records, and the prefixes of the state's lines that come from them. */
 static const struct file {
         const char *path;
         const char *lines[5];
@@ -77,7 +77,7 @@ static void put(struct place *p, const char *name, const void *data, size_t size
 {
         int fd;
 
-        (void)unlinkat(p->fd, name, 0); /* it may have been put aside by a link */
+        (void)unlinkat(p->fd, name, 0); /* it may have been set aside by a link */
         fd = openat(p->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         assert_true(fd >= 0);
         assert_int_equal(lkg_write_all(fd, data, size), 0);
@@ -110,7 +110,7 @@ static const char *skip_lines_of(const struct file *file, const char *text)
         return text;
 }
 
-/* All but what comes from @file is as before. */
+/* Everything that does not come from @file is as before. */
 static void expect_rest(struct place *p, const struct file *file, const struct lkg_buf *now,
                         const char *what)
 {
@@ -128,7 +128,7 @@ static void expect_rest(struct place *p, const struct file *file, const struct l
         assert_int_equal(*a, *skip_lines_of(file, b));
 }
 
-/* Reads the state. @legal: no finding is wanted. */
+/* Reads the state. @legal: expects no finding. */
 static void expect_reported(struct place *p, const struct file *file, const char *what, bool legal)
 {
         struct lkg_report report = LKG_REPORT_INIT;
@@ -142,7 +142,7 @@ static void expect_reported(struct place *p, const struct file *file, const char
         for (size_t i = 0; i < report.n_findings; i++)
                 if (!report.findings[i].file || strcmp(report.findings[i].file, file->path) != 0)
                         fail_msg("%s %s: a finding about %s", file->path, what, report.findings[i].file);
-        /* A mark condemns, whatever its record says. */
+        /* A mark counts, whatever its record contains. */
         assert_non_null(strstr(now.data, "bad " BAD_ID " "));
         lkg_report_deinit(&report);
         lkg_buf_deinit(&now);
@@ -152,7 +152,7 @@ static void expect_reported(struct place *p, const struct file *file, const char
 
 static const struct variant {
         const char *name, *json; /* NULL = the member is missing */
-        const char *legal[10];   /* fields in which it is none */
+        const char *legal[10];   /* fields in which it is legal */
 } variants[] = {
         { "missing", NULL, { "nodeUid", "cause", "passedOver" } },
         { "null", "null", { "assigned", "active", "lastKnownGood", "rollback", "source", "from" } },
@@ -178,7 +178,7 @@ static bool is_legal(const struct file *file, const struct variant *variant, con
         for (size_t i = 0; i < LKG_ARRAY_SIZE(variant->legal) && variant->legal[i]; i++)
                 if (strcmp(variant->legal[i], field) == 0)
                         return true;
-        /* Somebody may condemn without a word; a rollback always has a reason. */
+        /* A mark by hand may have no reason; a rollback always has one. */
         return strcmp(variant->name, "empty text") == 0 && strcmp(field, "reason") == 0 &&
                strstr(file->path, "/bad/");
 }
@@ -194,8 +194,8 @@ static struct lkg_value *decode(const char *text)
 }
 
 /*
- * A copy of @value in which member number @at, counted through the whole tree, is as @variant says. @at counts down; it is
- * UINT_MAX when it has been done. @ret_field: its name.
+ * A copy of @value in which member number @at, counted through the whole tree, is replaced by @variant. @at
+ * counts down; it is UINT_MAX when that is done. @ret_field: its name.
  */
 static struct lkg_value *change(const struct lkg_value *value, const struct variant *variant, unsigned *at,
                                 char ret_field[static 64])
@@ -328,7 +328,7 @@ static void test_every_file_foreign(void **state)
                         expect_reported(p, &files[i], texts[k], false);
                 }
                 put(p, files[i].path, zeros,
-                    sizeof(zeros)); /* what some file systems leave after a power cut */
+                    sizeof(zeros)); /* what some file systems leave after a power failure */
                 expect_reported(p, &files[i], "zeros", false);
                 put(p, files[i].path, text, size);
                 free(text);
@@ -374,7 +374,7 @@ static void test_damaged_record_is_kept_aside(void **state)
         size_t size;
         char *text;
 
-        for (int round = 0; round < 2; round++) { /* the second time there is one already */
+        for (int round = 0; round < 2; round++) { /* the second time it already exists */
                 const char *torn = round == 0 ? "{\"schemaVersion\": 1, \"assi" : "{\"schemaVersion\": 2}";
 
                 put(p, files[0].path, torn, strlen(torn));
@@ -409,7 +409,7 @@ static void test_checkpoint_cut_at_every_byte(void **state)
                 assert_non_null(strstr(err.message, "11111111-aaaa-4bbb-8ccc-000000000001@100"));
         }
         for (size_t n = 0; n < size;
-             n++) { /* one byte is another: whole or damaged, and never another payload */
+             n++) { /* one byte is changed: valid or damaged, and never another payload */
                 char *payload = strstr(text, "maxPods: 100");
 
                 text[n] ^= 1;
@@ -440,7 +440,7 @@ static void test_release_cut_at_every_byte(void **state)
                             strlen(foreign[n - strlen(SAMPLE_RELEASE)]));
                 assert_int_equal(lkg_store_component_open(&p->store, SAMPLE_COMPONENT, &c, &report, NULL),
                                  0);
-                assert_string_equal(c.release, SAMPLE_RELEASE); /* the one used last */
+                assert_string_equal(c.release, SAMPLE_RELEASE); /* the last one used */
                 assert_int_equal(report.n_findings, 1);
                 assert_string_equal(report.findings[0].file, "dynamic/kubelet/release");
                 lkg_store_component_close(&c);
@@ -461,7 +461,7 @@ static void test_foreign_entry_in_the_bad_list(void **state)
                 put(p, path, "{}", 2);
         }
         assert_int_equal(lkg_store_load_bad(&p->c, &list, &report), 0);
-        assert_int_equal(list.n_items, 4); /* README could be a uid: it condemns */
+        assert_int_equal(list.n_items, 4); /* README could be a uid: it counts as a mark */
         assert_int_equal(report.n_findings, LKG_ARRAY_SIZE(names));
         lkg_bad_list_deinit(&list);
         lkg_report_deinit(&report);

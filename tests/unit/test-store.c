@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of dynamic configuration: what is saved comes back, and who may use it when. */
+/* The store of dynamic configuration: what is saved can be read back, and who may use it when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -271,7 +271,7 @@ static void test_checkpoint_is_checked(void **state)
 
         source.sha256[3] = source.sha256[3] == '0' ? '1' : '0';
         assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EBADMSG);
-        source.sha256[0] = '\0'; /* not known: any content will do */
+        source.sha256[0] = '\0'; /* unknown: any content is accepted */
         assert_true(lkg_store_has_checkpoint(&store, &source));
         (void)snprintf(source.name, sizeof(source.name), "another");
         assert_int_equal(lkg_store_load_checkpoint(&store, &source, &configmap, &p->err), -EBADMSG);
@@ -305,7 +305,7 @@ static void test_damaged_checkpoint_is_replaced(void **state)
         assert_int_equal(first.st_mode & 07777, 0600);
         assert_int_equal(lkg_store_save_checkpoint(&store, &configmap, &p->err), 0);
         assert_int_equal(fstatat(p->fd, OBJECT_0, &second, 0), 0);
-        assert_int_equal(first.st_ino, second.st_ino); /* an equal one is left alone */
+        assert_int_equal(first.st_ino, second.st_ino); /* an equal one is not rewritten */
 
         put(p, OBJECT_0, "{\"kind\":");
         assert_false(lkg_store_has_checkpoint(&store, &source));
@@ -392,7 +392,7 @@ static void test_documents(void **state)
         assert_int_equal(lkg_store_save_document(&c, "a: 1\n", 5, NULL, a, &p->err), 0);
         assert_int_equal(lkg_store_save_document(&c, "b: 1\n", 5, a, b, &p->err), 0);
         assert_int_equal(lkg_store_load_document(&c, a, &text, &size, &p->err),
-                         0); /* kept: pointed at until now */
+                         0); /* kept: referenced until now */
         assert_int_equal(size, 5);
         assert_string_equal(text, "a: 1\n");
         free(text);
@@ -448,7 +448,7 @@ static void test_trial_of_another_source(void **state)
         assert_int_equal(lkg_store_load_trial(&c, &mine, &back, &p->report), 0);
         assert_int_equal(back.state, LKG_TRIAL_IDLE);
         trial.running_since_ns = 1000 * LKG_NSEC_PER_SEC;
-        trial.rules.duration_ns = INT64_MAX; /* as long as a duration can be */
+        trial.rules.duration_ns = INT64_MAX; /* the longest possible duration */
         assert_int_equal(lkg_store_save_trial(&c, &mine, &trial, 1008 * LKG_NSEC_PER_SEC, &p->err), 0);
         assert_int_equal(lkg_store_load_trial(&c, &mine, &back, &p->report), 0);
         assert_int_equal(back.state, LKG_TRIAL_RUNNING);
@@ -569,7 +569,7 @@ static void test_releases_used_long_ago_go(void **state)
 
         put(p, "dynamic/kubelet/release", "../../v1.6");
         open_both(p, &store, &c);
-        assert_string_equal(c.release, "v1.0"); /* the name is lost: the one used last */
+        assert_string_equal(c.release, "v1.0"); /* the name is lost: the last one used */
         assert_string_equal(p->report.findings[0].file, "dynamic/kubelet/release");
         assert_int_equal(take_findings(p), 1);
         close_both(&store, &c);

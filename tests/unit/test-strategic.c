@@ -5,7 +5,7 @@
 #include "config-helpers.h"
 
 static const struct {
-        const char *base, *patch, *want; /* a want that starts with "f:" is the finding's text */
+        const char *base, *patch, *want; /* a want that starts with "f:" is the finding */
 } rows[] = {
         /* like a JSON merge patch */
         { "{\"a\":1,\"b\":2}", "{\"a\":3}", "{\"a\":3,\"b\":2}" },
@@ -26,8 +26,8 @@ static const struct {
         { "{\"a\":1}", "{\"$patch\":\"delete\"}", "{}" },
         { "{\"a\":1}", "{\"$patch\":\"replace\",\"b\":2}", "{\"b\":2}" },
         { "{\"a\":1}", "{\"b\":{\"$patch\":\"replace\",\"c\":3}}", "{\"a\":1}" },
-        { "{\"a\":1}", "{\"a\":{\"$patch\":\"replace\",\"c\":3}}", "{}" }, /* not even the old value stays */
-        { "{}", "{\"a\":{\"$patch\":null,\"b\":1}}", "{\"a\":{\"b\":1}}" }, /* null goes first */
+        { "{\"a\":1}", "{\"a\":{\"$patch\":\"replace\",\"c\":3}}", "{}" },  /* the old value goes, too */
+        { "{}", "{\"a\":{\"$patch\":null,\"b\":1}}", "{\"a\":{\"b\":1}}" }, /* null is removed first */
         { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"merge\"}}",
           "f:the value of $patch in a map must be replace or delete" },
         { "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":null}}",
@@ -55,7 +55,7 @@ static const struct {
         { "{\"m\":{\"a\":1}}", "{\"m\":{\"$retainKeys\":\"a\"}}",
           "f:the value of $retainKeys must be a list of keys" },
         /*
-         * on what is no list $deleteFromPrimitiveList is a member like any other, if the types are the same
+         * on a non-list, $deleteFromPrimitiveList is an ordinary member, if the types match
          */
         { "{\"a\":1}", "{\"$deleteFromPrimitiveList/a\":2}", "{\"a\":2}" },
         { "{\"a\":\"x\"}", "{\"$deleteFromPrimitiveList/a\":2}", "{\"a\":\"x\"}" },
@@ -95,7 +95,7 @@ static void test_table(void **state)
         }
 }
 
-/* Upstream takes over a map that it finds nothing for, directives too; nobody means that. */
+/* Upstream keeps a map that has no target, directives included; that is never intended. */
 static void test_directives_without_anything_to_act_on_are_noted(void **state)
 {
         static const struct {
@@ -185,7 +185,7 @@ static bool find_field(const struct lkg_merge_type *type, const char *key, size_
 static const struct {
         const char *base, *patch, *want; /* NULL = refused */
 } typed_rows[] = {
-        /* a field that the kind does not have: only what would have to be merged is refused */
+        /* a field that the kind does not have: only a merge is refused */
         { "{\"foo\":{\"a\":1}}", "{\"foo\":{\"b\":1}}", NULL },
         { "{\"foo\":[1]}", "{\"foo\":[2]}", NULL },
         { "{\"foo\":1}", "{\"foo\":2}", "{\"foo\":2}" },
@@ -193,7 +193,7 @@ static const struct {
         { "{}", "{\"foo\":{\"b\":[1]}}", "{\"foo\":{\"b\":[1]}}" },
         { "{\"authentication\":{\"webhook\":{\"foo\":{}}}}",
           "{\"authentication\":{\"webhook\":{\"foo\":{}}}}", NULL },
-        /* the case of a name does not matter for finding its field, but the keys stay two */
+        /* the case of a name does not matter for finding its field, but both keys remain */
         { "{\"AUTHENTICATION\":{\"a\":1}}", "{\"AUTHENTICATION\":{\"b\":2}}",
           "{\"AUTHENTICATION\":{\"a\":1,\"b\":2}}" },
         { "{\"cluster\xc5\xbf\":[1],\"clusterDN\xc5\xbf\":[1]}", "{\"clusterDN\xc5\xbf\":[2]}",
@@ -203,7 +203,7 @@ static const struct {
           "{\"evictionHard\":{\"a\":\"1\",\"b\":\"2\"}}" },
         { "{\"evictionHard\":{\"a\":[1]}}", "{\"evictionHard\":{\"a\":[2]}}", NULL },
         { "{\"evictionHard\":{\"a\":{}}}", "{\"evictionHard\":{\"a\":{}}}", NULL },
-        /* two lists under a field that is none */
+        /* two lists under a non-list field */
         { "{\"evictionHard\":[1]}", "{\"evictionHard\":[2]}", NULL },
         { "{\"enableServer\":[1]}", "{\"enableServer\":[2]}", "{\"enableServer\":[2]}" }, /* a pointer */
         { "{\"clusterDNS\":[\"a\"]}", "{\"$setElementOrder/clusterDNS\":[\"a\"]}",

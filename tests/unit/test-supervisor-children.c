@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a child says, and how much of it is heard at a time. */
+/* Messages of a child, and how many of them are read at a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "fs/supervisor/supervisor.h"
 
-#define SAID 200 /* messages: of the notifier, each is a byte */
+#define SAID 200 /* bytes; each message of the notifier is one */
 
 static int left_in(int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor makes of an exec plugin's answer, and when it may not be asked. */
+/* How the supervisor handles an exec plugin's answer, and when it may not be run. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +128,7 @@ static void test_asked_too_soon(void **state)
         assert_int_equal(p->message.type, LKG_MSG_CREDENTIAL);
         assert_int_equal(p->message.result, -EAGAIN);
         assert_string_equal(p->message.text, "it ran only a few seconds ago");
-        s->phase = LKG_PHASE_UNMOUNT; /* nobody is answered any more */
+        s->phase = LKG_PHASE_UNMOUNT; /* no requests are answered any more */
         lkg_exec_request(s);
         assert_int_equal(lkg_message_recv(pair[1], &p->message), -EAGAIN);
         lkg_close(pair[0]);

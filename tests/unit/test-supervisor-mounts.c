@@ -236,7 +236,7 @@ static void test_own_mounts_can_be_asked_for(void **state)
         assert_string_equal(m.type, "proc");
         assert_int_equal(lkg_mounts_id_of(-100 /* AT_FDCWD */, "/proc", &id), 0);
         assert_int_equal(id, m.id);
-        assert_int_equal(lkg_mounts_has(id), 0); /* there, but not ours */
+        assert_int_equal(lkg_mounts_has(id), 0); /* it exists, but is not ours */
         assert_int_equal(lkg_mounts_id_of(-100, "/proc/no-such-file", &id), -ENOENT);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines of lkgfsd and mount.lkgfs: what is understood, what is refused and in which words, exit
+ * Command lines of lkgfsd and mount.lkgfs: what is accepted, what is refused and with which message, exit
  * codes.
  */
 #include <setjmp.h>

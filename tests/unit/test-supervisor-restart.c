@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a child is started again, when a file server counts as hung, how many lines a death may log. Time is
- * a number.
+ * When a child is started again, when a file server counts as hung, how many log lines a death may cause.
+ * Time is simulated.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting programs: what a child gets, what it does not get, output in memory, bounds. */
+/* Starting programs: what a child inherits and what it does not, output in memory, limits. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,7 +107,7 @@ static void check_fds(int (*setup)(const void *userdata))
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
         assert_true(pread(out, text, sizeof(text) - 1, 0) >= 0);
-        assert_string_equal(text, "3\n4\n"); /* `leak` is not close-on-exec, and still not there */
+        assert_string_equal(text, "3\n4\n"); /* `leak` is not close-on-exec, and yet not inherited */
         lkg_close(pidfd);
         lkg_close(leak);
         lkg_close(null);

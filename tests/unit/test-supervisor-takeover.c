@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a new lkgfsd finds: a program of another build, a memory of an earlier one, a restart or a stop. */
+/* What a new lkgfsd finds: a program of another build, the memory of an earlier one, a restart or a stop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static int remove_dir(void **state)
 
 /* ---- builds ---- */
 
-/* A copy of this program with @change xored into its build id, or with @more bytes behind it. */
+/* A copy of this program with @change xored into its build id, or with @more bytes appended. */
 static void copy_self(const char *path, unsigned char change, size_t more)
 {
         LKG_CLEANUP(lkg_closep) int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -61,13 +61,13 @@ static void test_builds(void **state)
         (void)snprintf(path, sizeof(path), "%s/program", top);
         copy_self(path, 0, 0);
         assert_int_equal(lkg_build_same(getpid(), path), 1);
-        copy_self(path, 0, 100); /* signed or stripped later: the build is the same */
+        copy_self(path, 0, 100); /* signed or stripped later: still the same build */
         assert_int_equal(lkg_build_same(getpid(), path), 1);
         copy_self(path, 0xff, 0);
         assert_int_equal(lkg_build_same(getpid(), path), 0);
         assert_true(lkg_build_same(getpid(), "/nonexistent") < 0);
         assert_true(lkg_build_same(0, path) < 0);
-        assert_int_equal(truncate(path, 70), 0); /* cut within its headers */
+        assert_int_equal(truncate(path, 70), 0); /* truncated within its headers */
         assert_int_equal(lkg_build_same(getpid(), path), 0);
 }
 
@@ -102,7 +102,7 @@ static void test_a_memory_of_an_earlier_build_is_grown(void **state)
         struct stat st;
 
         (void)state;
-        assert_null(lkg_shared_map(fd)); /* a file server alone does not touch it */
+        assert_null(lkg_shared_map(fd)); /* a file server alone does not use it */
         assert_int_equal(pwrite(fd, "/etc/kubernetes", 16, offsetof(struct lkg_shared, mount_point)), 16);
         shared = lkg_shared_adopt(fd);
         assert_non_null(shared);
@@ -140,7 +140,7 @@ static void test_any_other_memory_is_not_ours(void **state)
         assert_null(lkg_shared_adopt(cut));
 }
 
-/* 0.1.0 ended here: whoever moves it breaks the hand-over from that release. */
+/* 0.1.0 ended here: moving it breaks the hand-over from that release. */
 _Static_assert(offsetof(struct lkg_shared, health) % 8 == 0, "what follows is aligned");
 
 /* ---- SIGTERM ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine may still do: each refused call has its answer, and what a network client needs goes on. */
+/* What the engine may still do: the result of each refused call; a network client still works. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,10 @@
 
 #define N_THREADS 32u
 
-/* One system call, in a process that has the filter. Return: its errno, 0 for success, 1000 + the signal that ended it. */
+/*
+ * One system call in a process with the filter. Return: its errno, 0 on success, 1000 + the signal that
+ * killed it.
+ */
 static int answer(long nr, long a, long b)
 {
         pid_t pid = fork();
@@ -68,11 +71,11 @@ static void test_other_ways_to_the_same_calls(void **state)
         assert_int_equal(answer(0x40000000 | SYS_getpid, 0, 0), 1000 + SIGSYS);
         assert_int_equal(answer(-1, 0, 0), 1000 + SIGSYS);
 #endif
-        assert_int_equal(answer(451, 0, 0), ENOSYS); /* newer than what is judged */
+        assert_int_equal(answer(451, 0, 0), ENOSYS); /* newer than the filter's lists */
         assert_int_equal(answer(5000, 0, 0), ENOSYS);
 }
 
-/* A new library's call does not end a node's engine; it does end a test's. */
+/* A new library's call does not kill the engine of a node; it does kill that of a test. */
 static void test_what_is_on_no_list(void **state)
 {
         static const long unlisted[] = { SYS_sync,   SYS_mknodat,   SYS_symlinkat, SYS_splice,
@@ -111,11 +114,11 @@ static void test_calls_judged_by_an_argument(void **state)
         assert_int_equal(answer(SYS_fcntl, 0, F_SETLEASE), EPERM);
         assert_int_equal(answer(SYS_fcntl, 0, F_SETLK), EPERM);
         assert_int_equal(answer(SYS_fcntl, 0, F_OFD_SETLKW), EPERM);
-        assert_int_equal(answer(SYS_sendmsg, 0, 0), ENOSYS); /* no descriptors for others */
+        assert_int_equal(answer(SYS_sendmsg, 0, 0), ENOSYS); /* no passing of descriptors */
         assert_int_equal(answer(SYS_sendmmsg, 0, 0), ENOSYS);
         assert_int_equal(answer(SYS_ioctl, 0, TIOCSTI), 1000 + SIGSYS);
         assert_int_equal(answer(SYS_ioctl, 0, TIOCLINUX), 1000 + SIGSYS);
-#ifndef __s390x__ /* where the flags come second */
+#ifndef __s390x__ /* the flags are the second argument there */
         assert_int_equal(answer(SYS_clone, SIGCHLD, 0), EPERM);
         assert_int_equal(answer(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0), 1000 + SIGSYS);
         assert_int_equal(answer(SYS_clone, CLONE_NEWNET | CLONE_THREAD, 0), 1000 + SIGSYS);
@@ -136,7 +139,7 @@ static int in_a_child(void (*run)(void))
                         _exit(254);
                 if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0 &&
                     lkg_syscalls_restrict(&lkg_engine_syscalls, &err) < 0)
-                        _exit(253); /* a sanitizer's build leaves it out */
+                        _exit(253); /* left out in a sanitizer build */
                 run();
                 _exit(0);
         }
@@ -151,7 +154,7 @@ static void *look_up(void *userdata)
 
         if (getaddrinfo("localhost", "443", &hints, &found) == 0)
                 freeaddrinfo(found);
-        (void)pthread_barrier_wait(userdata); /* until then all of them have their stacks and arenas */
+        (void)pthread_barrier_wait(userdata); /* until all of them have their stacks and arenas */
         return NULL;
 }
 
@@ -189,7 +192,7 @@ static void put_file(const char *path, const char *over, const char *text)
         assert_int_equal(unlink(path), 0);
 }
 
-/* For ever: 192.0.2.1 for whoever wants an IPv4 address, nothing for the rest. */
+/* Loops for ever: 192.0.2.1 for every question about an IPv4 address, nothing otherwise. */
 static void serve_names(int fd)
 {
         static const unsigned char address[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1 };
@@ -234,13 +237,13 @@ static void find_a_server(void)
         struct addrinfo *found = NULL;
 
         if (!options || strcmp(options, "timeout:3 single-request") != 0)
-                _exit(2); /* not every C library tries again without */
+                _exit(2); /* not every C library retries without it */
         if (getaddrinfo("api.cluster.test", "443", &hints, &found) != 0 || found->ai_family != AF_INET)
                 _exit(1);
         freeaddrinfo(found);
 }
 
-/* DNS over UDP for both kinds of addresses, as libcurl asks: without the call that could pass descriptors on. */
+/* DNS over UDP for both address families, as libcurl asks: without the call that could pass descriptors. */
 static void test_a_name_server_is_asked(void **state)
 {
         pid_t pid = fork();
@@ -273,7 +276,7 @@ static void test_a_name_server_is_asked(void **state)
 static void talk(void)
 {
         int pair[2], limit = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        struct if_nameindex *names = if_nameindex(); /* over netlink */
+        struct if_nameindex *names = if_nameindex(); /* uses netlink */
 
         if (limit < 0 || !names || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
                 _exit(1);
@@ -281,7 +284,7 @@ static void talk(void)
         if (signal(SIGABRT, SIG_IGN) == SIG_ERR || raise(SIGABRT) != 0 ||
             signal(SIGABRT, SIG_DFL) == SIG_ERR)
                 _exit(2);
-        abort(); /* an assertion that fails has to end us */
+        abort(); /* a failed assertion must end the process */
 }
 
 static void test_sockets_and_an_assertion(void **state)

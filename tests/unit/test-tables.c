@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables against what the components say about themselves, and against each other. */
+/* The tables compared with what the components report about themselves, and with each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,7 +132,7 @@ static void test_every_row_is_whole(void **state)
                 }
 }
 
-/* Spans of releases of one path neither overlap nor leave a hole, and its rows stand together. */
+/* Release ranges of one path neither overlap nor leave a gap, and its rows are adjacent. */
 static void test_rows_of_one_field_share_the_releases(void **state)
 {
         (void)state;
@@ -176,7 +176,7 @@ static void test_what_changed_between_releases(void **state)
         assert_true(new_default);
 }
 
-/* The kubelet resolves these seven against the directory of its base, and no others. */
+/* The kubelet resolves these seven paths relative to the directory of its base, and no others. */
 static void test_paths_that_follow_the_base(void **state)
 {
         static const char *const paths[] = { "staticPodPath",
@@ -318,7 +318,7 @@ static void test_gates_are_those_of_each_release(void **state)
                 }
 }
 
-/* What no recorded release knows was dropped before, and is said to have been. */
+/* A gate that no recorded release knows was dropped earlier, and the table says so. */
 static void test_other_gates_were_dropped_before(void **state)
 {
         (void)state;
@@ -403,7 +403,7 @@ static void test_every_field_was_judged_for_hardened_nodes(void **state)
                 }
 }
 
-/* The guard asks all kinds, and covers what is below a field. */
+/* The guard covers all kinds, and everything below a field. */
 static void test_judgements_agree(void **state)
 {
         (void)state;
@@ -444,7 +444,7 @@ static void test_gates_of_the_newest_release_were_judged(void **state)
         }
 }
 
-/* Return: how many names were looked for. */
+/* Return: how many names were looked up. */
 static size_t check_folding(const struct lkg_schema_node *node)
 {
         size_t n = 0;
@@ -455,7 +455,7 @@ static size_t check_folding(const struct lkg_schema_node *node)
                 size_t size = member->name_size;
 
                 assert_true(size > 0 && size < sizeof(other) - 1);
-                for (size_t k = 0; k <= size; k++) /* the other case of each letter */
+                for (size_t k = 0; k <= size; k++) /* swap the case of each letter */
                         other[k] = isalpha((unsigned char)member->name[k]) ? (char)(member->name[k] ^ 0x20)
                                                                            : member->name[k];
                 assert_ptr_equal(lkg_node_member_folded(node, member->name, size), member);
@@ -472,7 +472,7 @@ static size_t check_folding(const struct lkg_schema_node *node)
         return node->item ? n + check_folding(node->item) : n;
 }
 
-/* As encoding/json finds a field: whatever the case of its letters, and by no other name. */
+/* Like encoding/json: a field is found in any case, and by no other name. */
 static void test_every_field_is_found_in_any_case(void **state)
 {
         static const char *const kinds[] = { "KubeletConfiguration", "KubeProxyConfiguration" };
@@ -484,7 +484,7 @@ static void test_every_field_is_found_in_any_case(void **state)
                 assert_int_equal(lkg_schema_get(kinds[i], NULL, 0, &schema), 0);
                 assert_true(check_folding(lkg_schema_root(schema)) > 40);
         }
-        /* Letters of other scripts that fold into ASCII ones: U+017F, and the sign of the kelvin. */
+        /* Letters of other scripts that fold to ASCII ones: U+017F, and the Kelvin sign. */
         assert_int_equal(lkg_schema_get(kinds[0], NULL, 0, &schema), 0);
         root = lkg_schema_root(schema);
         assert_non_null(lkg_node_member_folded(root, "maxPod\xc5\xbf", strlen("maxPod\xc5\xbf")));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times as text: what is written comes back to the nanosecond, what is no RFC 3339 is refused. */
+/* Times as text: a round trip is exact to the nanosecond, and what is not RFC 3339 is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lkgfs doctor on views written by hand. What it says about the node itself depends on the node and is not looked at. */
+/*
+ * lkgfs doctor on views written by hand. Its messages about the node itself depend on the node and are
+ * ignored.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +14,7 @@
 
 #define REMOTE "u-1@7 kube-system/kubelet-config\n"
 
-/* Does it say anything about the component? */
+/* Does it report anything about the component? */
 static bool complains(const struct fixture *f)
 {
         return strstr(f->out, ": " COMPONENT ": ");
@@ -68,7 +71,10 @@ static void processes(const struct fixture *f, int lkgfsd, int notify, int engin
         put(f, "status/" COMPONENT "/metrics.prom", text);
 }
 
-/* Of a node whose package made no user: worth a word, no reason to do anything. Once, and not of a user that somebody named. */
+/*
+ * A node whose package made no user: reported once, without a call for action, and not if a user is
+ * configured.
+ */
 static void test_an_engine_that_is_root(void **state)
 {
         static const char note[] = "note: the engine runs as root, without capabilities";
@@ -165,7 +171,7 @@ static void test_an_api_server_that_cannot_be_asked(void **state)
                                        "[LKG7006]\n    `lkgfs explain LKG7006`\n"));
 }
 
-/* The condition is about the documents, and stays True. */
+/* The condition is about the documents, and remains True. */
 static void test_a_configuration_that_was_not_reloaded(void **state)
 {
         struct fixture *f = *state;
@@ -199,7 +205,7 @@ static void test_assigned_and_not_served(void **state)
         assert_non_null(strstr(f->out, "`lkgfs forget u-1@7 --component kubelet`"));
 }
 
-/* This process has the component's name, as far as /proc shows it; a hint is only given for processes of root. */
+/* This process has the component's name, as far as /proc shows it; only processes of root get a hint. */
 static void test_a_component_whose_starts_nobody_sees(void **state)
 {
         struct fixture *f = *state;
@@ -225,9 +231,9 @@ static void test_a_component_whose_starts_nobody_sees(void **state)
         put(f, path, "[\"2026-11-21T10:00:00Z\"]");
         (void)call(f, "doctor");
         assert_null(strstr(f->out, "was ever seen"));
-        assert_null(strstr(f->out, "is not known")); /* an earlier daemon does not say */
+        assert_null(strstr(f->out, "is not known")); /* an earlier daemon does not report it */
 
-        /* Seen once, and not since lkgfs runs again. */
+        /* Seen once, but not since lkgfs was restarted. */
         (void)snprintf(path, sizeof(path), "status/%s/process", own);
         put(f, path, "unit=\npid=\ngeneration=\nversion=\n");
         (void)snprintf(to, sizeof(to), "status/%s/drift", own);
@@ -282,7 +288,7 @@ static void test_a_hold(void **state)
                                        "ConfigMap"));
 }
 
-/* The log that says why is the component's own. */
+/* The reason is in the component's own log. */
 static void test_a_crash_loop(void **state)
 {
         struct fixture *f = *state;

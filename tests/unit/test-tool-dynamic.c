@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tool makes of status/, bad/ and control/ of dynamic configuration: the verbs npd, bad, status and those that are
- * one control write, on directories written by hand.
+ * How the tool uses status/, bad/ and control/ of dynamic configuration: the verbs npd, bad, status and
+ * those that are a single control write, on directories written by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -331,7 +331,7 @@ static void test_status_of_a_bad_one_says_how_to_forgive(void **state)
         }
 }
 
-/* Whatever is wrong, nothing that is mended is served before the hold ends. */
+/* Whatever is wrong: a fix is not served before the hold ends. */
 static void test_status_of_a_hold_ends_it_first(void **state)
 {
         struct fixture *f = *state;
@@ -371,7 +371,7 @@ static void test_status_of_a_hold_ends_it_first(void **state)
         assert_non_null(strstr(f->out, "\n  next      assign a corrected ConfigMap"));
 }
 
-/* The words of a condition are not what it goes by. */
+/* It does not rely on the words of a condition. */
 static void test_status_of_words_about_a_hold(void **state)
 {
         struct fixture *f = *state;
@@ -423,7 +423,7 @@ static void test_status_of_drift(void **state)
         assert_string_equal(f->out, "");
 }
 
-/* This process has the component's name, as far as /proc shows it; only processes of root are looked at. */
+/* This process has the component's name, as far as /proc shows it; only processes of root are considered. */
 static void test_drift_of_a_process_nobody_has_seen(void **state)
 {
         struct fixture *f = *state;
@@ -439,7 +439,7 @@ static void test_drift_of_a_process_nobody_has_seen(void **state)
         (void)snprintf(path, sizeof(path), "%s/v/status/" COMPONENT, f->dir);
         (void)snprintf(to, sizeof(to), "%s/v/status/%s", f->dir, own);
         assert_int_equal(rename(path, to), 0);
-        assert_int_equal(call(f, "drift"), 0); /* an earlier daemon does not say */
+        assert_int_equal(call(f, "drift"), 0); /* an earlier daemon does not report it */
         (void)snprintf(path, sizeof(path), "status/%s/process", own);
         put(f, path, "unit=\npid=\ngeneration=\nversion=\n");
         assert_int_equal(call(f, "drift"), 2);
@@ -456,7 +456,10 @@ static void test_drift_of_a_process_nobody_has_seen(void **state)
         assert_null(strstr(f->out, "\n  drift "));
 }
 
-/* Nine errors, a warning and poison among them: poison first, what does not fit is counted. */
+/*
+ * Nine errors, a warning and poison among them: poison comes first, and findings that do not fit are
+ * counted.
+ */
 static void test_status_shows_poison_first(void **state)
 {
         struct fixture *f = *state;
@@ -479,7 +482,7 @@ static void test_status_shows_poison_first(void **state)
         assert_non_null(strstr(f->out, "    and 2 more\n    1 note: lkgfs status --all\n"));
 }
 
-/* Where the file for programs is there, the lines are not taken apart. */
+/* If the machine-readable file exists, the lines are not parsed. */
 static void test_status_takes_findings_json(void **state)
 {
         struct fixture *f = *state;
@@ -502,7 +505,7 @@ static void test_status_takes_findings_json(void **state)
         assert_non_null(strstr(f->out, "\n  findings  1 error\n"));
 }
 
-/* Another component's many errors leave room for the worst of this one. */
+/* Many errors of another component leave room for the worst one of this component. */
 static void test_status_has_room_for_each_component(void **state)
 {
         struct fixture *f = *state;

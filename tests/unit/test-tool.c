@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tool's own parts: command line, verbs, help, completion, mount table, blame's fields. No file is touched. */
+/*
+ * Internal parts of the tool: command line, verbs, help, completion, mount table, blame's fields. No file is
+ * touched.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -325,7 +328,7 @@ static void test_findings_are_painted_only_when_asked(void **state)
         lkg_buf_deinit(&painted);
 }
 
-/* What status/<c>/findings says, as the engine writes it. */
+/* status/<c>/findings, as the engine writes it. */
 static void test_findings_are_read_back(void **state)
 {
         static const char text[] = "/etc/k/10-a.conf:3:10: error: maxPods: \"x\" is no number [LKG5002]\n"
@@ -364,7 +367,7 @@ static void test_findings_are_read_back(void **state)
         assert_int_equal(report.n_findings, LKG_ARRAY_SIZE(want));
 }
 
-/* What json-c does not read back as it was meant is not printed at all. */
+/* Text that json-c does not read back as intended is not printed at all. */
 static void test_json_is_read_back(void **state)
 {
         static const struct {

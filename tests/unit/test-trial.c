@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trial: who is condemned at which start, what its clock counts, and which rules a candidate has. */
+/* The trial: what is marked bad at which start, what its clock counts, and which rules a candidate has. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #define S      LKG_NSEC_PER_SEC
 #define M      (60 * S)
-#define BOOTED (5 * M) /* some CLOCK_BOOTTIME to begin at */
+#define BOOTED (5 * M) /* any CLOCK_BOOTTIME to start from */
 
 /* ---- a script of events ---- */
 
@@ -40,7 +40,7 @@ static struct lkg_trial_step play(struct lkg_trial trial, struct lkg_trial_rules
                 break;
         case RESUME:
         case RESUME_UNWATCHED:
-                /* as a store does it: what was elapsed, and a clock of another time */
+                /* like a store: the elapsed time, and another clock */
                 step.next.good_ns = lkg_trial_elapsed(&trial, now);
                 step.next.running_since_ns = 77777 * M;
                 step.next = lkg_trial_resume(step.next, line->event == RESUME, now);
@@ -89,7 +89,7 @@ static const struct lkg_trial_rules usual = { 10 * M, 10 };
 static void test_start_that_condemns(void **state)
 {
         static const struct {
-                unsigned threshold, condemned; /* which start, from 1 */
+                unsigned threshold, condemned; /* which start, counting from 1 */
         } rows[] = { { 0, 2 }, { 1, 3 }, { 2, 4 }, { 9, 11 }, { 10, 12 } };
 
         (void)state;
@@ -130,7 +130,7 @@ static void test_uncounted_starts_neither_condemn_nor_count(void **state)
 
 static void test_crash_loop_with_minute_long_gaps(void **state)
 {
-        /* Alive for one second each minute: half an hour of wall time later the trial is still the same. */
+        /* Alive for one second each minute: after half an hour of wall time the trial has not advanced. */
         struct lkg_trial trial = lkg_trial_begin(usual, true, BOOTED, S);
 
         (void)state;
@@ -273,8 +273,8 @@ static void test_resume_after_reboot(void **state)
         (void)state;
         trial = lkg_trial_start(trial, true, 1000 * M).next;
         trial = lkg_trial_alive(trial, true, 1000 * M);
-        trial.good_ns = lkg_trial_elapsed(&trial, 1006 * M); /* what was saved */
-        /* boot time begins again */
+        trial.good_ns = lkg_trial_elapsed(&trial, 1006 * M); /* the saved value */
+        /* boot time starts over */
         trial = lkg_trial_resume(trial, true, 1 * S);
         assert_int_equal(lkg_trial_elapsed(&trial, 2 * S), 6 * M);
         assert_int_equal(trial.prior, 1);
@@ -501,7 +501,7 @@ static void test_which_starts_count(void **state)
                         .manager_knows = bits & 8,
                         .automatic = bits & 16,
                 };
-                /* Nothing excuses it, and systemd knows of a failure or nothing at all. */
+                /* Nothing excuses it, and systemd reports a failure or nothing at all. */
                 bool want = (bits & 7) == 0 && ((bits & 8) == 0 || (bits & 16));
                 const char *why = "unset";
 

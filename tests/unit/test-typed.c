@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents decoded into the types of a kind and printed again, as Go's JSON decoders and encoder do it. */
+/* Documents decoded into the types of a kind and encoded again, as Go's JSON decoders and encoder do it. */
 #include "schema-helpers.h"
 
 #include "core/schema/typed.h"
@@ -38,7 +38,7 @@ static const char *typed(const char *text)
         return typed_as("KubeletConfiguration", text, 0);
 }
 
-/* As the merge of drop-ins is decoded. */
+/* Decoded like the merge of drop-ins. */
 static const char *folded(const char *text)
 {
         return typed_as("KubeletConfiguration", text, LKG_TYPED_FOLD);
@@ -58,7 +58,7 @@ static void test_case_counts_in_a_base_only(void **state)
         assert_string_equal(typed("{maxpods: 5, AUTHENTICATION: {anonymous: {enabled: true}}}"), "{}");
         assert_string_equal(folded("{maxpods: 5, AUTHENTICATION: {ANONYMOUS: {Enabled: true}}}"),
                             "{\"authentication\":{\"anonymous\":{\"enabled\":true}},\"maxPods\":5}");
-        /* Go folds these two letters to s and k as well */
+        /* Go also folds these two letters to s and k */
         assert_string_equal(
                 folded("{\"maxPod\xc5\xbf\": 6, \"\xe2\x84\xaaubeAPIBurst\": 7, \"max\xc3\x9fPods\": 5}"),
                 "{\"kubeAPIBurst\":7,\"maxPods\":6}");
@@ -83,7 +83,7 @@ static void test_spellings_of_a_map_add_up(void **state)
                             "{\"memorySwap\":{\"swapBehavior\":\"x\"}}");
 }
 
-/* Go decodes into the items that are there already. */
+/* Go decodes into existing items. */
 static void test_spellings_of_a_list_share_items(void **state)
 {
         (void)state;
@@ -134,7 +134,7 @@ static void test_integers_overflow(void **state)
                 strstr(typed("{logging: {verbosity: -1}}"), "logging.verbosity: -1 does not fit uint32"));
 }
 
-/* A JSON base keeps its numbers as written; a drop-in's went through an untyped document. */
+/* A JSON base keeps its numbers as written; those of a drop-in went through an untyped document. */
 static void test_fractions_are_no_integers_in_a_json_base(void **state)
 {
         (void)state;
@@ -157,7 +157,7 @@ static void test_reservations_are_rounded_in_a_base_only(void **state)
                                           "\"1001u\",\"z\":\"2047999999990n\"}}]}");
 }
 
-/* What a drop-in's list came to is remembered with the list, and does not answer for a base. */
+/* The result for a drop-in's list is cached with the list, and is not used for a base. */
 static void test_list_that_was_not_rounded_is_rounded_later(void **state)
 {
         static const unsigned flags[] = { LKG_TYPED_FOLD, LKG_TYPED_ROUND, LKG_TYPED_FOLD };
@@ -223,7 +223,7 @@ static void test_secrets_are_not_quoted(void **state)
         assert_null(strstr(typed("{syncFrequency: 'http://u:s3cret@h/'}"), "s3cret"));
 }
 
-/* Printed: what is never left out, and nothing that is empty. Decoded again it is the same. */
+/* Encoded: fields that are never omitted, and no empty ones. Decoding gives the same document. */
 static void test_encoded_as_go_prints_it(void **state)
 {
         const struct lkg_schema_node *root = root_of("KubeletConfiguration");
@@ -251,7 +251,7 @@ static void test_encoded_as_go_prints_it(void **state)
         lkg_report_deinit(&report);
 }
 
-/* A change of one document is not seen in another that shares its parts. */
+/* A change of one document does not affect another one that shares its parts. */
 static void test_setting_a_field_leaves_copies_alone(void **state)
 {
         struct lkg_value *was = flow("{authentication: {webhook: {cacheTTL: 1m0s, enabled: true}}}", 0);
@@ -285,8 +285,8 @@ static struct lkg_value *decode_taints(struct lkg_value *value, unsigned flags, 
 }
 
 /*
- * Decoding and printing what is in normal form gives the same value, whichever came first; the top is a
- * copy.
+ * Decoding and encoding a document in normal form gives the same value, in either order; only the top is
+ * copied.
  */
 static void test_normal_form_is_shared(void **state)
 {
@@ -309,7 +309,7 @@ static void test_normal_form_is_shared(void **state)
         lkg_value_unref(value);
 }
 
-/* A mistake in a list is reported each time, and what differs is not shared. */
+/* A mistake in a list is reported each time, and different results are not shared. */
 static void test_mistakes_are_found_again(void **state)
 {
         struct lkg_value *value =
@@ -327,7 +327,7 @@ static void test_mistakes_are_found_again(void **state)
         lkg_value_unref(value);
 }
 
-/* What a list is in one field it is not in another. */
+/* A list may have different results in different fields. */
 static void test_lists_are_known_by_their_field(void **state)
 {
         struct lkg_value *list = flow("[{key: a}]", 0), *value = lkg_value_new_map(NULL, 0, 0), *object;

@@ -83,7 +83,7 @@ static void test_cidr(void **state)
         assert_int_equal(lkg_cidr_parse("::ffff:10.0.0.0/104", 19, &mapped, reason), 0);
         assert_true(lkg_cidr_is_v4(&mapped));
         assert_int_equal(lkg_cidr_parse("::ffff:10.0.0.0/64", 18, &mapped, reason), 0);
-        assert_false(lkg_cidr_is_v4(&mapped)); /* masked, nothing of it is left */
+        assert_false(lkg_cidr_is_v4(&mapped)); /* masked, nothing is left of it */
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
                 assert_int_equal(lkg_cidr_parse(wrong[i], strlen(wrong[i]), &v4, reason), -EINVAL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations: what is one, in nanoseconds and in canonical form. */
+/* Durations: valid ones, in nanoseconds and in canonical form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ static void test_nul_byte_belongs_to_the_unit(void **state)
         assert_non_null(strstr(reason, "\"s\\x00\""));
 }
 
-/* Our own settings, options and commands: lengths of time, so no sign. */
+/* Our own settings, options and commands: lengths of time, so no sign is allowed. */
 static void test_without_a_sign(void **state)
 {
         static const struct {

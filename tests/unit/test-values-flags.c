@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flags with several values, and the pieces of text they are made of. */
+/* Flags with several values, and how their text is split. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@ static char reason[LKG_REFUSAL_MAX];
 
 struct flag_case {
         const char *text;
-        const char *want; /* what the collectors below write; NULL: refused */
+        const char *want; /* output of the collectors below; NULL: refused */
 };
 
 static void put(struct lkg_buf *buf, struct lkg_span span, char end)

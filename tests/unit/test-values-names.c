@@ -126,7 +126,7 @@ static void test_taints_flag(void **state)
                 { "a:NoExecute,b=c:NoSchedule", "a||NoExecute;b|c|NoSchedule;" },
                 { "a=b:NoSchedule,a=b:NoExecute", "a|b|NoSchedule;a|b|NoExecute;" },
                 { "ab:NoSchedule,a:NoSchedule", "ab||NoSchedule;a||NoSchedule;" },
-                { "a:NoSchedule-,b-,c:NoSchedule", "c||NoSchedule;" }, /* those that end in - are left out */
+                { "a:NoSchedule-,b-,c:NoSchedule", "c||NoSchedule;" }, /* keys that end in - are left out */
                 { "a:NoSchedule-,a:NoSchedule", "a||NoSchedule;" },
                 { "a=b:NoSchedule,a=c:NoSchedule", NULL },
                 { "a:NoSchedule,a=c:NoSchedule", NULL },
@@ -153,7 +153,7 @@ static void test_taints_flag(void **state)
         assert_int_equal(lkg_taints_parse("a:NoSchedule", 12, stop, NULL, reason), -ENOSPC);
 }
 
-/* Before 1.36 a name had to be what normalising makes of it. Recorded from the releases themselves. */
+/* Before 1.36 a name had to be in normal form. Recorded from the releases themselves. */
 static void test_image_pattern_full(void **state)
 {
         static const char *const right[] = {
@@ -230,7 +230,7 @@ static void test_image_pattern(void **state)
                 assert_int_equal(lkg_image_pattern(wrong[i].text, strlen(wrong[i].text), reason), -EINVAL);
                 assert_non_null(strstr(reason, wrong[i].says));
         }
-        /* The registry does not count into the length of the path. */
+        /* The registry does not count for the length of the path. */
         memcpy((char *)many('b', 257, buf), "a/", 2);
         assert_int_equal(lkg_image_name(buf, 257, reason), 0);
         memcpy((char *)many('b', 257, buf), "a_", 2);

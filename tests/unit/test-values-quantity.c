@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resource quantities: which text is one, what it prints as, how it compares. */
+/* Resource quantities: which text is valid, how it is printed, how it compares. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static void test_exact_with_many_digits(void **state)
         expect("1.2345678901Gi", "1325607178167805543n", NULL);
         expect("123456789012345678901234567890", "123456789012345678901234567890", NULL);
         expect("123456789012345678901234567890e-3", "123456789012345678901234567890e-3", NULL);
-        expect("0.12345678901234567890", "123456790n", NULL); /* up, away from zero */
+        expect("0.12345678901234567890", "123456790n", NULL); /* rounded up, away from zero */
         expect("-0.12345678901234567890", "-123456790n", NULL);
         expect("0.99999999999999999999", "1", NULL);
         expect("999999999999999999.99999999995", "1E", NULL);
@@ -94,7 +94,7 @@ static void test_cap_of_binary_values(void **state)
         expect("9223372036854775807Ki", "9223372036854775807", NULL);
         expect("9007199254740991.5Ki", "9223372036854775296", NULL);
         expect("9007199254740991.9999Ki", "9223372036854775807", NULL); /* only the fraction is above */
-        /* decimal ones have none */
+        /* decimal ones have no limit */
         expect("9223372036854775808", "9223372036854775808", NULL);
 }
 
@@ -205,7 +205,7 @@ static void test_int64(void **state)
                 { "10Mi", true, 10485760 }, { "-5", true, -5 },
                 { "1k", true, 1000 },       { "9E", true, 9000000000000000000 },
                 { "10E", false, 0 },        { "1500m", false, 0 },
-                { "1.5Gi", false, 0 }, /* whole, and held as a decimal all the same */
+                { "1.5Gi", false, 0 }, /* an integer, but stored as a decimal */
         };
 
         (void)state;
@@ -218,7 +218,7 @@ static void test_int64(void **state)
         }
 }
 
-/* What Quantity.Value of apimachinery v0.36.3 answers. */
+/* The results of Quantity.Value in apimachinery v0.36.3. */
 static void test_value_wraps_as_upstream_does(void **state)
 {
         static const struct {
@@ -275,7 +275,7 @@ static void test_json_strings_are_trimmed(void **state)
         (void)state;
         span = lkg_quantity_trim("  1Gi\302\240 ", 8);
         assert_true(lkg_span_is(span, "1Gi"));
-        span = lkg_quantity_trim("\t1", 2); /* written as an escape in JSON, where the component trims */
+        span = lkg_quantity_trim("\t1", 2); /* an escape in JSON, where the component trims */
         assert_int_equal(span.size, 2);
         span = lkg_quantity_trim("1\342\200\250", 4);
         assert_int_equal(span.size, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that a kubelet accepts and then does not start with; values of a release. */
+/* Values that a kubelet accepts but does not start with; values of a release. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

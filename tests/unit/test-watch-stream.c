@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a watch: events whatever the pieces are, and what is no event. */
+/* The bytes of a watch: events, however the stream is split, and input that is no event. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

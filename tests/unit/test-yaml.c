@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * YAML as go.yaml.in/yaml/v2 reads it where libyaml, or the YAML specification, would do something else
- * (docs/decisions/008), and what no line of vectors/ can hold: other encodings, bytes that are no text,
- * places.
+ * (docs/decisions/008), and what a line of vectors/ cannot express: other encodings, bytes that are no text,
+ * positions.
  */
 #include "config-helpers.h"
 
@@ -15,7 +15,7 @@ static const char *yaml_of(const char *text, size_t size, unsigned flags)
 
 static const char refused[] = "f:";
 
-/* A want that is @refused: there is a finding. */
+/* @want is @refused: there is a finding. */
 static void check(const char *text, size_t size, const char *want)
 {
         const char *got = yaml_of(text, size, 0);
@@ -38,7 +38,7 @@ static void test_syntax(void **state)
                 { "[b#c]", "[\"b#c\"]" },
                 { "a: \"\\/\"", refused },
                 { "[? ]", refused },
-                { "{}: b", "{}" }, /* the rest is no part of the document any more */
+                { "{}: b", "{}" }, /* the rest is not part of the document any more */
                 { "a:\t1", "{\"a\":1}" },
                 { "a: 1\n\t\nb: 2", refused },
                 { "a: >2\n   x", "{\"a\":\" x\"}" },
@@ -108,7 +108,7 @@ static void test_encodings(void **state)
                 check(rows[i].text, rows[i].size, rows[i].want);
 }
 
-/* Upstream reads 512 bytes at a time and never sees what is wrong behind the document. */
+/* Upstream reads 512 bytes at a time and does not see errors after the document. */
 static void test_bytes_behind_the_document_are_not_read(void **state)
 {
         char text[2048];
@@ -122,7 +122,7 @@ static void test_bytes_behind_the_document_are_not_read(void **state)
         check(text, sizeof(text), refused);
 }
 
-/* What has no JSON form is an error only if it is still there in the end. */
+/* A value without a JSON form is an error only if it remains in the end. */
 static void test_replaced_values_are_not_judged(void **state)
 {
         static const struct {
@@ -182,7 +182,7 @@ static void test_simple_keys_are_short(void **state)
         check(text, 1028, refused);
 }
 
-/* ---- what libyaml makes of it ---- */
+/* ---- libyaml's result ---- */
 
 static void put_event(const yaml_event_t *event, struct lkg_buf *buf)
 {
@@ -233,8 +233,8 @@ static void libyaml_of(const char *text, struct lkg_buf *ret)
 }
 
 /*
- * The table of docs/decisions/008-a-scanner-of-our-own.md, and two cases that are none: `&a-b.c` and `*a:` are the same to both.
- * When a libyaml fails here, its column has changed.
+ * The table of docs/decisions/008-a-scanner-of-our-own.md, and two cases without a difference: `&a-b.c` and
+ * `*a:` are the same to both. When a libyaml fails here, its column has changed.
  */
 static void test_where_libyaml_differs(void **state)
 {
@@ -251,7 +251,7 @@ static void test_where_libyaml_differs(void **state)
                 { "\xef\xbb\xbf\xef\xbb\xbf"
                   "ab: 1\ncd: 2\n",
                   "{\"ab\":1,\"d\":2}", refused },
-                { "ab: 1\xef\xbb\xbf\n", "{\"ab\":\"1\\ufeff\"}", "{ab 1\xef\xbb\xbf }" }, /* none */
+                { "ab: 1\xef\xbb\xbf\n", "{\"ab\":\"1\\ufeff\"}", "{ab 1\xef\xbb\xbf }" }, /* both agree */
                 { "a: 1\n\xef\xbb\xbf"
                   "b: 2\n",
                   "{\"a\":1,\"\\ufeffb\":2}", refused },

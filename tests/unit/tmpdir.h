@@ -9,7 +9,7 @@
 
 #define TMPDIR_MAX 64
 
-/* Return: 0, @ret is its path; -1. Searchable by all, so that the trust rule for links is the test's own business. */
+/* Return: 0, @ret is its path; -1. Searchable by all, so a test can apply the trust rule for links. */
 static inline int tmpdir_make(char ret[static TMPDIR_MAX])
 {
         const char *tmp = getenv("TMPDIR");
@@ -26,7 +26,7 @@ static inline int tmpdir_remove_one(const char *path, const struct stat *st, int
         return remove(path);
 }
 
-/* With everything in it. Return: 0 or -1. */
+/* Removes it with everything in it. Return: 0 or -1. */
 static inline int tmpdir_remove(const char *path)
 {
         return nftw(path, tmpdir_remove_one, 16, FTW_DEPTH | FTW_PHYS);

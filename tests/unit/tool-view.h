@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view written by hand (status/, bad/, control/ of one component), and calls of the tool on it in this process. */
+/*
+ * A view written by hand (status/, bad/, control/ of one component), and calls of the tool on it within this
+ * process.
+ */
 #pragma once
 
 #include <fcntl.h>
@@ -16,7 +19,7 @@ struct fixture {
         char *out, *err; /* of the last call */
 };
 
-/* Takes what is printed on @fd into a file; undone by restore(). */
+/* Redirects what is printed on @fd to a file; undone by restore(). */
 static inline int divert(const struct fixture *f, const char *name, int fd, int *ret_saved)
 {
         char path[TMPDIR_MAX + 16];
@@ -42,7 +45,7 @@ static inline char *restore(int file, int fd, int saved)
         return text;
 }
 
-/* Return: exit status of `lkgfs ARGS --mountpoint DIR/v`; what it printed is in @f. */
+/* Return: exit status of `lkgfs ARGS --mountpoint DIR/v`; its output is in @f. */
 static inline int call(struct fixture *f, const char *args)
 {
         char line[1024], message[512], *argv[32] = { NULL }, *save = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Build-time program: writes documentation out of the tables, so that the two cannot differ.
+ * Build-time program: generates documentation from the tables, so that the two cannot differ.
  *
  *     generate findings        lkgfs-findings(7), mdoc
  *     generate fields KIND     the fields of a kind, Markdown
- *     generate hardened        what guard.profile hardened denies: `field word` a line
+ *     generate hardened        what guard.profile hardened denies: one `field word` per line
  *
- * On standard output; no input. Not installed.
+ * Writes to standard output; reads no input. Not installed.
  */
 #include <lkg/error.h>
 #include <lkg/kinds.h>
@@ -15,13 +15,13 @@
 
 #define COLUMNS 78
 
-/* One word in mdoc: `words` in back quotes are bold; *quoted carries that over to the next word. */
+/* Put one word in mdoc: `words` in back quotes are bold; *quoted carries that over to the next word. */
 static size_t put_word(FILE *out, const char *word, size_t size, bool first, bool *quoted)
 {
         size_t columns = size;
 
         if (first && (*word == '.' || *word == '\''))
-                (void)fputs("\\&", out); /* it would be a request */
+                (void)fputs("\\&", out); /* otherwise it would be a request */
         for (size_t i = 0; i < size; i++) {
                 if (word[i] == '`') {
                         *quoted = !*quoted;
@@ -37,7 +37,7 @@ static size_t put_word(FILE *out, const char *word, size_t size, bool first, boo
         return columns;
 }
 
-/* Running text: broken at spaces, and after each sentence, as mdoc wants it. */
+/* Put running text: broken at spaces and after each sentence, as mdoc requires. */
 static void put_mdoc(FILE *out, const char *text)
 {
         bool quoted = false;
@@ -117,7 +117,7 @@ static void write_findings(FILE *out)
 
 /* ---- fields ---- */
 
-/* A cell of a Markdown table. */
+/* Put a cell of a Markdown table. */
 static void put_cell(FILE *out, const char *text)
 {
         for (; text && *text; text++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command-line flags of the kubelet, sorted by name; underscores in a name given on a command line count
- * as hyphens. A flag with a field sets that field, after all layers; the others have no place in a
+ * Command-line flags of the kubelet, sorted by name; underscores in a name given on a command line count as
+ * hyphens. A flag with a field sets that field, after all layers; the other flags have no field in a
  * document.
  *
  * `mapStringStringNoSplit`: each use is one pair, the value may contain commas. `v` takes at most

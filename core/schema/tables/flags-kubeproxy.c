@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command-line flags of kube-proxy, sorted by name. With --config the document replaces what flags have set,
- * so only those that are copied over it afterwards have a field here: the log and the name of the node. The
- * others are read (a bad value is an error) and have no effect on the result; which field one of them would
- * set without --config says the `flag` column of kubeproxy.c.
+ * Command-line flags of kube-proxy, sorted by name. With --config the document replaces the values of flags,
+ * so only flags that are copied over it afterwards have a field here: logging and the node name. The others
+ * are parsed (a bad value is an error) and have no effect on the result; the `flag` column of kubeproxy.c
+ * says which field each of them would set without --config.
  *
  * `ipPort`: an address, with or without a port.
  */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feature gates of the kubelet and of kube-proxy, sorted by name (bytes), then by release: one row for each release in which
- * something about a gate changed. The next release adds a row for each gate that it changes, adds or drops, and nothing else.
- * AllAlpha and AllBeta are not gates but stand for all gates of a stage; the code knows them.
+ * Feature gates of the kubelet and of kube-proxy, sorted by name (bytes), then by release: one row for each
+ * release in which something about a gate changed. The next release only adds a row for each gate that it
+ * changes, adds or drops. AllAlpha and AllBeta are not gates but stand for all gates of a stage; the code
+ * knows them.
  *
- * Source: for the releases from LKG_RELEASE_MIN on, what the components of that release register. A gate
- * that was dropped earlier has one row, REMOVED. Public lists of such gates name for some the last release
- * that knew them, for others the first that did not, and do not say which; where that is all there is, the
- * row says when it was gone at the latest ("or before").
+ * Source: for releases from LKG_RELEASE_MIN on, the gates that the components of that release register. A
+ * gate that was dropped earlier has one row, REMOVED. For some of these gates, public lists name the last
+ * release that knew them, for others the first that did not, without saying which. If there is no other
+ * source, the row has the latest possible release of the removal ("or before").
  *
- * Dependencies between gates were introduced in parts; they are listed from the release on in which they
- * were read.
+ * Dependencies between gates were introduced in steps; each is listed from the release in which it was read.
  */
 #include <lkg/schema.h>
 

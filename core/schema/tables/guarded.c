@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of maps that a remote configuration may not set on a node with guard.profile: hardened. The map of feature gates as a
- * whole may be set, because rolling out gates is common; listed here are gates with which its author could run code, read
- * files, grant access, open a port or remove protection, by turning them on or off. Gates of the API server only, and those
- * that were locked or gone before the oldest release, are not here.
+ * Keys of maps that a remote configuration may not set on a node with guard.profile: hardened. The map of
+ * feature gates as a whole may be set, because rolling out gates is common; this file lists the gates with
+ * which its author could run code, read files, grant access, open a port or remove protection, by turning
+ * them on or off. Gates of the API server only, and gates that were locked or removed before the oldest
+ * supported release, are not listed.
  */
 #include <lkg/schema.h>
 

@@ -3,11 +3,10 @@
  * KubeletConfiguration kubelet.config.k8s.io/v1beta1: one row per field, in the order of the type; a
  * struct and its parts are rows as well. Read-only for all code that uses a table (schema.h).
  *
- * Source of types and defaults: the published type and its defaulting functions; of `rule`: the
- * component's validation, and, where it says "checked later", what the component refuses after it. Some
- * defaults follow feature gates or other fields: they have no `def` here but a rule of their own in code,
- * and `rule` says so in words. ALWAYS marks a field without `omitempty`. A field that changed has several
- * rows, one for each span of releases.
+ * Source of types and defaults: the published type and its defaulting functions; of `rule`: the component's
+ * validation and, for "checked later", the checks after it. Some defaults depend on feature gates or other
+ * fields: they have no `def` here but are computed in code, and `rule` describes them. ALWAYS marks a field
+ * without `omitempty`. A field that changed has several rows, one for each span of releases.
  */
 #include <lkg/schema.h>
 

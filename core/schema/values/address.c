@@ -32,7 +32,7 @@ static int hex_value(char c)
         return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Digits of @base up to @max, at least one. */
+/* Take digits of @base up to @max, at least one. */
 static bool take_number(struct address_cursor *c, unsigned base, unsigned max, unsigned *ret)
 {
         const char *start = c->p;
@@ -51,7 +51,7 @@ static bool take_number(struct address_cursor *c, unsigned base, unsigned max, u
         return c->p > start;
 }
 
-/* Four decimal numbers up to the end of the text. */
+/* Take four decimal numbers up to the end of the text. */
 static bool take_v4(struct address_cursor *c, uint8_t ret[static 4])
 {
         for (size_t i = 0; i < 4; i++) {
@@ -70,7 +70,7 @@ static bool take_v4(struct address_cursor *c, uint8_t ret[static 4])
         return c->p == c->end;
 }
 
-/* One group, or an IPv4 address in place of the last two. */
+/* Take one group, or an IPv4 address in place of the last two. */
 static bool take_group(struct address_cursor *c, bool gap, uint8_t *bytes, size_t *n_bytes)
 {
         const char *start = c->p;
@@ -92,7 +92,7 @@ static bool take_group(struct address_cursor *c, bool gap, uint8_t *bytes, size_
         return true;
 }
 
-/* Groups between colons, one gap `::` for a run of zeros. */
+/* Take groups between colons, with at most one gap `::` for a run of zeros. */
 static bool take_v6(struct address_cursor *c, struct lkg_ip *ret)
 {
         struct lkg_ip ip = { 0 };
@@ -118,7 +118,7 @@ static bool take_v6(struct address_cursor *c, struct lkg_ip *ret)
                 if (c->p == c->end)
                         break;
         }
-        /* A gap stands for one group at least; without one, all must be there. */
+        /* A gap stands for at least one group; without a gap, all groups must be there. */
         if (c->p != c->end || (n == 16) != (gap == SIZE_MAX))
                 return false;
         if (n < 16) {
@@ -223,7 +223,10 @@ bool lkg_cidr_dual_stack(const struct lkg_cidr *a, const struct lkg_cidr *b)
 
 /* ---- host and port ---- */
 
-/* The host in brackets; @ret_rest: the text after them. Return: NULL, or the mistake. */
+/*
+ * Take the host in brackets; @ret_rest: the text after them.
+ * Return: NULL, or the mistake.
+ */
 static const char *split_brackets(struct lkg_span all, struct lkg_span *ret_host, struct lkg_span *ret_rest)
 {
         struct lkg_span rest;

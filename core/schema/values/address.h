@@ -3,8 +3,8 @@
  * Addresses, networks and ports. Rule: k8s.io/utils/net (ParseIPSloppy, ParseCIDRSloppy, ParsePort,
  * IsDualStackCIDRStrings), apimachinery's util/net (ParsePortRange), Go 1.26 net.SplitHostPort, net/netip.
  *
- * "Sloppy" is what the components use everywhere: IPv4 numbers may have leading zeros and are decimal all
- * the same.
+ * The components use the "sloppy" functions everywhere: IPv4 numbers may have leading zeros and are still
+ * decimal.
  */
 #pragma once
 
@@ -17,9 +17,9 @@ struct lkg_ip {
 
 /** lkg_ip_parse() - an IPv4 or IPv6 address without zone, prefix or brackets. Return: 0; -EINVAL. */
 int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason);
-/** lkg_ip_is_v4() - also for an IPv4 address written as `::ffff:10.0.0.1`, as net.IP.To4. */
+/** lkg_ip_is_v4() - also true for an IPv4 address written as `::ffff:10.0.0.1`, like net.IP.To4. */
 bool lkg_ip_is_v4(const struct lkg_ip *ip);
-/** lkg_ip_is_v6_strict() - whether net/netip.ParseAddr takes @text for IPv6: strict, without zone. */
+/** lkg_ip_is_v6_strict() - does net/netip.ParseAddr parse @text as IPv6: strict, without zone? */
 bool lkg_ip_is_v6_strict(const char *text, size_t size);
 
 struct lkg_cidr {
@@ -35,14 +35,14 @@ int lkg_cidr_parse(const char *text, size_t size, struct lkg_cidr *ret, char *re
  */
 bool lkg_cidr_is_v4(const struct lkg_cidr *cidr);
 /**
- * lkg_cidr_dual_stack() - whether two networks are one of each family: as a pair of cluster CIDRs must be.
+ * lkg_cidr_dual_stack() - is there one network of each family, as a pair of cluster CIDRs must have?
  */
 bool lkg_cidr_dual_stack(const struct lkg_cidr *a, const struct lkg_cidr *b);
 
 /**
  * lkg_host_port_split() - `host:port`, `[v6]:port`
  * @ret_host: without brackets; may be empty
- * @ret_port: may be empty or no number: lkg_port_parse() judges it
+ * @ret_port: may be empty or not a number: lkg_port_parse() checks it
  *
  * Return: 0; -EINVAL.
  */
@@ -60,7 +60,7 @@ int lkg_host_port_check(const char *text, size_t size, char *reason);
  * lkg_host_port_complete() - the port that kube-proxy's defaults append to an address that has none
  *
  * Return: 1: @text is an IPv4 address, append `:port`; 2: IPv6, put it in brackets and append; 0: leave it,
- * it has a port, or is wrong and for the validation to refuse.
+ * because it has a port, or is wrong and validation will refuse it.
  */
 int lkg_host_port_complete(const char *text, size_t size);
 
@@ -68,7 +68,7 @@ int lkg_host_port_complete(const char *text, size_t size);
 int lkg_port_parse(const char *text, size_t size, bool zero, uint16_t *ret, char *reason);
 /**
  * lkg_port_range_parse() - `N`, `N-M` (both inclusive) or `N+M` (M ports more); the empty text means no port
- * @ret_low, @ret_n: first port and how many; port 0 passes, as upstream lets it
+ * @ret_low, @ret_n: first port and number of ports; port 0 is valid, as upstream
  *
  * Return: 0; -EINVAL.
  */

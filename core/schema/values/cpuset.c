@@ -15,7 +15,10 @@ static int cpu(struct lkg_span text, int64_t *ret, char *reason)
                           lkg_piece(text, piece));
 }
 
-/* One number or one range. The first hyphen separates: so no number begins with one, but an end may. */
+/*
+ * Parse one number or one range. The first hyphen separates, so a number cannot begin with one, but the end
+ * of a range can.
+ */
 static int range(struct lkg_span text, int64_t *ret_low, int64_t *ret_high, char *reason)
 {
         struct lkg_span low, high;

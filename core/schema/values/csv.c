@@ -11,8 +11,8 @@ struct csv {
 };
 
 /*
- * The next line, its end taken off: \n, \r\n, or a \r before the end of the text. Return: false at the
- * end.
+ * Take the next line without its end: \n, \r\n, or a \r before the end of the text.
+ * Return: false at the end.
  */
 static bool next_line(struct csv *csv)
 {
@@ -37,7 +37,7 @@ static int stray_quote(char *reason)
         return lkg_refuse(reason, "a stray double quote; quote a whole item, and double quotes inside it");
 }
 
-/* An item in quotes, which may go over several lines. The line is left after the closing quote. */
+/* Take an item in quotes, which may span several lines. The line then starts after the closing quote. */
 static int quoted(struct csv *csv, struct lkg_buf *buf, char *reason)
 {
         skip(csv, 1);
@@ -61,7 +61,10 @@ static int quoted(struct csv *csv, struct lkg_buf *buf, char *reason)
         }
 }
 
-/* The next item into @buf. Return: 1: more follow; 0: it was the last; a negative error. */
+/*
+ * Take the next item into @buf.
+ * Return: 1: more items follow; 0: it was the last; a negative error.
+ */
 static int next_item(struct csv *csv, struct lkg_buf *buf, char *reason)
 {
         struct lkg_span item, after;

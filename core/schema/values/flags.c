@@ -45,7 +45,7 @@ int lkg_flag_pair(const char *text, size_t size,
         return one_pair(lkg_span(text, size), '=', each, userdata, reason);
 }
 
-/* What lkg_flag_bools() puts between the pairs and its caller. */
+/* The state between lkg_flag_bools() and its caller for each pair. */
 struct bools {
         int (*each)(void *userdata, struct lkg_span key, bool value);
         void *userdata;

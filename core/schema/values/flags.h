@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts of command-line flags that hold more than one value. Rule: k8s.io/component-base v0.36 cli/flag and
- * logs/api/v1, pkg/util/flag of Kubernetes 1.36, pflag v1.0 with Go's encoding/csv.
+ * Texts of command-line flags that contain more than one value. Rule: k8s.io/component-base v0.36 cli/flag
+ * and logs/api/v1, pkg/util/flag of Kubernetes 1.36, pflag v1.0 with Go's encoding/csv.
  *
- * Each parser calls back for every item in the order of the text. Items are borrowed during the call. A callback returns 0, or
- * a negative number that ends the walk and is returned. A callback may have been called before a later item turns out wrong:
- * the component does not start then, and what was collected is thrown away.
+ * Each parser calls back for every item in the order of the text. Items are borrowed during the call. A
+ * callback returns 0, or a negative number that ends the walk and is returned. A callback may have been
+ * called before a later item turns out to be wrong: then the component does not start, and the collected
+ * items are discarded.
  *
- * What several uses of one flag come to is the caller's business:
+ * The caller combines several uses of one flag:
  *
  *     stringSlice, mapStringBool, mapStringString, langleMap, colonMultimap, reservedMemory
- *             the first use clears what the configuration has, also with an empty text; later ones add
+ *             the first use clears the value of the configuration, also with an empty text; later uses add
  *     featureGates (a mapStringBool), kubelet
- *             named gates win, those of the configuration that are not named stay
+ *             named gates win, unnamed gates of the configuration stay
  *     vmodule
- *             adds to what the configuration has
+ *             adds to the value of the configuration
  *     reservedMemory
- *             an empty text leaves everything as it is
+ *             an empty text changes nothing
  */
 #pragma once
 
@@ -74,7 +75,7 @@ int lkg_flag_vmodule(const char *text, size_t size,
 
 /**
  * lkg_flag_reserved_memory() - `0:memory=1Gi,hugepages-2Mi=64Mi;1:memory=2Gi`
- * @each: called for every limit; @node changes, or @first is true, where a new reservation begins. @source
+ * @each: called for every limit; @node changes, or @first is true, when a new reservation begins. @source
  *        is the text of the quantity, for lkg_quantity_text()
  *
  * The number of the node is cut to 32 bits, as the component does. A limit named twice in one reservation:
@@ -88,6 +89,6 @@ int lkg_flag_reserved_memory(const char *text, size_t size,
                              void *userdata, char *reason);
 
 /**
- * lkg_flag_memory_type() - whether memory of this type can be reserved: `memory`, `hugepages-` and anything.
+ * lkg_flag_memory_type() - can memory of this type be reserved: `memory`, or `hugepages-` and any suffix?
  */
 bool lkg_flag_memory_type(struct lkg_span type);

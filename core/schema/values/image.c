@@ -13,7 +13,9 @@ static bool is_alphanumeric(char c)
         return is_lower(c) || (c >= 'A' && c <= 'Z');
 }
 
-/* Bytes of the separator at @p: one point, one or two underscores, any number of hyphens; 0: none. */
+/*
+ * Return the size of the separator at @p: one point, one or two underscores, any number of hyphens; 0: none.
+ */
 static size_t separator(const char *p, const char *end)
 {
         size_t n = 0;
@@ -57,7 +59,7 @@ static bool domain_label(struct lkg_span s)
         return true;
 }
 
-/* `[hex digits and colons]`. Not more: the grammar does not look whether it is an address. */
+/* `[hex digits and colons]`. The grammar does not check whether it is an address. */
 static bool bracketed(struct lkg_span s)
 {
         if (s.size < 3 || s.data[0] != '[' || s.data[s.size - 1] != ']')
@@ -118,7 +120,7 @@ int lkg_image_name(const char *text, size_t size, char *reason)
         if (size == 0)
                 return lkg_refuse(reason,
                                   "empty; want an image name, such as registry.example.com/team/app");
-        /* What could be a registry is one, also where it could be part of the path. */
+        /* If the first part can be a registry, it is one, even if it could be part of the path. */
         if (!lkg_span_cut(all, '/', &first, &rest) || !registry(first))
                 rest = all;
         if (!path(rest))
@@ -152,7 +154,7 @@ int lkg_image_pattern(const char *text, size_t size, char *reason)
         return pattern(text, size, lkg_image_name, reason);
 }
 
-/* Is the first part of a name its registry, and not taken for a part of the path on docker.io? */
+/* Is the first part of a name its registry, and not part of the path on docker.io? */
 static bool is_registry(struct lkg_span first)
 {
         for (size_t i = 0; i < first.size; i++)
@@ -162,7 +164,7 @@ static bool is_registry(struct lkg_span first)
         return lkg_span_is(first, "localhost");
 }
 
-/* A name that normalising leaves as it is (splitDockerDomain, ParseNormalizedNamed). */
+/* A name that normalisation leaves unchanged (splitDockerDomain, ParseNormalizedNamed). */
 static int full_name(const char *text, size_t size, char *reason)
 {
         struct lkg_span all = { text, size }, first, rest;

@@ -20,11 +20,14 @@ int lkg_image_name(const char *text, size_t size, char *reason);
 /**
  * lkg_image_pattern() - such a name, or a prefix that ends in the wildcard `/` and `*`
  *
- * Of a prefix only this is asked: not empty, no other `*`, no white space at its ends.
+ * A prefix must only be non-empty, without another `*`, and without white space at its ends.
  *
  * Return: 0; -EINVAL.
  */
 int lkg_image_pattern(const char *text, size_t size, char *reason);
 
-/** lkg_image_pattern_full() - as releases before 1.36 read it: a name has its registry, on docker.io the library, too. */
+/**
+ * lkg_image_pattern_full() - the rule of releases before 1.36: a name has its registry, on docker.io also
+ * the library.
+ */
 int lkg_image_pattern_full(const char *text, size_t size, char *reason);

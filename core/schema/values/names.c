@@ -161,7 +161,7 @@ static int parse_taint(struct lkg_span text, struct lkg_taint *ret, char *reason
         return r;
 }
 
-/* Whether one of the taints in @before, all of them well formed, has this key and effect. */
+/* Does one of the taints in @before, all of them valid, have this key and effect? */
 static bool taken(struct lkg_span before, const struct lkg_taint *taint)
 {
         size_t n_key = taint->key.size, n_effect = taint->effect.size;

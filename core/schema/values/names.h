@@ -45,10 +45,11 @@ int lkg_taint_check(const struct lkg_taint *taint, char *reason);
  * @each: called for each taint in order, its pieces borrowed from @text; a negative result ends the walk
  *
  * Every use of the flag replaces the list; the empty text makes it nil. A taint without effect is refused,
- * as are two with one key and effect. One that ends in `-` (remove) is checked and then left out, as the
- * component does.
- * @each may have been called before a later taint is found wrong: what it collected is then to be thrown
- *                                                                 away.
+ * as are two with one key and effect. A taint that ends in `-` (remove) is checked and then left out, as in
+ * the component.
+ *
+ * @each may have been called before a later taint turns out to be wrong: then the collected taints must be
+ * discarded.
  *
  * Return: 0; -EINVAL; what @each returned.
  */

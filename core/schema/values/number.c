@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The grammar of floats is Go's and is checked here; their value comes from the C library, which rounds
- * correctly. No program of ours sets a locale, so strtod() reads a point.
+ * correctly. No program of lkgfs sets a locale, so strtod() expects a point.
  */
 #include <math.h>
 
@@ -28,7 +28,7 @@ static char lower(char c)
         return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* The value of a digit in any base up to 36; 255: none. */
+/* Return the value of a digit in any base up to 36; 255: none. */
 static unsigned digit_value(char c)
 {
         if (c >= '0' && c <= '9')
@@ -67,7 +67,10 @@ static bool underscores_fit(struct lkg_span s)
         return last != '_';
 }
 
-/* Takes the prefix off @s. Return: the base it names. */
+/*
+ * Take the prefix off @s.
+ * Return: the base that it stands for.
+ */
 static unsigned take_base(struct lkg_span *s)
 {
         unsigned base = 8, skip = 2;
@@ -134,7 +137,7 @@ int lkg_int_parse(const char *text, size_t size, unsigned base, unsigned bits, i
         uint64_t n, limit = UINT64_C(1) << (bits - 1);
         int r;
 
-        /* The size is judged below: so that the reason speaks of the signed type. */
+        /* The size is checked below, so that the reason refers to the signed type. */
         r = lkg_uint_parse(text + sign, size - sign, base, 64, &n, reason);
         if (r < 0)
                 return r;

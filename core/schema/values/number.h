@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Booleans and numbers as flags hold them. Rule: Go 1.26, strconv.ParseBool, ParseInt, ParseUint, Atoi and
+ * Booleans and numbers in flags. Rule: Go 1.26, strconv.ParseBool, ParseInt, ParseUint, Atoi and
  * ParseFloat; pflag's Int32, Int64, Uint32, ... call them with base 0, most other code with base 10. White
  * space is never trimmed.
  */
@@ -13,8 +13,8 @@ int lkg_bool_parse(const char *text, size_t size, bool *ret, char *reason);
 
 /**
  * lkg_int_parse() - a whole number with an optional sign
- * @base: 10; or 0: `0x`, `0o`, `0b` and a leading 0 (octal) say the base, and single
- *        underscores are allowed between digits and after the prefix
+ * @base: 10; or 0: `0x`, `0o`, `0b` and a leading 0 (octal) set the base, and single underscores are allowed
+ *        between digits and after the prefix
  * @bits: 1 to 64; the value must fit into a signed integer of that size. Atoi is base 10, 64 bits
  *
  * Return: 0; -EINVAL.

@@ -59,7 +59,7 @@ static struct lkg_span take_digits(const char **p, const char *end)
         return lkg_span(start, (size_t)(*p - start));
 }
 
-/* Letters of suffixes, a sign, digits: nothing else may follow the number. */
+/* Only letters of suffixes, a sign and digits may follow the number. */
 static bool suffix_shape(const char *p, const char *end)
 {
         while (p < end && *p && strchr("eEinumkKMGTP", *p))
@@ -99,7 +99,7 @@ static bool split(struct lkg_span text, struct parts *ret)
         return suffix_shape(p, end);
 }
 
-/* The digits after e or E as an int64, of which upstream keeps 32 bits. */
+/* Parse the digits after e or E as an int64, of which upstream keeps 32 bits. */
 static bool exponent_of(struct lkg_span text, int32_t *ret)
 {
         const char *p = text.data, *end = text.data + text.size;
@@ -137,7 +137,7 @@ static bool interpret(struct lkg_span text, struct suffix *ret)
 
 /* ---- short path ---- */
 
-/* Scales wrap around at 32 bits, as upstream's do; absurd exponents print the same as there. */
+/* Scales wrap around at 32 bits, as upstream; absurd exponents print the same as there. */
 static int32_t scale_minus(int32_t scale, size_t n)
 {
         return (int32_t)((uint32_t)scale - (uint32_t)n);
@@ -241,8 +241,8 @@ static void decimal_shift(struct decimal *d, int32_t bits)
 }
 
 /*
- * Whole multiples of 10^unit, away from zero. @d is trimmed and not zero, so every digit that goes was worth
- * something.
+ * Round to whole multiples of 10^unit, away from zero. @d is trimmed and not zero, so the dropped digits are
+ * never all zero.
  */
 static void decimal_round(struct decimal *d, int32_t unit)
 {
@@ -269,7 +269,7 @@ static void decimal_round(struct decimal *d, int32_t unit)
         decimal_trim(d);
 }
 
-/* Values with a binary suffix end at 2^63-1. */
+/* Values with a binary suffix are capped at 2^63-1. */
 static void decimal_cap(struct decimal *d)
 {
         int64_t whole = (int64_t)d->n + d->scale; /* digits before the point */
@@ -286,7 +286,7 @@ static void decimal_cap(struct decimal *d)
         d->scale = 0;
 }
 
-/* Moves the digits into @ret: as a number when they fit. */
+/* Move the digits into @ret: as a number if they fit. */
 static int decimal_finish(struct decimal *d, struct lkg_quantity *ret)
 {
         ret->scale = (int32_t)d->scale;
@@ -313,7 +313,7 @@ static int long_path(const struct parts *parts, const struct suffix *suffix, str
         struct decimal d;
         int r;
 
-        /* `Ki` is zero by the short path; `Ei`, by this one, is nothing. */
+        /* The short path parses `Ki` as zero; this one refuses `Ei`. */
         if (!parts->digits)
                 return lkg_refuse(reason, "no digits; want a number and a suffix, such as 100m, 2 or 1.5Gi");
         if (!decimal_init(&d, parts))
@@ -376,7 +376,7 @@ int lkg_quantity_parse(const char *text, size_t size, struct lkg_quantity *ret, 
         return 0;
 }
 
-/* White space that a JSON encoder writes as it is. */
+/* Return the size of white space that a JSON encoder does not escape. */
 static size_t raw_space(struct lkg_span span)
 {
         size_t n = lkg_span_space(span);
@@ -407,7 +407,7 @@ struct lkg_span lkg_quantity_trim(const char *text, size_t size)
 
 /* ---- print ---- */
 
-/* Digits of the magnitude without trailing zeros; what those were worth goes into the scale. */
+/* Return the digits of the magnitude without trailing zeros; the scale is increased accordingly. */
 static struct lkg_span mantissa(const struct lkg_quantity *q, char buf[static 24], int32_t *ret_scale)
 {
         int n;
@@ -436,7 +436,7 @@ static void put_suffix(struct lkg_buf *buf, enum lkg_quantity_format format, int
         }
 }
 
-/* As many zeros as make the exponent a multiple of three. */
+/* Put as many zeros as make the exponent a multiple of three. */
 static void put_decimal(const struct lkg_quantity *q, enum lkg_quantity_format format, struct lkg_buf *buf)
 {
         char small[24];
@@ -450,7 +450,7 @@ static void put_decimal(const struct lkg_quantity *q, enum lkg_quantity_format f
         put_suffix(buf, format, scale_minus(scale, (size_t)rest));
 }
 
-/* Whole numbers of 1024 and more with a binary suffix; all of them fit, they are capped. */
+/* Put whole numbers of 1024 and more with a binary suffix; all of them fit, because they are capped. */
 static bool put_binary(const struct lkg_quantity *q, struct lkg_buf *buf)
 {
         uint64_t n = q->value;
@@ -590,7 +590,7 @@ bool lkg_quantity_int64(const struct lkg_quantity *quantity, int64_t *ret)
         return true;
 }
 
-/* ---- what is left in 64 bits ---- */
+/* ---- conversion to 64 bits ---- */
 
 static int64_t wrap(uint64_t n)
 {
@@ -609,7 +609,10 @@ static uint64_t power_of_ten(int32_t exponent)
         return n;
 }
 
-/* AsScaledInt64: what does not fit is 0, or for the powers with a function of their own, its low bits. */
+/*
+ * AsScaledInt64: a value that does not fit is 0 or, for the powers with a function of their own, its low
+ * bits.
+ */
 static int64_t short_value(const struct lkg_quantity *q)
 {
         int64_t n = q->negative ? -(int64_t)q->value : (int64_t)q->value;

@@ -3,9 +3,9 @@
  * Resource quantities: `100m`, `1.5Gi`, `12e6`. Rule: apimachinery, pkg/api/resource, ParseQuantity, String
  * and CanonicalizeBytes (v0.36).
  *
- * The arithmetic is exact: a decimal number of any length times a power of ten. What upstream loses on
- * purpose is lost here too: digits below 1n are rounded away from zero, values with a binary suffix stop at
- * 2^63-1, and a value of 1000E or more prints without its power of ten, because the family has no larger
+ * The arithmetic is exact: a decimal number of any length times a power of ten. The intended losses of
+ * upstream are the same here: digits below 1n are rounded away from zero, values with a binary suffix stop
+ * at 2^63-1, and a value of 1000E or more prints without its power of ten, because the family has no larger
  * suffix.
  *
  * A small value needs no memory; a long one owns its digits (lkg_quantity_deinit).
@@ -45,7 +45,7 @@ struct lkg_quantity {
 void lkg_quantity_deinit(struct lkg_quantity *quantity);
 
 /**
- * lkg_quantity_parse() - a quantity as a flag, a map of reservations or an eviction threshold holds it
+ * lkg_quantity_parse() - parse a quantity of a flag, a map of reservations or an eviction threshold
  * @ret:    written on success; deinit() it
  * @reason: LKG_REFUSAL_MAX bytes or NULL
  *
@@ -65,16 +65,17 @@ int lkg_quantity_parse(const char *text, size_t size, struct lkg_quantity *ret, 
 struct lkg_span lkg_quantity_trim(const char *text, size_t size);
 
 /**
- * lkg_quantity_text() - the text that the component prints and marshals to JSON for @quantity
+ * lkg_quantity_text() - put the text that the component prints and marshals to JSON for @quantity
  * @source: its source text (trimmed), used when the value prints as written
  */
 void lkg_quantity_text(const struct lkg_quantity *quantity, struct lkg_span source, struct lkg_buf *buf);
 
-/** lkg_quantity_canonical() - the canonical form, whatever the value was parsed from: `01` is `1`. */
+/** lkg_quantity_canonical() - put the canonical form, whatever the source text was: `01` becomes `1`. */
 void lkg_quantity_canonical(const struct lkg_quantity *quantity, struct lkg_buf *buf);
 
 /**
- * lkg_quantity_round() - whole multiples of 10^@unit, away from zero, as Quantity.RoundUp; -3 = 1m.
+ * lkg_quantity_round() - round to whole multiples of 10^@unit, away from zero, like Quantity.RoundUp; -3 =
+ * 1m.
  * Return: 0; -ENOMEM.
  */
 int lkg_quantity_round(struct lkg_quantity *quantity, int32_t unit);
@@ -85,16 +86,17 @@ int lkg_quantity_sign(const struct lkg_quantity *quantity);
 /** lkg_quantity_compare() - -1, 0 or 1 as @a is less than, equal to or greater than @b. */
 int lkg_quantity_compare(const struct lkg_quantity *a, const struct lkg_quantity *b);
 /**
- * lkg_quantity_int64() - the value in units, as Quantity.AsInt64
+ * lkg_quantity_int64() - the value in units, like Quantity.AsInt64
  *
- * Return: false when it is not a whole number, not an int64, or one that the component holds as a decimal (19
+ * Return: false if it is not a whole number, not an int64, or stored by the component as a decimal (19
  * digits and more, fractions with a binary suffix, and the like), which it does not convert either.
  */
 bool lkg_quantity_int64(const struct lkg_quantity *quantity, int64_t *ret);
 /**
- * lkg_quantity_value() - the value in units, rounded up, as Quantity.Value
+ * lkg_quantity_value() - the value in units, rounded up, like Quantity.Value
  *
- * Like that function it never fails: of a value that does not fit into 64 bits it gives what upstream's
- * arithmetic leaves of it, often 0 (`1e400`, `-1.00000000000000000001`), so that rules which ask for 0 agree.
+ * Like that function it never fails: for a value that does not fit into 64 bits it returns the same
+ * remainder as upstream's arithmetic, often 0 (`1e400`, `-1.00000000000000000001`), so that rules about 0
+ * agree.
  */
 int64_t lkg_quantity_value(const struct lkg_quantity *quantity);

@@ -11,6 +11,6 @@
  * lkg_release_hidden_metrics() - showHiddenMetricsForVersion
  * @release: of the component; 1.36 is 136
  *
- * Return: 0 for the empty text and for the minor version before @release, as `1.35`; -EINVAL.
+ * Return: 0 for the empty text and for the minor version before @release, such as `1.35`; -EINVAL.
  */
 int lkg_release_hidden_metrics(const char *text, size_t size, unsigned release, char *reason);

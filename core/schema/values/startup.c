@@ -19,7 +19,7 @@ static bool ends_in_percent(struct lkg_span text)
         return text.size > 0 && text.data[text.size - 1] == '%';
 }
 
-/* The number before the percent signs: all of them go. */
+/* Cut all percent signs at the end of the number. */
 static struct lkg_span without_percent(struct lkg_span text)
 {
         while (ends_in_percent(text))
@@ -46,7 +46,7 @@ static int check_signal(struct lkg_span signal, char *reason)
                           "inodesFree of nodefs, imagefs, containerfs");
 }
 
-/* The component computes with floats, not doubles. */
+/* The component computes with float, not double. */
 static int percentage(struct lkg_span value, float *ret, char *reason)
 {
         struct lkg_span number = without_percent(value);
@@ -60,7 +60,7 @@ static int percentage(struct lkg_span value, float *ret, char *reason)
         return r;
 }
 
-/* A quantity of at least @min_sign: -1, 0 or 1. */
+/* Check for a quantity whose sign is at least @min_sign: -1, 0 or 1. */
 static int check_quantity(struct lkg_span value, int min_sign, char *reason)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
@@ -154,7 +154,7 @@ static int check_log_size(struct lkg_span key, struct lkg_span value, char *reas
         return lkg_refuse(reason, "not a whole number of bytes; want one such as 10Mi");
 }
 
-/* ---- words ---- */
+/* ---- names ---- */
 
 /* Go 1.26, crypto/tls, secure and insecure ones; two more names are kept by component-base. */
 static int check_cipher(struct lkg_span key, struct lkg_span value, char *reason)

@@ -6,7 +6,7 @@
 #include "url.h"
 #include "address.h"
 
-/* The parts of a URL in which a percent escape means something else. */
+/* The parts of a URL in which percent escapes have a different meaning. */
 enum url_part { PART_ANY, PART_HOST, PART_ZONE };
 
 static bool is_alpha(char c)
@@ -36,7 +36,7 @@ static bool host_byte(unsigned char c)
                (c && strchr("-_.~!$&'()*+,;=:[]<>\"", c));
 }
 
-/* The byte of `%XX` at @p if it is allowed there; -1: invalid. */
+/* Return the byte of `%XX` at @p if it is allowed there; -1: invalid. */
 static int escaped(const char *p, const char *end, enum url_part part)
 {
         int high, low, c;
@@ -50,7 +50,7 @@ static int escaped(const char *p, const char *end, enum url_part part)
         c = high << 4 | low;
         if (part == PART_ANY || c == '%')
                 return c;
-        if (part == PART_HOST) /* only bytes above ASCII are escaped in a host */
+        if (part == PART_HOST) /* in a host, only bytes above ASCII may be escaped */
                 return c < 0x80 ? -1 : c;
         return c == ' ' || (c < 0x80 ? host_byte((unsigned char)c) : false) ? c : -1;
 }
@@ -148,7 +148,10 @@ static const char *check_authority(struct lkg_span authority, bool http)
         return check_userinfo(lkg_span(authority.data, (size_t)(sign - authority.data)));
 }
 
-/* Takes `scheme:` off @rest. Return: NULL, or the mistake. */
+/*
+ * Take `scheme:` off @rest.
+ * Return: NULL, or the mistake.
+ */
 static const char *take_scheme(struct lkg_span *rest, struct lkg_span *ret)
 {
         *ret = lkg_span(rest->data, 0);
@@ -172,7 +175,7 @@ static bool is_http(struct lkg_span scheme)
                (scheme.size == 5 && strncasecmp(scheme.data, "https", 5) == 0);
 }
 
-/* Everything but the fragment. */
+/* Check everything except the fragment. */
 static const char *check_url(struct lkg_span rest, struct lkg_span *ret_scheme)
 {
         struct lkg_span query, authority, path;

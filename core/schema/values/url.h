@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * URLs, as far as a configuration is refused for one. Rule: Go 1.26, net/url Parse; component-base,
+ * The checks of URLs for which a configuration is refused. Rule: Go 1.26, net/url Parse; component-base,
  * tracing/api/v1, ValidateTracingConfiguration. The kubelet does not validate staticPodURL; lkg_url_parse()
  * tells whether it will be able to fetch it.
  */
@@ -9,7 +9,7 @@
 #include <lkg/span.h>
 
 /**
- * lkg_url_parse() - whether net/url.Parse accepts a URL
+ * lkg_url_parse() - does net/url.Parse accept a URL?
  * @ret_scheme: as written, not in lower case; empty for a relative URL. May be NULL
  * @reason:     LKG_REFUSAL_MAX bytes or NULL; never quotes userinfo
  *
@@ -20,7 +20,7 @@ int lkg_url_parse(const char *text, size_t size, struct lkg_span *ret_scheme, ch
 /**
  * lkg_url_trace_endpoint() - tracing.endpoint: a gRPC target, `host:4317`, `unix:///run/otel.sock`
  *
- * Without `//` it is taken for `dns://` and the text. The scheme must be dns, unix or unix-abstract. The
+ * Without `//` it means `dns://` followed by the text. The scheme must be dns, unix or unix-abstract. The
  * empty text is accepted.
  *
  * Return: 0; -EINVAL; -ENOMEM.

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a component comes to, as the product has it: one stack and one judge for each kind live as long as this program,
- * with advice on, and see every request as a sequence of changes (a file appears, changes, goes; another ConfigMap;
- * another command line). After each of them the answer is compared with that of somebody who has never seen another
- * request; `stale` says what differs. So nothing that one judgement leaves behind can matter.
+ * What the product makes of a component's layers: one stack and one judge per kind live as long as this
+ * program, with advice on, and see every request as a sequence of changes (a file appears, changes,
+ * disappears; another ConfigMap; another command line). After each change the answer is compared with that
+ * of a new stack and judge; `stale` lists the differences. This proves that no judgement affects a later
+ * one.
  *
- * The reply has the effective document (`out`) and the bytes that would be served (`served`); `@DIR@` stands for the
- * directory in both directions, in `served` with a slash before it, so that it stays an absolute path for whoever reads it
- * next.
+ * The reply has the effective document (`out`) and the bytes that would be served (`served`); `@DIR@`
+ * replaces the directory in requests and replies; in `served` with a slash in front, so that it remains an
+ * absolute path for the next reader.
  */
 #include "answer.h"
 
@@ -20,15 +21,15 @@
 #define INSTANCE    "instance.conf"
 #define CHANGES_MAX 256
 
-/* One component, and the words that its judge borrows. */
+/* One component, and the texts that its judge borrows. */
 struct component {
-        const char *name, *kind; /* the oracle is a component's own code: it takes no other kind */
+        const char *name, *kind; /* the oracle is a component's own code: it accepts no other kind */
         struct place place;
         bool open;
         char **words;
         size_t n_words;
         uint64_t dice;
-        struct lkg_value *last; /* request; NULL = there was none yet */
+        struct lkg_value *last; /* the last request; NULL = none yet */
 };
 
 static struct component components[] = { { .name = "kubelet", .kind = "KubeletConfiguration" },
@@ -37,7 +38,7 @@ static struct component components[] = { { .name = "kubelet", .kind = "KubeletCo
 
 /* ---- words ---- */
 
-/* @text with each @from replaced; heap. */
+/* Return @text with each @from replaced; heap. */
 static char *replaced(const char *text, const char *from, const char *to)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -89,7 +90,7 @@ static unsigned number_of(const struct lkg_value *request, const char *name, uns
 
 /* ---- what is to be changed ---- */
 
-/* One change of one layer, the command line or the ConfigMap. */
+/* One change: of a layer, the command line or the ConfigMap. */
 struct change {
         enum { CHANGE_PUT, CHANGE_REMOVE, CHANGE_MKDIR, CHANGE_RMDIR, CHANGE_REMOTE, CHANGE_JUDGE } what;
         char name[300];
@@ -129,7 +130,7 @@ static bool is_wanted(const struct lkg_value *list, const char *name)
         return false;
 }
 
-/* The files of @dir: those that were there and are not in @list go, the others come. */
+/* Change the files of @dir: remove those that are not in @list, write the others. */
 static void add_tree(struct changes *c, const char *dir, const struct lkg_value *old,
                      const struct lkg_value *list)
 {
@@ -171,7 +172,7 @@ static void plan(const struct component *component, const struct lkg_value *requ
                 add_tree(c, DROPINS, last ? lkg_map_get(last, "dropins") : NULL, dropins);
 }
 
-/* Two changes of one request come in any order, but the same one each time the same requests are asked. */
+/* Shuffle the changes of one request; the order is the same each time the same requests are asked. */
 static void shuffle(struct component *component, struct changes *c)
 {
         for (size_t i = c->n; i > 1; i--) {
@@ -256,7 +257,7 @@ static void compare(struct place *place, const char *after, struct lkg_buf *stal
         }
 }
 
-/* Everything that the request wants, one after the other. */
+/* Apply everything that the request wants, one change after the other. */
 static bool apply(struct component *component, const struct lkg_value *request, struct lkg_buf *stale)
 {
         static const char *const words[] = { "writing", "removing",          "mkdir",

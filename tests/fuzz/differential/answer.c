@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers JSON requests, one a line, with JSON replies, one a line: what our libraries make of a document. The
+ * Answers JSON requests with JSON replies, one per line: what our libraries make of a document. The
  * differential fuzzer (differential.py) asks this program and the oracle the same questions. A table of
  * operations; see README.md for the protocol.
  *
- * Not installed. One thread, one process for any number of requests; memory that runs out ends it.
+ * Not installed. One thread, one process for any number of requests; running out of memory ends it.
  */
 #include "answer.h"
 
@@ -15,7 +15,7 @@
 
 struct op {
         const char *name;
-        unsigned flags; /* to decode the request with */
+        unsigned flags; /* for decoding the request */
         void (*run)(const struct answer *a);
 };
 

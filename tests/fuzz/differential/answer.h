@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operations of `answer` share; see answer.c. */
+/* Shared by the operations of `answer`; see answer.c. */
 #pragma once
 
 #include <lkg/decode.h>
@@ -10,16 +10,16 @@ struct answer {
         const struct lkg_value *request;
 };
 
-/** answer_die() - the end of the program: memory, disk, a fault of our own. */
+/** answer_die() - end the program: memory, disk, a bug of ours. */
 _Noreturn void answer_die(const char *why);
-/** answer_error() - `,"KEY":"all findings"`. */
+/** answer_error() - append `,"KEY":"all findings"`. */
 void answer_error(struct lkg_buf *out, const char *key, const struct lkg_report *report);
 
 /* answer-component.c */
 void answer_kubelet(const struct answer *a);
 void answer_kubeproxy(const struct answer *a);
 void answer_other(const struct answer *a);
-/** answer_close() - the end: files and memory. */
+/** answer_close() - release files and memory at the end. */
 void answer_close(void);
 /* answer-values.c */
 void answer_duration(const struct answer *a);

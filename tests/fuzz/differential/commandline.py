@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command lines of the kubelet: every type of flag, every way to write one."""
+"""Command lines of the kubelet: every type of flag, in every way to write it."""
 
 import fieldvalues as v
 
@@ -38,7 +38,7 @@ def maps(rng, path):
 
 
 class CommandLine:
-    """@flags as the oracle's `flags` says them, @gates as `gates`."""
+    """@flags as in the oracle's `flags`, @gates as in its `gates`."""
 
     def __init__(self, flags, gates):
         self.flags = [flag for flag in flags if flag["name"] not in ("config", "config-dir")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of configuration for the kubelet and kube-proxy; what is served; the values that fields hold."""
+"""Configuration layers of the kubelet and kube-proxy; what is served; the values of fields."""
 
 import copy
 import json
@@ -28,13 +28,13 @@ NAMES = [
 ]
 
 
-# Where the answers differ and that is known; docs/decisions/ has the reasons. Words in the oracle's error ...
+# Known differences; docs/decisions/ has the reasons. Text in the oracle's error ...
 WANTED = (
     ('logging.format: Invalid value: "json"', "the recording program has no JSON format"),
     ("show-hidden-metrics-for-version must be omitted", "the recording program has no version of its own"),
     ("showHiddenMetricsForVersion", "the recording program has no version of its own"),
 )
-# ... or in ours, (words, what the base begins with, the reason).
+# ... or in ours: (text, how the base begins, the reason).
 ALLOWED = (
     ("takes no other words", "", "a stray word: the kubelet refuses it after parsing, the recording program stops before"),
     ('key "infoBufferSize" is already set', "{",
@@ -49,12 +49,12 @@ def allowed(request, got):
 
 
 def number(value):
-    """For json.dumps: whole numbers keep all their digits."""
+    """For json.dumps: integers keep all their digits."""
     return int(value) if value == value.to_integral_value() else float(value)
 
 
 def change(old, new):
-    """The JSON merge patch that makes @new of @old."""
+    """The JSON merge patch that turns @old into @new."""
     patch = {key: None for key in old if key not in new}
     for key, value in new.items():
         if isinstance(value, dict) and isinstance(old.get(key), dict):
@@ -77,7 +77,7 @@ class Component(Op):
     asked_again = 3
 
     def prepare(self, oracle):
-        """Asks @oracle, a program, for the tables."""
+        """Ask @oracle, a program, for the tables."""
         peer = Peer(oracle)
         rows, gates, flags = peer.ask([{"op": "fields", "kind": self.kind}, {"op": "gates"}, {"op": "flags"}])
         self.values = fieldvalues.Values(rows["out"], gates["out"])
@@ -98,7 +98,7 @@ class Component(Op):
         ]))
 
     def set(self, rng, members, path, value):
-        """Puts @value at a dotted path; sometimes under a name in another case."""
+        """Put @value at a dotted path, sometimes with a name in the wrong case."""
         name, _, rest = path.partition(".")
         if rng.random() < 0.02:
             name = rng.choice([name.lower(), name.upper(), name.capitalize(), name[:-1] + name[-1].swapcase()])
@@ -117,11 +117,11 @@ class Component(Op):
         paths += [path for path in self.focus if path not in paths and rng.random() < 0.7]
         rng.shuffle(paths)
         for path in paths:
-            if rng.random() < 0.06:  # something that is not a leaf
+            if rng.random() < 0.06:  # a value that is not a leaf
                 path = rng.choice(list(self.values.rows))
                 if "[" in path:
                     path = path.partition("[")[0]
-            if rng.random() < 0.06:  # what a field of structs or a map is beside
+            if rng.random() < 0.06:  # the parent instead of the field
                 path = path.rpartition(".")[0] or path
             value = None if rng.random() < 0.05 else self.values.value(rng, path, wild)
             if path in self.focus and rng.random() < 0.15:
@@ -136,7 +136,7 @@ class Component(Op):
         return members
 
     def again(self, rng, members, path, wild):
-        """The same field once more, one of its names in another case, in front of the others or behind them."""
+        """Add the same field again, with one name in the wrong case, before or after the others."""
         parts = path.split(".")
         i = rng.randrange(len(parts))
         parts[i] = rng.choice([parts[i].lower(), parts[i].upper(), parts[i].capitalize(), parts[i]])
@@ -154,7 +154,7 @@ class Component(Op):
         return jsontree.block(members)
 
     def spelled(self, rng, members):
-        """One scalar as YAML 1.1 would have it."""
+        """One scalar in another YAML 1.1 spelling."""
         places = [path for path in jsontree.places(members) if not isinstance(jsontree.at(members, path), list)]
         return jsontree.put(members, rng.choice(places), rng.choice(fieldvalues.YAML_WORDS)) if places else members
 
@@ -195,7 +195,7 @@ class Component(Op):
         self.texts += [dropin["text"] for seed in seeds for dropin in seed.get("dropins") or []]
 
     def choose_focus(self, rng):
-        """What the layers of one request are about: values of two of them often stand at the same path."""
+        """Choose the topic of one request: values of two layers are then often at the same path."""
         self.focus = rng.sample(self.values.leaves, rng.choice([0, 1, 1, 1, 2, 3])) if rng.random() < 0.7 else []
 
     def generate(self, rng):
@@ -207,14 +207,14 @@ class Component(Op):
             request["dropins"] = [{"path": name, "text": self.document(rng)} for name in names]
             if rng.random() < 0.08:
                 del request["base"]
-        if "base" in request and rng.random() < 0.1:  # a ConfigMap takes its place, whatever it is then
+        if "base" in request and rng.random() < 0.1:  # a ConfigMap takes its place, with any content
             request["remote"] = request["base"]
             request["base"] = self.document(rng)
         if self.release:
             request["release"] = self.release
         if rng.random() < self.args_share:
             request["args"] = self.command_line.generate(rng)
-        elif rng.random() < 0.1 and self.dropins:  # the oracle's process for a command line knows of no cgroup
+        elif rng.random() < 0.1 and self.dropins:  # the oracle's process for a command line has no cgroup
             request["cgroup"] = 1
         return request
 
@@ -266,7 +266,7 @@ class Component(Op):
         return {**question, "op": "kubelet"}
 
     def of_oracle(self, reply):
-        """Neither what our other documents say of a wish to differ, nor a failure of the recording program."""
+        """Drop replies with a known, wanted difference, and failures of the recording program."""
         error = reply.get("error") or ""
         if reply.get("stage") == "oracle" or any(word in error for word, _ in WANTED):
             return None
@@ -274,7 +274,7 @@ class Component(Op):
 
     def alike(self, request, want, got):
         if got is None or got.get("none"):
-            return got is not None  # without a document there is nothing that we could answer
+            return got is not None  # without a document there is nothing to answer
         if allowed(request, got):
             return True
         if want.get("ok") != got.get("ok"):
@@ -309,7 +309,7 @@ class KubeProxy(Component):
 
 
 def relative_resolved(a, b):
-    """A relative path of a drop-in, which whoever reads one file resolves."""
+    """A relative path of a drop-in, which a reader of the single file resolves differently."""
     return isinstance(a, str) and isinstance(b, str) and not a.startswith("/") and b.startswith(("@", "/"))
 
 
@@ -323,7 +323,7 @@ def differences(a, b, path=""):
 
 
 class Served(Kubelet):
-    """The bytes that are served are read back by the oracle as its only document, and come to what the layers came to."""
+    """The served bytes, read back by the oracle as its only document, must give the same result as the layers."""
 
     name = "served"
     asks = "kubelet"
@@ -334,7 +334,7 @@ class Served(Kubelet):
         self.peer = Peer(oracle)
 
     def wanted(self, want, got):
-        """What the served document has to come to."""
+        """The expected result of the served document."""
         return want["out"]
 
     def alike(self, request, want, got):
@@ -348,8 +348,8 @@ class Served(Kubelet):
         text = json.dumps(reply["out"], default=number).replace("/@DIR@", "@DIR@")
         wanted = json.dumps(out, default=number)
         different = list(differences(json.loads(wanted), json.loads(text)))
-        different = [path for path in different if path != "mergeDefaultEvictionSettings"]  # its effect counts
-        if "[LKG5028]" in (got.get("error") or ""):  # no file can say it (docs/decisions/009)
+        different = [path for path in different if path != "mergeDefaultEvictionSettings"]  # only its effect matters
+        if "[LKG5028]" in (got.get("error") or ""):  # no file can express it (docs/decisions/009)
             different = [path for path in different if path != "reservedMemory"]
         return not different
 
@@ -359,9 +359,8 @@ class Served(Kubelet):
 
 
 class Layers(Served):
-    """
-    Layers that the oracle does not know, kubeadm's patches and the instance file: what is served has to come to what we say
-    that they come to.
+    """Layers that the oracle does not know, kubeadm's patches and the instance file: what is served must give the result that we
+    report for the layers.
     """
 
     name = "layers"
@@ -434,7 +433,7 @@ class Quantity(Scalar):
         while True:
             request = super().generate(rng)
             exponent = request["text"].lower().partition("e")[2].lstrip("+-")
-            if not exponent[:4].isdigit():  # absurd exponents: upstream computes for hours, we refuse
+            if not exponent[:4].isdigit():  # absurd exponents: upstream computes for hours, we refuse them
                 return request
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Looks for documents that we and upstream read differently; see README.md.
+"""Searches for documents that we and upstream read differently; see README.md.
 
     differential.py ORACLE ANSWER [--op OP]... [--seconds N] [--seed N] [--found FILE]
 
@@ -38,7 +38,7 @@ class Fuzzer:
         return [None if reply is None else op.of_oracle(reply) for reply in replies]
 
     def differs(self, op, request):
-        """The oracle's reply if ours is another one, else None."""
+        """Return the oracle's reply if ours differs, else None."""
         want, got = self.ask_oracle(op, [request])[0], self.ours.ask([request])[0]
         if want is None or op.alike(request, want, got):
             return None
@@ -49,7 +49,7 @@ class Fuzzer:
         return want
 
     def shrink(self, op, request):
-        """The smallest request near this one that still differs; passes until none helps."""
+        """Return the smallest similar request that still differs; repeats until no smaller one is found."""
         deadline = time.monotonic() + 20
         smaller = True
         while smaller and time.monotonic() < deadline:
@@ -63,7 +63,7 @@ class Fuzzer:
         return request
 
     def batch(self):
-        """Asks BATCH questions at once. Yields (op, request, oracle's reply, our reply) of each difference."""
+        """Ask BATCH questions at once. Yields (op, request, oracle's reply, our reply) for each difference."""
         op = self.rng.choice(self.ops)
         requests = [op.generate(self.rng) for _ in range(BATCH)]
         for i, (request, want, got) in enumerate(zip(requests, self.ask_oracle(op, requests), self.ours.ask(requests))):
@@ -75,14 +75,16 @@ class Fuzzer:
         self.recent = (self.recent + requests)[-4 * BATCH :]
 
     def keep_sequence(self, requests, got):
-        """Ours ended, or said another thing than somebody who has seen nothing before: what led there, to be asked again."""
+        """Our program ended, or answered differently from one without history: keep the requests that led there, to ask them
+        again.
+        """
         self.broken += 1
         name = f"sequence-{os.getpid()}-{self.broken}.jsonl"
         (self.directory / name).write_text("".join(json.dumps(request) + "\n" for request in requests))
         print(f"{'it ended' if got is None else got['stale'][:400]}: see {name}", flush=True)
 
     def report(self, op, request):
-        """The vectors line of a difference, or None if an equal one has been printed before."""
+        """Return the vectors line of a difference, or None if an equal one has already been printed."""
         request = self.shrink(op, request)
         key = json.dumps(request, sort_keys=True)
         if key in self.seen:

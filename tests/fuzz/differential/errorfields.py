@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which fields two refusals name. The words are ours to choose, the field is not."""
+"""Compares the fields that two error messages name. We choose the words of an error, but not its field."""
 
 import re
 
@@ -8,7 +8,7 @@ WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:\[\d+\]|\.[A-Za-z][A-Za-z0-9]*)*")
 ERROR = re.compile(r"^(?:.*?: )?error: (.*) \[LKG(\d+)\]$", re.MULTILINE)
 GATE = re.compile(r"(?:unrecognized feature gate: |cannot set feature gate |invalid value of )(\w+)")
 
-# Where upstream names a field in other words than those of the document, or by a field of its internal type.
+# Where upstream names a field differently from the document, or by a field of its internal type.
 OTHER_WORDS = (
     (r"NodeLogQuery feature gate is required for enableSystemLogHandler", "enableSystemLogQuery"),
     (r"invalid taint: |taint\.TimeAdded", "registerWithTaints"),
@@ -25,12 +25,12 @@ OTHER_WORDS = (
 )
 # What follows is a document or a header.
 NO_FIELDS = re.compile(r" is missing in '|unknown apiVersion/kind|unexpected GroupVersion string")
-# One of two, and upstream does not say which.
+# One of two fields; upstream does not say which.
 EITHER = re.compile(r"systemReservedCgroup \(--system-reserved-cgroup\) or kubeReservedCgroup \(--kube-reserved-cgroup\)")
-# The same, where ours says it.
+# The same in our errors.
 EITHER_OF = (("specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires",
               {"shutdowngraceperiod", "shutdowngraceperiodcriticalpods"}),)
-# Upstream stops at the first of these rules that is broken: what may stand behind which.
+# Upstream stops at the first of these rules that is violated: which rule can hide which others.
 HIDDEN = {"failcgroupv1": ["singleprocessoomkill", "usernamespaces"], "singleprocessoomkill": ["usernamespaces"]}
 SECTIONS = {
     "kubeproxyiptablesconfiguration": ["iptables"], "kubeproxyipvsconfiguration": ["ipvs"],
@@ -40,18 +40,18 @@ SECTIONS = {
 
 
 def plain(name):
-    """As names are compared: without indices and case."""
+    """A name as it is compared: without indexes, in lower case."""
     return re.sub(r"\[\d*\]", "", name).lower()
 
 
 class Fields:
-    """The fields of one kind; @paths as the oracle's `fields` says them."""
+    """The fields of one kind; @paths as in the oracle's `fields`."""
 
     def __init__(self, paths):
         self.paths = {plain(path) for path in paths}
 
     def known(self, name):
-        """The longest path that @name is or begins with: behind it is a key of a map. None: no field's."""
+        """The longest path that @name equals or begins with; the rest is the key of a map. None: not a field."""
         parts = plain(name).split(".")
         if parts[0] == "kubeproxyconfiguration":
             parts = parts[1:]
@@ -73,16 +73,16 @@ class Fields:
         for match in WORD.finditer(text):
             name, behind = match.group(), text[match.end():]
             if re.search(r"Go struct field $", text[:match.start()]):
-                name = name.partition(".")[2]  # the Go type, and the path behind it
+                name = name.partition(".")[2]  # the Go type, and the path after it
             elif name.islower() and "." not in name and not behind.startswith(" (--"):
-                continue  # port, address, mode: words of any sentence
+                continue  # port, address, mode: ordinary words
             field = self.known(name)
             if field and field not in ("kind", "apiversion"):
                 found.add(field)
         return found
 
     def of_ours(self, text):
-        """For every error the fields that it names, that which it is about among them."""
+        """For each error, the fields that it names, including the one it is about."""
         errors = []
         for match in ERROR.finditer(text):
             message = QUOTED.sub('""', match.group(1))
@@ -92,21 +92,20 @@ class Fields:
 
     @staticmethod
     def is_read(text):
-        """Whether ours came as far as fields: a document that cannot be read has no kind, so no flags either."""
+        """Did ours get as far as the fields? A document that cannot be read has no kind, and so no flags either."""
         return any(match.group(2).startswith("5") and not re.search(r"is unknown (?:for kind|in)", match.group(1))
                    for match in ERROR.finditer(text))
 
 
 def near(field, fields):
-    """Is it there, or a part of it, or what it is a part of?"""
+    """Is the field in the list, or a parent or child of it?"""
     return any(other == field or other.startswith(field + ".") or field.startswith(other + ".")
                or other.endswith("." + field) or field.endswith("." + other) for other in fields)
 
 
 def unnamed(fields, want, got):
-    """
-    What one side names and the other does not: fields that upstream refuses and no error of ours names, and, where
-    upstream says all that is wrong (its validation), errors of ours about something else.
+    """Fields that only one side names: fields that upstream refuses and none of our errors names, and, where upstream reports
+    everything that is wrong (its validation), errors of ours about something else.
     """
     theirs = fields.of_upstream(want.get("error") or "")
     ours = fields.of_ours(got.get("error") or "")

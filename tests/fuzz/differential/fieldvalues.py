@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values for fields: of the type, at the edges of it, of another one; and the words that a field knows."""
+"""Values for fields: of the right type, at its limits, of another type; and the words that a field accepts."""
 
 from jsontree import Members, Raw
 
@@ -147,7 +147,7 @@ BY_TYPE = {
 
 
 class Values:
-    """Values for the fields of one kind; @rows as the oracle's `fields` says them, @gates as `gates`."""
+    """Values for the fields of one kind; @rows as in the oracle's `fields`, @gates as in its `gates`."""
 
     def __init__(self, rows, gates):
         self.rows = {row["path"]: row["go"].lstrip("*") for row in rows}
@@ -183,10 +183,10 @@ class Values:
         return BY_TYPE.get(go, BY_TYPE["string"])(rng)
 
     def value(self, rng, path, wild, go=None):
-        """@wild: how often it is of another type."""
+        """@wild: how often the value has another type."""
         if rng.random() < wild:
             return rng.choice(rng.choice([WRONG, EDGES, DURATIONS, QUANTITIES]))
         value = self.typed(rng, path, go or self.rows.get(path, "string"), wild)
-        if isinstance(value, str) and rng.random() < 0.01:  # where Go's strings go on and those of C end
+        if isinstance(value, str) and rng.random() < 0.01:  # Go's strings go on at a NUL, those of C end there
             value = rng.choice([value + "\0", value + "\0x", "\0" + value])
         return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON texts, well and badly formed."""
+"""JSON texts, well-formed and malformed."""
 
 PIECES = (
     ["{", "}", "[", "]", ",", ":", '"', '"a"', '"b":', '"a":1', '{"a":1}', "[1]", " ", "\n", "\t", "\r", "\f", "\u00a0", "\ufeff"]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents that keep how they were written: duplicate keys, the order of keys, the spelling of numbers."""
+"""Documents that keep their notation: duplicate keys, the order of keys, the spelling of numbers."""
 
 import json
 
 
 class Raw(str):
-    """Printed as it stands: a number, a word, a YAML scalar."""
+    """Printed as is: a number, a word, a YAML scalar."""
 
 
 class Members(list):
@@ -13,7 +13,7 @@ class Members(list):
 
 
 def parse(text):
-    """Raises ValueError when the text is no JSON."""
+    """Raises ValueError if the text is not JSON."""
     return json.loads(text, parse_int=Raw, parse_float=Raw, parse_constant=Raw, object_pairs_hook=Members)
 
 
@@ -30,7 +30,7 @@ def dump(value):
 
 
 def block(members, indent=0):
-    """The same as block YAML; lists in flow form."""
+    """The tree as block YAML; lists in flow form."""
     lines, pad = [], " " * indent
     for key, value in members:
         name = key if key.isidentifier() else json.dumps(key, ensure_ascii=False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One class per operation: how to make up a request, how to make it smaller, when two replies are alike.
+"""One class per operation: how to generate a request, how to shrink it, when two replies are alike.
 
-To add an operation write a class with these methods and name it in OPS; answer.c needs a row with the same name.
+To add an operation, write a class with these methods and name it in OPS; answer.c needs a row with the same name.
 """
 
 import copy
@@ -14,38 +14,38 @@ from peer import alike
 
 class Op:
     name = ""
-    asks = ""  # the operation of its requests; "" = that of its name
+    asks = ""  # the operation of its requests; "" = the class's own
     compared = ("ok", "out")
-    asked_again = 40  # upstream answers some questions by the order of a Go map, a different one each time
+    asked_again = 40  # upstream's answer to some questions depends on the order of a Go map, which changes each time
 
     def __init__(self, seeds):
         self.seeds = seeds
 
     def prepare(self, oracle):
-        """Called once, with the oracle's program, before the first request."""
+        """Called once with the oracle's program, before the first request."""
 
     def recorded(self, want):
-        """The oracle's reply as a vectors file has it."""
+        """The oracle's reply as stored in a vectors file."""
         return want
 
     def generate(self, rng):
-        """A new request, from a seed or from nothing."""
+        """A new request, from a seed or from scratch."""
         raise NotImplementedError
 
     def smaller(self, request):
-        """Requests that are a little smaller than this one, the smallest first."""
+        """Requests that are slightly smaller than this one, the smallest first."""
         raise NotImplementedError
 
     def for_oracle(self, request):
-        """The same question in the oracle's words."""
+        """The same question in the oracle's format."""
         return request
 
     def of_oracle(self, reply):
-        """The oracle's reply in the words of ours."""
+        """The oracle's reply in our format."""
         return reply
 
     def alike(self, request, want, got):
-        """The words of an error are ours to choose; whether there is one is not."""
+        """We choose the words of an error; whether there is one must agree."""
         if got is None:
             return False
         return all(alike(want.get(key), got.get(key)) for key in self.compared)
@@ -71,7 +71,7 @@ class Yaml(TextOp):
 
 
 class Json(TextOp):
-    """The value of an unknown field: the kubelet reads it (leniently) and forgets it."""
+    """The value of an unknown field: the kubelet reads it (leniently) and ignores it."""
 
     name = "json"
     compared = ("ok",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that answers JSON requests, one a line, with JSON replies, one a line."""
+"""A program that answers JSON requests with JSON replies, one per line."""
 
 import decimal
 import json
@@ -12,10 +12,10 @@ TIMEOUT = 30
 
 
 def number(text):
-    """Numbers are compared by value, whatever their size: 1, 1.0 and 1e0 are alike, 2**64 and 1.8e19 not."""
+    """Numbers are compared by value, whatever their size: 1, 1.0 and 1e0 are alike, 2**64 and 1.8e19 are not."""
     try:
         return decimal.Decimal(text)
-    except decimal.InvalidOperation:  # an exponent that Decimal has no room for
+    except decimal.InvalidOperation:  # an exponent that Decimal cannot represent
         return ("number", text)
 
 
@@ -24,7 +24,7 @@ def parse(line):
 
 
 def readable(text):
-    """As whoever reads it will see it: half a surrogate pair, which a JSON merge patch hands on, is no character."""
+    """Text as a reader sees it: half a surrogate pair, which a JSON merge patch passes on, is not a character."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
@@ -66,7 +66,7 @@ class Peer:
         self.process.wait()
 
     def replies(self, requests):
-        """The replies that come; fewer than requests if the program ends or does not answer in time."""
+        """Return the replies; fewer than requests if the program ends or does not answer in time."""
         try:
             for request in requests:
                 self.process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -83,7 +83,7 @@ class Peer:
             yield parse(line)
 
     def ask(self, requests):
-        """One reply for each request; None for one on which the program ended or that it did not answer."""
+        """Return one reply for each request; None if the program ended or did not answer."""
         answers = []
         while len(answers) < len(requests):
             answers += self.replies(requests[len(answers) :])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON values: changing one at random, making one smaller."""
+"""JSON values: change one at random, make one smaller."""
 
 import copy
 

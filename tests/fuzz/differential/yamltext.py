@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML texts: made of pieces, made of structure, or made of other texts; and shorter ones."""
+"""YAML texts: from fragments, from a structure, or from other texts; and shorter ones."""
 
 PIECES = (
     ["a", "b", "key", "1", "0x1F", "010", "1.5", "1e3", ".5", ".inf", "~", "null", "yes", "No", "y", "<<", "é", "😀"]
@@ -45,7 +45,7 @@ def literal(rng, indent):
 
 
 def block(rng, indent, depth):
-    """Lines of a block collection, or a scalar, that begins behind the indicator of what is around it."""
+    """Lines of a block collection, or a scalar, that begins after the indicator of its parent."""
     choice = rng.random()
     properties = rng.choice([""] * 12 + ["&a ", "&b ", "!!map ", "!x ", "! ", "!!str ", "&a !x "])
     pad = " " * indent
@@ -122,7 +122,7 @@ def generate(rng, seeds):
 
 
 def shorter(text):
-    """Texts with a piece taken out, the biggest pieces first."""
+    """Variants of the text with a piece removed, the biggest pieces first."""
     size = len(text) // 2
     while size > 0:
         for i in range(0, len(text) - size + 1, max(1, size // 2)):
