@@ -198,7 +198,7 @@ static bool is_over(const struct lkg_job_output *output)
         return output->bounded && output->cut;
 }
 
-/* Reads the rest of the pipe and no more: a process that it left behind may write for ever. */
+/* Reads the rest of the pipe and no more: a process that it left behind may write forever. */
 static void take_rest(struct lkg_job_output *output)
 {
         size_t left = output->max + PIPE_BYTES_MAX, n = 1;

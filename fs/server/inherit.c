@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks the shared memory that a predecessor left. A compromised predecessor may have written anything; its
- * successor must not crash, loop for ever, or accept a path as a name. Invalid records are freed: the kernel
+ * successor must not crash, loop forever, or accept a path as a name. Invalid records are freed: the kernel
  * asks again for an unknown node or file.
  */
 #include <fcntl.h>

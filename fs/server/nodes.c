@@ -5,7 +5,7 @@
  * A source node is one inode of the source directory, found by (dev, ino); it is reached through an O_PATH
  * descriptor of this process, which is reopened after a restart from the file handle, or by name from its
  * parent, or from the descriptor that the supervisor keeps. A content node is one path with one content: it
- * never changes, so the kernel may cache everything about it for ever, and its bytes are kept by a hard link
+ * never changes, so the kernel may cache everything about it forever, and its bytes are kept by a hard link
  * `pinned/<node id>`.
  *
  * nlookup is at least the kernel's count: it is raised before a reply is sent and never lowered twice. A node whose

@@ -371,7 +371,7 @@ void view_closed(uint64_t fh)
  * The content was fixed at open, so "ready" means that it has been replaced. libfuse hides the kernel's poll
  * handle, which must survive us, so it is read from the request itself.
  *
- * A caller that cannot be notified is told to look now: waiting for ever would be wrong, an error would end
+ * A caller that cannot be notified is told to look now: waiting forever would be wrong, an error would end
  * a correct program, and a program that looks too often only slows down itself.
  */
 void view_poll(fuse_req_t req, struct lkg_node *node, struct fuse_file_info *fi)

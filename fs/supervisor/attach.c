@@ -315,7 +315,7 @@ static void uncover(const struct lkg_supervisor *s)
 
 /*
  * A file server that waits for a dead file system cannot be killed and keeps the connection, so the users of
- * the view would wait for ever: abort the connection, so that they get an error now.
+ * the view would wait forever: abort the connection, so that they get an error now.
  */
 static int force_of(struct lkg_shared *shared)
 {

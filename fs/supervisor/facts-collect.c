@@ -79,7 +79,7 @@ static bool ask_version(const char *exe, struct lkg_buf *ret)
 }
 
 /*
- * A program is run as root only if nobody except root can replace it.
+ * A program is run as root only if no other user can replace it.
  * Return: 0; 1: must not be run; -errno: it may be in the middle of an upgrade.
  */
 static int judge(const char *exe, struct stat *ret_st, struct lkg_error *err)

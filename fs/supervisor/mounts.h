@@ -43,7 +43,7 @@ int lkg_mounts_has(uint64_t id);
 
 /**
  * lkg_mounts_detach_views() - detach every view of lkgfs, including those of others, from our mount
- * namespace. A copy of a mount in a namespace without propagation would keep its file system alive for ever.
+ * namespace. A copy of a mount in a namespace without propagation would keep its file system alive forever.
  * Return: 0; -errno.
  */
 int lkg_mounts_detach_views(void);

@@ -6,7 +6,7 @@
  *
  * A server that is stopped, or whose threads all hang, leaves requests unread or unanswered while the
  * counter does not change for two seconds. It is killed, and a successor is started without waiting for its
- * end: a thread stuck in the kernel can delay that for ever, and the successor takes over its requests.
+ * end: a thread stuck in the kernel can delay that forever, and the successor takes over its requests.
  */
 #include <poll.h>
 

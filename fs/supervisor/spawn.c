@@ -91,7 +91,7 @@ static void reset_signals(void)
 }
 
 /*
- * Distinguishable from its parent already: setup may take for ever, and then a successor of lkgfsd has to
+ * Distinguishable from its parent already: setup may take forever, and then a successor of lkgfsd has to
  * end it.
  */
 static void take_name(const char *program)

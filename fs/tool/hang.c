@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a broken node a call into the mount may wait for ever: the kernel holds the caller until there is an
+ * On a broken node a call into the mount may wait forever: the kernel holds the caller until there is an
  * answer. SIGKILL ends that, but not if a server that hangs has already read the request (fs/fuse/dev.c,
  * request_wait_answer: then the kernel waits for the answer). So a verb that touches the mount runs in a
  * child; the parent waits for a limited time and passes on the child's output. The child holds no pipe of

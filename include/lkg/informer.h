@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follows one object: GET, then WATCH from there, repeated for ever; only GET if watching is forbidden.
+ * Follows one object: GET, then WATCH from there, repeated forever; only GET if watching is forbidden.
  * Modelled on client-go's reflector, for one name instead of a list. Reports each state that is newer than
  * the previous one.
  *

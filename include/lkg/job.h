@@ -3,11 +3,11 @@
  * A piece of work in a forked process: it may hang, print endlessly, crash, or leave processes behind, and
  * costs its caller no more than a limit of time and of bytes.
  *
- * The rules, for every job:
+ * The rules, forevery job:
  *  - It leads a process group, unless a flag says otherwise. At the limit the group gets SIGKILL, and so
  *    does the process itself, which may not have created the group yet.
  *  - It ends when its parent does (PR_SET_PDEATHSIG), unless LKG_JOB_OUTLIVES_US is set.
- *  - It ends with its process, not with its output: a process that it left behind may hold a pipe for ever.
+ *  - It ends with its process, not with its output: a process that it left behind may hold a pipe forever.
  *  - SIGKILL does not end a process that sleeps in the kernel (state D: a dead network file system, a FUSE
  *    server that has read the request). A caller waits at most LKG_JOB_GRACE_NS for a killed process. A
  *    caller with a loop keeps the pidfd in it and reaps the process when it ends; a caller without one exits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubelet.conf while the source directory hangs: for each kind of hang, a hundred processes wait for ever, and the measurement
+"""kubelet.conf while the source directory hangs: for each kind of hang, a hundred processes wait forever, and the measurement
 runs beside them, compared with one without; and the cost of a change, which has to identify its caller.
 """
 

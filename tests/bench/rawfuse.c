@@ -8,7 +8,7 @@
  * No library: one thread reads /dev/fuse and answers. The root directory has one entry, kubelet.conf, with
  * the bytes that FILE had at the start. It costs the same two round trips as the view: a LOOKUP, because the
  * name may lead to another generation at any moment (entry timeout 0), and an OPEN, because the caller has
- * to be identified. Attributes are valid for ever, the page cache is kept, close sends nothing that the
+ * to be identified. Attributes are valid forever, the page cache is kept, close sends nothing that the
  * caller waits for. Runs until it is unmounted or gets SIGTERM.
  */
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever anybody can fill is limited for each user: nobody uses up what root or another user needs, and a refused call has
+"""Every shared resource is limited for each user: no user can exhaust what root or another user needs, and a refused call has
 changed nothing.
 """
 import contextlib
@@ -228,7 +228,7 @@ def make_many_directories(mount, count):
 
 
 def look_at_and_wait(path, begin, end):
-    """A refused look-up is repeated after a while; it is refused for ever if the kernel cannot forget any."""
+    """A refused look-up is repeated after a while; it is refused forever if the kernel cannot forget any."""
     for n in range(begin, end):
         end_of_waiting = lib.deadline()
         while lib.error_of(os.stat, f"{path}/{n}") == errno.ENFILE and time.monotonic() < end_of_waiting:

@@ -449,7 +449,7 @@ def test_a_start_over_a_dead_source(waiters, options, asked):
 
 
 def test_a_copy_that_is_never_written_does_not_keep_lkgfsd(dead_source, waiters):
-    """At the end lkgfsd waits for the fallback copy, but not for ever."""
+    """At the end lkgfsd waits for the fallback copy, but not forever."""
     mount, fs = dead_source
     fs.die(deadfs.CREATE, deadfs.MKDIR, deadfs.UNLINK, deadfs.RENAME2)
     mount.drop(max(lib.DROPINS), "maxPods: 94\n")
@@ -737,7 +737,7 @@ def test_a_program_on_a_dead_file_system(mounts, over):
             assert how_long(mount.path("kubelet.conf"))[90] < SOON_S
             assert mount.child("lkgfs-fs") == server
         finally:
-            fs.close()  # otherwise the child that runs it for its version waits for ever
+            fs.close()  # otherwise the child that runs it for its version waits forever
 
 
 def map_file(path):

@@ -220,7 +220,7 @@ def check_not_read(mount, document):
 
 
 def test_a_link_that_leads_out(mount):
-    """Whoever may write to the source, above all root of a container, cannot make lkgfs read a file elsewhere."""
+    """A writer of the source, such as root in a container, cannot make lkgfs read a file elsewhere."""
     document, target = mount.document(), os.path.join(outside(mount), "secret.conf")
     path = mount.path("kubelet.conf.d", "50-link.conf")
     for link in (target, "../../outside/secret.conf"):

@@ -92,7 +92,7 @@ class Orders:
     # ---- looking ----
 
     def shown(self):
-        """What anybody can see, without what the model leaves open."""
+        """The visible state, without the parts that the model leaves open."""
         node = self.node
         status = node.trial()
         return {"document": self.document(node.mount.document()), "sources": node.sources(),

@@ -691,7 +691,7 @@ def test_the_kubeconfig_of_the_node_itself(api, api_node, certificates):
 
 @pytest.mark.parametrize("over", [True, False], ids=["over", "aside"])
 def test_a_kubeconfig_named_by_its_path_in_the_view(api, api_node, over):
-    """The engine reads the file that everybody sees under that path, although it does not see the view."""
+    """The engine reads the file that other processes see under that path, although it does not see the view."""
     allow(api)
     api.store.node("n1", {ANNOTATION: REFERENCE})
     obj = put(api, "maxPods: 42\n")

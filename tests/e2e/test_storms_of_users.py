@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users do as much as the kernel lets them, in many processes and without end: root and everybody else are served all the while."""
+"""Users do as much as the kernel allows, in many processes and without pause: root and all other users are still served."""
 import contextlib
 import ctypes
 import mmap

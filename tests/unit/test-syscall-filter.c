@@ -192,7 +192,7 @@ static void put_file(const char *path, const char *over, const char *text)
         assert_int_equal(unlink(path), 0);
 }
 
-/* Loops for ever: 192.0.2.1 for every question about an IPv4 address, nothing otherwise. */
+/* Loops forever: 192.0.2.1 forevery question about an IPv4 address, nothing otherwise. */
 static void serve_names(int fd)
 {
         static const unsigned char address[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1 };
