@@ -61,6 +61,7 @@ struct lkg_starting {
 struct lkg_engine_hooks {
         void (*cycle)(struct lkg_engine *e, bool look);
         int (*commit)(struct lkg_engine *e, bool force);
+        void (*answer_looked_at)(struct lkg_engine *e);
         void (*arm)(struct lkg_engine *e);
         void (*persist_soon)(struct lkg_engine *e);
         void (*layers_soon)(struct lkg_engine *e);
@@ -104,6 +105,7 @@ struct lkg_engine {
         struct lkg_pending
                 pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch: one look answers them all */
         size_t n_pending;
+        bool looking_for_pending; /* the current cycle looks at what these say, so its publication answers them */
         char *vouched[LKG_BATCH_MAX]; /* their paths: their writers have said that they are complete */
         size_t n_vouched;
         bool vouched_all; /* an operator asked for a look now */
@@ -124,6 +126,9 @@ void lkg_engine_look(struct lkg_engine *e);
 
 /** lkg_engine_commit() - judge and publish. @force: also when nothing is dirty. Return: 0 or -errno. */
 int lkg_engine_commit(struct lkg_engine *e, bool force);
+
+/** lkg_engine_answer_looked_at() - answer the CHANGED messages that the current cycle was begun for. */
+void lkg_engine_answer_looked_at(struct lkg_engine *e);
 
 /** lkg_engine_arm() - set the one timer to the next thing due. */
 void lkg_engine_arm(struct lkg_engine *e);

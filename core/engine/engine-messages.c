@@ -10,20 +10,28 @@
 
 /* ---- CHANGED ---- */
 
-/* One look answers every change of this batch. A change that is refused is still a success: status/ says why. */
-static void answer_changes(struct lkg_engine *e)
+/* A change that is refused is still a success: status/ says why. */
+void lkg_engine_answer_looked_at(struct lkg_engine *e)
 {
-        size_t n = e->n_pending;
-
-        if (n == 0 && e->n_vouched == 0)
+        if (!e->looking_for_pending)
                 return;
-        lkg_engine_cycle(e, /* look= */ true);
-        e->n_pending = 0;
-        while (e->n_vouched > 0)
-                free(e->vouched[--e->n_vouched]);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < e->n_pending; i++)
                 lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0,
                                 lkg_publisher_number(e->publisher));
+        e->n_pending = 0;
+}
+
+/* One look answers every change of this batch: as soon as a publication shows it, else at its end. */
+static void answer_changes(struct lkg_engine *e)
+{
+        if (e->n_pending == 0 && e->n_vouched == 0)
+                return;
+        e->looking_for_pending = true;
+        lkg_engine_cycle(e, /* look= */ true);
+        lkg_engine_answer_looked_at(e);
+        e->looking_for_pending = false;
+        while (e->n_vouched > 0)
+                free(e->vouched[--e->n_vouched]);
 }
 
 /* @path: of the source directory. A path that is not a layer yet, or is known under another name, causes a full look. */

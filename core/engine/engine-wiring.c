@@ -5,6 +5,7 @@
 const struct lkg_engine_hooks lkg_engine_hooks = {
         .cycle = lkg_engine_cycle,
         .commit = lkg_engine_commit,
+        .answer_looked_at = lkg_engine_answer_looked_at,
         .arm = lkg_engine_arm,
         .persist_soon = lkg_engine_persist_soon,
         .layers_soon = lkg_engine_layers_soon,

@@ -377,6 +377,8 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
         lkg_engine_note_published(e, &now);
         if (r < 0)
                 return r;
+        /* The answer to a writer names the publication, so it comes first: its close() waits for nothing else. */
+        e->hooks->answer_looked_at(e);
         lkg_engine_ask_first_fallback(e);
         lkg_server_published(&e->server, lkg_publisher_number(e->publisher));
         for (size_t i = 0; i < e->n_components; i++)
