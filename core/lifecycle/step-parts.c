@@ -39,7 +39,8 @@ bool lkg_is_other_trial(const struct lkg_lifecycle *l, const struct lkg_lifecycl
 
 bool lkg_lifecycle_serves_tried(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts)
 {
-        return facts->active && facts->serves_active && !lkg_is_other_trial(l, facts);
+        return (facts->scope_all || facts->remote) && facts->active && facts->serves_active &&
+               !lkg_is_other_trial(l, facts);
 }
 
 bool lkg_lifecycle_on_trial(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts)

@@ -193,12 +193,25 @@ void lkg_on_merged(struct lkg_stepping *s)
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
 }
 
+/* Somebody types an id. With the digest of what it names, a new version of the same bytes is bad, too. */
+static void know_content(const struct lkg_stepping *s, struct lkg_config_source *source)
+{
+        const struct lkg_pointers *p = &s->l->pointers;
+        const struct lkg_config_source *known[] = { &p->assigned, &p->active, &p->good.source,
+                                                    &p->rollback.from };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(known); i++)
+                if (!lkg_config_source_is_local(known[i]) && lkg_config_source_equal(known[i], source))
+                        *source = *known[i];
+}
+
 /* A mark by hand. If it is about what is active, leaving that is part of the same command. */
 void lkg_on_mark(struct lkg_stepping *s)
 {
         const struct lkg_bad_list one = { (struct lkg_bad *)s->event->mark, 1 };
 
         s->step->mark = *s->event->mark;
+        know_content(s, &s->step->mark.source);
         (void)lkg_then(s, LKG_EFFECT_MARK_BAD);
         if (lkg_lifecycle_may_abandon(s->l, s->facts) && lkg_bad_find(&one, &s->l->pointers.active))
                 lkg_then_roll_back(s, s->event->mark->cause, s->event->mark->reason);
@@ -211,6 +224,6 @@ void lkg_on_forgiven(struct lkg_stepping *s)
         if (!*passed_over)
                 return;
         *passed_over = '\0';
-        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+        lkg_then_try(s, LKG_EFFECT_SAVE_POINTERS); /* the marks are gone, so it counts in any case */
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
 }

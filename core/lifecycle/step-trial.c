@@ -50,7 +50,8 @@ void lkg_on_promote(struct lkg_stepping *s)
                 lkg_refuse_step(s, -EBUSY, "nothing is served");
         else if (lkg_bad_find(s->facts->bad, &p->assigned))
                 lkg_refuse_step(s, -EBUSY, "what is assigned is marked bad; write its uid to forget first");
-        else if (!lkg_config_source_equal(&p->assigned, &p->active) || !s->facts->serves_active)
+        else if (!lkg_config_source_equal(&p->assigned, &p->active) || !s->facts->serves_active ||
+                 (!s->facts->remote && !lkg_config_source_is_local(&p->active)))
                 lkg_refuse_step(s, -EBUSY, "what is assigned is not active");
         else
                 lkg_on_passed(s);
@@ -146,6 +147,8 @@ static void condemn(struct lkg_stepping *s)
         }
         lkg_then_mark(s, &source, LKG_BAD_CRASHED, reason);
         lkg_then_roll_back(s, LKG_BAD_CRASHED, reason);
+        s->next->trial.last_pid = s->step->startup.pid; /* told again, it is the same start */
+        s->next->trial.last_start_time = s->step->startup.start_time;
         lkg_then_try(s, LKG_EFFECT_NOTE_START);
 }
 
@@ -273,8 +276,10 @@ void lkg_on_layers(struct lkg_stepping *s)
 {
         const struct lkg_bad *bad = s->event->mark;
         char *passed_over = s->next->pointers.rollback.passed_over;
-        bool left = bad && bad->cause == LKG_BAD_CRASHED &&
-                    strcmp(bad->reason, s->l->pointers.rollback.reason) != 0;
+        const struct lkg_pointers *p = &s->l->pointers;
+        /* A remote configuration that merges to it is followed all the same: its document is just not served. */
+        bool left = bad && bad->cause == LKG_BAD_CRASHED && strcmp(bad->reason, p->rollback.reason) != 0 &&
+                    lkg_config_source_equal(&p->active, &p->good.source);
 
         if (!s->facts->scope_all)
                 return;

@@ -147,6 +147,8 @@ static void failed(struct lkg_stepping *s)
         case LKG_EVENT_RESUMED:
         case LKG_EVENT_LAYERS:
         case LKG_EVENT_SERVED:
+        case LKG_EVENT_BEGIN:
+        case LKG_EVENT_TRIAL_DUE:
         case LKG_EVENT_PASSED:
         case LKG_EVENT_PROMOTE:
                 (void)lkg_then(s, LKG_EFFECT_RETRY);

@@ -276,6 +276,14 @@ static void first_document(struct world *w)
         memset(&w->l.document, 0, sizeof(w->l.document));
 }
 
+/* `remote.enabled: false` in the middle of a trial: the local configuration is served. */
+static void remote_off(struct world *w)
+{
+        trial_over(w);
+        w->l.trial.prior = 3;
+        w->facts.remote = false;
+}
+
 static void nothing_served(struct world *w)
 {
         local(w);
@@ -310,6 +318,7 @@ static const struct {
         { "document is marked", document_marked },
         { "document left", document_left },
         { "first document", first_document },
+        { "remote switched off", remote_off },
 };
 
 static void make(struct world *w, size_t state)
@@ -1100,6 +1109,34 @@ static void test_each_effect_fails(void **state)
         free(m);
 }
 
+/* An id names one version; with its digest, the same bytes under the next version are bad, too. */
+static void test_a_mark_by_hand_knows_the_content(void **state)
+{
+        struct lkg_event event = event_named("mark");
+        struct lkg_bad mark = { .cause = LKG_BAD_MARKED };
+        struct lkg_step *step = malloc(sizeof(*step));
+        struct world *w = malloc(sizeof(*w));
+
+        (void)state;
+        assert_non_null(step);
+        assert_non_null(w);
+        (void)strcpy(mark.id, "uid-a@1");
+        assert_int_equal(lkg_config_source_parse_id(mark.id, &mark.source), 0);
+        event.mark = &mark;
+        make(w, state_named("on trial"));
+        w->bad.items = w->marks;
+        w->facts.bad = &w->bad;
+        lkg_step(&w->l, &w->facts, &event, NOW, step);
+        assert_string_equal(step->mark.source.sha256, "content of a");
+        set_mark(w, &step->mark);
+        event = event_named("assigned a new version of the same");
+        lkg_step(&w->l, &w->facts, &event, NOW, step);
+        assert_int_equal(step->effects[0].kind, LKG_EFFECT_MARK_BAD);
+        assert_string_equal(step->mark.id, "uid-a@2");
+        free(step);
+        free(w);
+}
+
 static void test_names(void **state)
 {
         (void)state;
@@ -1117,6 +1154,7 @@ int main(void)
                 cmocka_unit_test(test_every_step),
                 cmocka_unit_test(test_stopped_after_each_effect),
                 cmocka_unit_test(test_each_effect_fails),
+                cmocka_unit_test(test_a_mark_by_hand_knows_the_content),
         };
 
         init_sources();
