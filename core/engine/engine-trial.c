@@ -77,20 +77,22 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
         struct lkg_error err = { 0 };
 
-        if (c->dynamic && c->dynamic->trial.state == LKG_TRIAL_RUNNING)
-                (void)lkg_engine_step(e, c, &event, &err);
+        if (!c->dynamic || c->dynamic->trial.state != LKG_TRIAL_RUNNING)
+                return;
+        c->trial_failed_ns = lkg_engine_step(e, c, &event, &err) < 0 ? lkg_boottime_ns() : 0;
 }
 
 uint64_t lkg_engine_trial_deadline(const struct lkg_engine *e, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
-        uint64_t due, save;
+        uint64_t due, save, first;
 
         if (!d || d->trial.state != LKG_TRIAL_RUNNING)
                 return LKG_NEVER;
         due = is_on_trial(e, c) ? lkg_trial_due(&d->trial) : LKG_NEVER;
         save = d->trial.running_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS : LKG_NEVER;
-        return due < save ? due : save;
+        first = due < save ? due : save;
+        return first <= c->trial_failed_ns ? LKG_NEVER : first;
 }
 
 /* ---- how a process ended ---- */

@@ -122,8 +122,10 @@ struct lkg_component {
         size_t n_findings[_LKG_SEVERITY_MAX]; /* findings that status/<c>/findings shows or counts */
         uint64_t served_ns;                   /* CLOCK_BOOTTIME of the last new generation */
         bool own_event;                       /* the last process exited because of our change event ... */
-        int ended_fd;       /* ... unless this pidfd says that it was killed; -EBADF = it does not */
-        bool answers_start; /* the next generation will be read by a process that is just starting */
+        int ended_fd; /* ... unless this pidfd says that it was killed; -EBADF = it does not */
+        uint64_t
+                trial_failed_ns; /* CLOCK_BOOTTIME: what was due could not be stored; the next look tries again */
+        bool answers_start;      /* the next generation will be read by a process that is just starting */
 
         unsigned dirty; /* enum lkg_component_dirty: changes since the last publication */
 };

@@ -617,6 +617,47 @@ static void test_status_and_metrics(void **state)
         METRIC("\nlkgfs_trial_running{component=\"kubelet\"} 1\n");
 }
 
+/* A directory where the file should be: no rename(2) onto it succeeds. */
+static void block(struct node *n, const char *file)
+{
+        char path[256];
+
+        (void)snprintf(path, sizeof(path), "state/dynamic/kubelet/%s", file);
+        assert_true(unlink(at(n, path)) == 0 || errno == ENOENT);
+        assert_int_equal(mkdir(at(n, path), 0700), 0);
+        (void)snprintf(path, sizeof(path), "state/dynamic/kubelet/%s/full", file);
+        put(n, path, "");
+}
+
+/* What is due and cannot be stored is tried again after a while; the loop does not turn for nothing meanwhile. */
+static void test_a_trial_that_cannot_be_stored_waits(void **state)
+{
+        struct node *n = *state;
+        struct lkg_component *c;
+
+        follow(n, CONFIG(""));
+        c = &n->engine->components[0];
+        assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
+        c->dynamic->trial.running_since_ns = lkg_boottime_ns();
+        c->dynamic->watched = false; /* the clock runs without a process */
+        block(n, "trial.json");
+        c->dynamic->trial_saved_ns = 0;
+        lkg_engine_cycle(n->engine, /* look= */ false);
+        assert_true(lkg_engine_trial_deadline(n->engine, c) > lkg_boottime_ns());
+        block(n, "pointers.json");
+        c->dynamic->trial.good_ns = UINT64_MAX / 2; /* the trial is over */
+        lkg_engine_cycle(n->engine, /* look= */ false);
+        assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
+        assert_true(lkg_engine_trial_deadline(n->engine, c) > lkg_boottime_ns());
+        assert_true(n->engine->retry_at_ns <= lkg_boottime_ns() + LKG_RETRY_MAX_NS);
+        assert_int_equal(rmdir(at(n, "state/dynamic/kubelet/pointers.json")), -1);
+        assert_int_equal(unlink(at(n, "state/dynamic/kubelet/pointers.json/full")), 0);
+        assert_int_equal(rmdir(at(n, "state/dynamic/kubelet/pointers.json")), 0);
+        lkg_engine_cycle(n->engine, /* look= */ true);
+        assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_PASSED);
+        assert_has(n, "status/kubelet/last-known-good", "uid-cfg@1 kube-system/cfg\n");
+}
+
 static void test_a_planned_restart_is_shown(void **state)
 {
         struct node *n = *state;
@@ -807,6 +848,7 @@ int main(void)
                 CASE(test_the_cluster_hears_of_it),
                 CASE(test_not_the_nodes_own_credential),
                 CASE(test_status_and_metrics),
+                CASE(test_a_trial_that_cannot_be_stored_waits),
                 CASE(test_a_planned_restart_is_shown),
                 CASE(test_figures_alone_wait_for_the_next_minute),
                 CASE(test_sync_asks_the_server),
