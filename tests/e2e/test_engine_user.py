@@ -209,7 +209,7 @@ def test_the_next_one_is_the_same(mount):
         check_engine_works(mount, 60 + n)
 
 
-# ---- what it may ----
+# ---- what it is allowed to do ----
 
 def test_configuration_that_only_root_may_look_at(mounts):
     """Even if a program checks first whether there is a file: access(2) does so without the capability."""
@@ -256,7 +256,7 @@ def test_a_link_to_what_is_roots(mount):
     mount.wait_for(lambda: "maxPods: 72" in mount.document(), "a link to a file of root's")
 
 
-# ---- what it may not ----
+# ---- what it is not allowed to do ----
 
 @pytest.mark.parametrize("name,arguments,error", [
     # lkgfsd's own files, in the two directories that it may write to
@@ -267,7 +267,7 @@ def test_a_link_to_what_is_roots(mount):
     ("openat", (RUNTIME_FD, "engine.pid", os.O_WRONLY, 0), errno.EACCES),
     ("fchmodat", (RUNTIME_FD, "engine.pid", 0o666), errno.EPERM),
     ("openat", (RUNTIME_FD, "pinned/x", os.O_WRONLY | os.O_CREAT, 0o600), errno.EACCES),
-    # it cannot give its own files away
+    # it cannot change the owner of its own files
     ("fchownat", (STATE_FD, ".", 0, 0, 0), errno.EPERM),
     # it cannot become root again
     ("setresuid", (0, 0, 0), errno.EPERM),

@@ -140,7 +140,7 @@ def test_who_is_refused_has_changed_nothing(open_mount):
 # nodes
 
 def pin_all(path, begin, end):
-    """Return how many of them have a node: the kernel does not forget what somebody has open."""
+    """Return how many of them have a node: the kernel does not forget what is open."""
     for n in range(begin, end):
         try:
             container.held.append(os.open(f"{path}/{n}", os.O_PATH))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that parses documents and speaks TLS can do nothing else, and readers do not notice what is done to it."""
+"""The process that parses documents and speaks TLS can do nothing else, and readers do not notice attacks on it."""
 import contextlib
 import ctypes
 import errno
@@ -269,7 +269,7 @@ def rewrite_records(mount, pid):
 
 
 def abort_connection(mount):
-    """The view is dead for all, and stays mounted."""
+    """The view fails for all users, and stays mounted."""
     number, control = os.minor(os.stat(mount.mountpoint).st_dev), os.path.join(mount.root, "fusectl")
     os.makedirs(control, exist_ok=True)
     container.mount("fusectl", control, "fusectl")
