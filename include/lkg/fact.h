@@ -82,5 +82,5 @@ uint64_t lkg_fact_plan_due(const char *text);
  * Return: 0, caller frees; -ENOENT; another -errno.
  */
 int lkg_fact_read(int dirfd, const char *name, char **ret, size_t *ret_size);
-/** lkg_fact_write() - replace the file @name; unchanged content is not written, so that no watcher wakes. Return: 0; -EFBIG; -errno. */
+/** lkg_fact_write() - replace the file @name; unchanged content is not written and wakes no watcher. Return: 0; -EFBIG; -errno. */
 int lkg_fact_write(int dirfd, const char *name, const struct lkg_buf *buf);

@@ -53,7 +53,7 @@ struct lkg_pointers {
         } rollback;
 };
 
-/* An unfinished command of several durable steps: stored before the first step, removed after the last. The next start resumes it. */
+/* An unfinished command of several durable steps: stored before the first step, removed after the last; resumed at the next start. */
 enum lkg_unfinished_kind {
         LKG_UNFINISHED_NONE,
         LKG_UNFINISHED_ABANDON, /* `rollback N`, already pinned: mark @source bad and abandon it */

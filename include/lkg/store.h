@@ -142,7 +142,7 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
 
 /* ---- bad list ---- */
 
-/** lkg_store_load_bad() - the bad list of the current release. Damaged entries still count; their reason says that they are damaged. */
+/** lkg_store_load_bad() - the bad list of the current release. Damaged entries still count; their reason says so. */
 int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list *ret,
                        struct lkg_report *report);
 void lkg_bad_list_deinit(struct lkg_bad_list *list);
