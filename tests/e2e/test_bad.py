@@ -245,7 +245,7 @@ def test_descriptors_survive_kills(engine):
 
 
 def test_makers_and_kills(engine):
-    """Names are made and removed while the file server is killed again and again: no call fails, no name is left over."""
+    """Names are created and removed while the file server is killed again and again: no call fails, no name is left over."""
     stop = threading.Event()
 
     def make():

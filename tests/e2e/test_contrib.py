@@ -159,7 +159,7 @@ def test_units_are_installed_for_everybody_to_read(tmp_path):
             assert " -m 0644 " in line, f"{page.name}: {line}"
 
 
-# ---- becoming root ----
+# ---- root rights ----
 
 def as_nobody(script, path, **environment):
     return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", script], text=True,

@@ -214,7 +214,7 @@ def test_reads_ahead_are_not_rationed_for_all(dead, waiters):
 
 
 def test_one_user_does_not_stop_another_one(dead, waiters):
-    """He has a share of the threads; the rest of his calls wait for these, and other users do not wait for him."""
+    """Each user has a share of the threads: further calls of the same user wait for these, and other users do not wait."""
     mount, fs = dead
     os.mkdir(mount.behind("open"), 0o777)
     os.chmod(mount.behind("open"), 0o777)
@@ -338,7 +338,7 @@ def test_the_root_of_a_dead_source_is_not_locked_for_ever(dead_source, waiters, 
 
 
 def test_the_engine_of_a_dead_source(dead_source, waiters):
-    """It waits, and the condition says so; serving goes on, and the engine goes on when the file system does."""
+    """It waits, and the condition says so; serving continues, and so does the engine when the file system does."""
     mount, fs = dead_source
     document = mount.document()
     fs.die()
@@ -421,7 +421,7 @@ def test_successors_of_lkgfsd_end_what_waits_to_be_an_engine(dead_source, waiter
 @pytest.mark.parametrize("options", ["", ",default_permissions"], ids=["local", "network"])
 @pytest.mark.parametrize("asked", [(), (deadfs.OPENDIR,), (deadfs.GETATTR,)], ids=["all", "open", "attributes"])
 def test_a_start_over_a_dead_source(waiters, options, asked):
-    """It says what it waits for, SIGTERM ends it, and it goes on when the file system does."""
+    """It logs what it waits for, SIGTERM ends it, and it continues when the file system does."""
     tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "file": "content\n"}
 
     def plant(point):
@@ -489,7 +489,7 @@ def make_own(mount, name="own"):
 
 @contextlib.contextmanager
 def lease(mount, name="own"):
-    """A user holds a lease on his file behind the mount and does not release it when the kernel asks him to."""
+    """A user holds a lease on a file behind the mount and does not release it when the kernel asks."""
     make_own(mount, name)
     script = ("import fcntl, os, signal, sys\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\n"
               "fd = os.open(sys.argv[1], os.O_RDWR)\nos.setresuid(65534, 65534, 65534)\nfcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n"
@@ -560,7 +560,7 @@ def be_told(call):
 
 
 def test_who_waits_for_his_share_is_interrupted_by_a_signal(dead, waiters):
-    """Nothing has been done for him yet, so any signal ends his call, if it may fail with EINTR; stat() may not."""
+    """Nothing has been done for the call yet, so any signal ends it if it may fail with EINTR; stat() may not."""
     mount, fs = dead
     calls = [open_and(mount.path("dead", "file"), os.O_RDONLY, os.fsync) for _ in range(2)]
     fs.die()

@@ -151,7 +151,7 @@ def test_what_is_refused_to_them(shared, name, call, arguments, error):
 
 
 def test_who_wakes_watchers_changes_files_of_the_view_alone(shared):
-    """Even if the unit gives it no mount namespace. It makes the symlinks and FIFOs of others once more through the view."""
+    """Even if the unit gives it no mount namespace. It creates the symlinks and FIFOs of other users again through the view."""
     if landlock_version() < 2:
         pytest.skip("no Landlock in this kernel")
     other = os.path.join(shared.root, "not-of-the-view")
@@ -383,7 +383,7 @@ while True:
 @pytest.mark.parametrize("name,message", [
     ("lkgfs-fs", b"no message of ours"), ("lkgfs-fs", handover(LINK)), ("lkgfs-engine", b"no message of ours")])
 def test_a_flood_of_messages_does_not_keep_lkgfsd(mount, name, message):
-    """It goes on with its other work: other children that die are replaced."""
+    """It continues its other work: other children that die are replaced."""
     words = proc(mount.child(name), "cmdline").read_text().split("\0")
     fd = words[words.index("--supervisor-fd") + 1]
     with subprocess.Popen(["python3", "-c", FLOOD, str(mount.child(name)), fd, message.hex()], stdout=subprocess.PIPE,

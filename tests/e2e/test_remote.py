@@ -602,7 +602,7 @@ def test_other_conditions_stay(api, api_node):
 
 
 def test_a_node_that_is_made_again_gets_the_condition(followed):
-    """Deleted and made again at once, as by `kubectl replace --force`: the view does not change."""
+    """Deleted and created again at once, as by `kubectl replace --force`: the view does not change."""
     api, _ = followed
     api.wait(lambda: conditions(api).get("ConfigOK", {}).get("status") == "True", "the condition True")
     with api.store.lock:
