@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The condition in words: see condition.h. The first row whose test holds speaks. */
+/* The text of the condition: see condition.h. The first row that applies sets status and reason. */
 #include <inttypes.h>
 
 #include <lkg/buf.h>
@@ -49,7 +49,7 @@ static void LKG_PRINTF(2, 3) add_words(struct lkg_condition *c, const char *fmt,
         va_end(ap);
 }
 
-/* With a remote configuration: the one in use is the assigned one, the last known good, or an earlier one. */
+/* With a remote configuration: the active one is the assigned one, the last known good, or an earlier one. */
 static void say_using_remote(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         const struct lkg_condition_remote *r = &f->remote;
@@ -63,7 +63,7 @@ static void say_using_remote(struct lkg_condition *c, const struct lkg_condition
                        which);
 }
 
-/* The served configuration in the proposal's words. */
+/* The served configuration, in the wording of the proposal. */
 static void say_using(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (!f->active)
@@ -159,7 +159,7 @@ static bool say_unclear(struct lkg_condition *c, const struct lkg_condition_fact
         return true;
 }
 
-/* Nothing is known about it, so it is not bad. */
+/* It was not tried, so it is not bad. */
 static bool say_untried(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (!f->remote.untried)
@@ -176,7 +176,7 @@ static const char *say_waits(const struct lkg_condition_facts *f)
         return f->remote.waits ? "; what is assigned waits for it" : "";
 }
 
-/* Behind the reason. Findings may have others besides, and must not seem to contradict. */
+/* Appends the number of errors; if findings has others, too, also their total, so that the two agree. */
 static void add_errors(struct lkg_condition *c, const struct lkg_condition_facts *f, size_t n)
 {
         size_t used = strlen(c->reason);
@@ -191,7 +191,7 @@ static void add_errors(struct lkg_condition *c, const struct lkg_condition_facts
                                say_waits(f));
 }
 
-/* The base is wrong and not in use now; a rollback may need it. Or a drop-in is, whatever the base. */
+/* The local base is invalid and not in use now, but a rollback may need it; or a drop-in is invalid with any base. */
 static bool say_local_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (f->remote.n_local_errors == 0)
@@ -204,8 +204,8 @@ static bool say_local_invalid(struct lkg_condition *c, const struct lkg_conditio
 }
 
 /*
- * A followed remote document was accepted with the layers of that moment. It is to blame only for errors in itself (because the
- * command line or the release has changed), never for a layer of this node.
+ * The followed remote document was accepted with the layers of that time. It is blamed only for errors in itself (the command
+ * line or the release may have changed), never for errors in a layer of this node.
  */
 static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
@@ -248,7 +248,7 @@ static bool say_try_expired(struct lkg_condition *c, const struct lkg_condition_
         return true;
 }
 
-/* A command that was acknowledged is not in effect any more. */
+/* An acknowledged command is no longer in effect. */
 static bool say_lost(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (!f->lost)
@@ -293,7 +293,7 @@ static bool say_try(struct lkg_condition *c, const struct lkg_condition_facts *f
         return true;
 }
 
-/* What serves is right as long as the fleet's operator says so. */
+/* The rollout holds a newer configuration back, so the served one is correct. */
 static bool say_waiting(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (!f->remote.waiting)
@@ -317,8 +317,8 @@ static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *
 }
 
 /*
- * A reason and a message with the same uid are unclear if they mean two versions of one ConfigMap. The words of the proposal
- * stay as they are; the versions follow them.
+ * If reason and message show the same uid but mean two versions of one ConfigMap, append both versions. The wording of the
+ * proposal stays unchanged.
  */
 static void tell_versions(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
@@ -349,8 +349,8 @@ void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
 }
 
 /*
- * A hold is mentioned whatever the reason is: no correction is served before it
- * ends. @told: the reason names the hold already
+ * Always mention a hold: no correction is served before it ends.
+ * @told: the reason already names the hold
  */
 static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
 {
@@ -365,7 +365,7 @@ static void tell_hold(struct lkg_condition *c, const struct lkg_condition_facts 
         add_words(c, "; held%s%s: `echo off > %scontrol/%s/hold`", holder, what, f->top, f->component);
 }
 
-/* @told: the reason has the end time already */
+/* @told: the reason already has the end time */
 static void tell_try(struct lkg_condition *c, const struct lkg_condition_facts *f, bool told)
 {
         char until[21];
@@ -380,7 +380,7 @@ static void tell_try(struct lkg_condition *c, const struct lkg_condition_facts *
                   told ? "" : until, told ? "" : ": ", f->top, f->component);
 }
 
-/* About this node's layers: until they are repaired, a repaired assigned configuration changes nothing. */
+/* Errors in this node's layers: until they are fixed, fixing the assigned configuration changes nothing. */
 static void tell_mistake(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         struct lkg_condition other = { .reason = "" };
@@ -409,15 +409,15 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         if (rows[row] == say_good_failed || rows[row] == say_exonerated || rows[row] == say_bad ||
             rows[row] == say_try_expired)
                 tell_mistake(&next, facts);
-        if (facts->lost && rows[row] != say_lost) /* something else is worse, or just as true */
+        if (facts->lost && rows[row] != say_lost) /* another row came first */
                 add_words(&next, "; failed to keep %.160s", facts->lost);
         next.pending = rows[row] == say_try || rows[row] == say_waiting;
         tell_hold(&next, facts, rows[row] == say_held || rows[row] == say_try_expired);
         tell_try(&next, facts, rows[row] == say_try);
-        /* The fleet's operator holds back, whatever this node's does. */
+        /* The rollout holds back, whatever else is true of this node. */
         if (facts->remote.waiting && rows[row] != say_waiting)
                 add_words(&next, "; %.160s", facts->remote.waiting);
-        /* Somebody else's words (a server's, an operator's) are cut to fit. */
+        /* Foreign text (of a server or an operator) may have been cut within a character. */
         lkg_utf8_mend(next.reason);
         lkg_utf8_mend(next.message);
         if (next.status != condition->status || next.transition_ns == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pure part of the engine: see decide.h. */
+/* Pure decisions about candidates and holds: see decide.h. */
 #include <lkg/decide.h>
 
 const char *lkg_hold_mode_name(enum lkg_hold_mode mode)
@@ -41,7 +41,7 @@ struct lkg_hold lkg_hold_published(struct lkg_hold hold, uint64_t previous, uint
         if (hold.try_phase != LKG_TRY_ARMED)
                 return hold;
         hold.try_phase = LKG_TRY_RUNNING;
-        if (previous) /* else nothing was served for a moment: go back to the generation at the time of the command */
+        if (previous) /* otherwise nothing was served just now: go back to the generation active at the command */
                 hold.try_previous = previous;
         hold.try_deadline_ns = now_ns + hold.try_duration_ns;
         return hold;
@@ -104,7 +104,7 @@ struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_comman
         case LKG_CMD_HOLD_ON:
                 if (hold.mode == LKG_HOLD_FREE)
                         hold.generation = active;
-                /* A second `on` changes nothing; during a rollback a new assignment does not end the pin any more. */
+                /* A second `on` changes nothing. During a rollback, `on` keeps a new assignment from ending the pin. */
                 if (hold.mode == LKG_HOLD_FREE || hold.mode == LKG_HOLD_ROLLBACK)
                         hold.mode = LKG_HOLD_ON;
                 return accept(hold);
@@ -116,7 +116,7 @@ struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_comman
                 if (!known)
                         return refuse(hold, -EINVAL, "no such generation in history");
                 hold = end_try(hold);
-                if (hold.mode != LKG_HOLD_ON) /* a hold stays a hold, whatever it holds */
+                if (hold.mode != LKG_HOLD_ON) /* a hold stays a hold; only its generation changes */
                         hold.mode = LKG_HOLD_ROLLBACK;
                 hold.generation = argument;
                 return accept(hold);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which mark condemns a source? The list is sorted by id. */
+/* Look-ups in the bad list, which is sorted by id. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identities: what may become a path, and ids as people type them. */
+/* Identities of sources: which strings may become a path, and ids as users type them. */
 
 #include <stdarg.h>
 
@@ -22,7 +22,7 @@ void lkg_copy_span(struct lkg_span text, char *ret)
         ret[text.size] = '\0';
 }
 
-/* One character of an identifier; the same for keys of a ConfigMap. Not isalnum(): that knows locales. */
+/* A character of an identifier or of a ConfigMap key. Not isalnum(), which depends on the locale. */
 static bool identifier_byte(char c)
 {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -83,7 +83,7 @@ void lkg_config_source_id(const struct lkg_config_source *source, char ret[stati
                 *end++ = ':';
                 end = stpcpy(end, source->key);
         }
-        /* One that is too long has been refused by lkg_config_source_check(). */
+        /* lkg_config_source_check() has refused ids that are too long. */
         lkg_copy_span(lkg_span(whole, (size_t)(end - whole) > LKG_SOURCE_ID_MAX ? LKG_SOURCE_ID_MAX
                                                                                 : (size_t)(end - whole)),
                       ret);
@@ -106,7 +106,7 @@ int lkg_config_source_check(const struct lkg_config_source *source, struct lkg_e
 {
         const struct {
                 const char *what, *text;
-                bool optional; /* an id alone does not say it */
+                bool optional; /* an id does not contain it */
         } parts[] = {
                 { "namespace", source->ns, true },
                 { "name", source->name, true },
@@ -170,9 +170,7 @@ int lkg_config_source_parse_id(const char *text, struct lkg_config_source *ret)
                 lkg_copy_span(version, source.version);
                 lkg_copy_span(key, source.key);
         }
-        /*
-         * Local configurations are identified by their content; there is no id for all of them.
-         */
+        /* Local configurations are identified by their content; no id stands for all of them. */
         if (lkg_span_is(uid, LKG_UID_LOCAL) && (!has_version || has_key || !is_short_hash(version)))
                 return -EINVAL;
         lkg_copy_span(uid, source.uid);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hold, try and rollback by an operator (docs/specification.md 4.6, 4.7). All changes of a command are one record, so they are
- * stored completely or not at all. A command of several durable steps writes down what is left to do in that record.
+ * Hold, try and rollback by an operator (docs/specification.md 4.6, 4.7). All changes of a command are in one record, so they
+ * are stored completely or not at all. A command of several durable steps records there what is left to do.
  */
 #include "step-parts.h"
 
-/* ---- who, and what for ---- */
+/* ---- whose hold, and for which assignment ---- */
 
-/* A hold or a try that continues keeps its first author. */
+/* A hold or try that continues keeps its original author. */
 static void note_holder(const struct lkg_stepping *s)
 {
         const struct lkg_hold *before = &s->l->record.hold, *hold = &s->next->record.hold;
@@ -24,7 +24,7 @@ static void note_holder(const struct lkg_stepping *s)
                 record->held_by = *by;
 }
 
-/* What is assigned while a rollback pins: a new assignment ends the pin. */
+/* Remember what was assigned when a rollback pinned a generation: a new assignment ends the pin. */
 static void note_pin(const struct lkg_stepping *s)
 {
         struct lkg_component_state *record = &s->next->record;
@@ -65,14 +65,14 @@ void lkg_on_hold(struct lkg_stepping *s)
                 todo = (struct lkg_unfinished){ 0 };
         record->hold = step.next;
         if (needed && s->facts->active == needed)
-                record->last_good = needed; /* it is durable: a node without a hold begins with it, too */
+                record->last_good = needed; /* durable now: the next engine starts with it anyway */
         note_holder(s);
         note_pin(s);
         record->unfinished = todo;
         record->ticket = event->ticket;
         if (todo.kind)
                 lkg_then_try(s, LKG_EFFECT_KEEP_RECORD);
-        if (needed) /* a generation that is pinned, or may be, must be in the history before the record names it */
+        if (needed) /* a generation must be in the history before the record names it */
                 lkg_then(s, LKG_EFFECT_KEEP_GENERATION)->generation = needed;
         (void)lkg_then(s, LKG_EFFECT_SAVE_RECORD);
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
@@ -80,7 +80,7 @@ void lkg_on_hold(struct lkg_stepping *s)
                 lkg_then_next(s, LKG_EVENT_FINISH);
 }
 
-/* It is published before it is pinned, because only then it has a number. The plan makes one command of both. */
+/* It gets its number when it is published, so it can only be pinned afterwards. The plan makes one command of both steps. */
 void lkg_on_rollback_good(struct lkg_stepping *s)
 {
         struct lkg_component_state *record = &s->next->record;
@@ -95,7 +95,7 @@ void lkg_on_rollback_good(struct lkg_stepping *s)
         lkg_then_next(s, LKG_EVENT_FINISH);
 }
 
-/* Is what the command was to leave still active? Something else may be by now. */
+/* Is the source that the command abandons still active? */
 static bool must_abandon(const struct lkg_stepping *s)
 {
         char id[LKG_SOURCE_ID_MAX + 1];
@@ -123,7 +123,7 @@ static void pin_good(struct lkg_stepping *s)
         struct lkg_effect *effect;
         enum lkg_hold_mode mode = hold->mode == LKG_HOLD_ON ? LKG_HOLD_ON : LKG_HOLD_ROLLBACK;
 
-        if (hold->mode != LKG_HOLD_FREE) { /* the current pin would stay */
+        if (hold->mode != LKG_HOLD_FREE) { /* otherwise the current pin would stay */
                 *hold = (struct lkg_hold){ 0 };
                 (void)lkg_then(s, LKG_EFFECT_ADOPT);
         }
@@ -140,7 +140,7 @@ void lkg_on_finish(struct lkg_stepping *s)
                 return;
         if (must_abandon(s)) {
                 abandon(s);
-                lkg_then_next(s, LKG_EVENT_FINISH); /* it is not active any more then */
+                lkg_then_next(s, LKG_EVENT_FINISH); /* by then it is no longer active */
         } else if (kind == LKG_UNFINISHED_GOOD) {
                 pin_good(s);
         } else {
@@ -160,7 +160,7 @@ void lkg_on_pinned(struct lkg_stepping *s)
         lkg_then_next(s, LKG_EVENT_FINISHED);
 }
 
-/* The plan is not needed any more. If that cannot be stored, the record on disk leads to the same result. */
+/* The plan is no longer needed. If that cannot be stored, carrying out the plan on disk again gives the same result. */
 void lkg_on_finished(struct lkg_stepping *s)
 {
         s->next->record.unfinished = (struct lkg_unfinished){ 0 };
@@ -171,7 +171,7 @@ void lkg_on_finished(struct lkg_stepping *s)
 
 /* ---- a try ---- */
 
-/* Durable before the tried generation is visible: otherwise a restart would keep it for ever. */
+/* Durable before the tried generation is visible: otherwise it would stay for ever after a restart. */
 void lkg_on_publishing(struct lkg_stepping *s)
 {
         const struct lkg_hold next = lkg_hold_published(s->l->record.hold, s->facts->active, s->now_ns);
@@ -192,7 +192,7 @@ void lkg_on_unpublished(struct lkg_stepping *s)
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
 }
 
-/* If it cannot be stored, the old record expires again at the next start: the same result. */
+/* If this cannot be stored, the old record expires again at the next start, with the same result. */
 void lkg_on_try_due(struct lkg_stepping *s)
 {
         struct lkg_component_state *record = &s->next->record;
@@ -202,7 +202,7 @@ void lkg_on_try_due(struct lkg_stepping *s)
                 return;
         record->hold = next;
         record->held_by = record->tried_by;
-        if (!record->tried_by.time_ns) /* begun by an earlier version */
+        if (!record->tried_by.time_ns) /* started by an earlier version */
                 record->held_by = (struct lkg_held_by){ .program = "try" };
         record->held_by.time_ns = s->event->wall_ns;
         record->tried_by = (struct lkg_held_by){ 0 };
@@ -211,9 +211,9 @@ void lkg_on_try_due(struct lkg_stepping *s)
         lkg_then_try(s, LKG_EFFECT_SAVE_RECORD);
 }
 
-/* ---- a pin ends by itself ---- */
+/* ---- a pin ends without a command ---- */
 
-/* The hold was acknowledged, so its loss is shown until somebody acts. */
+/* The hold was acknowledged, so its loss is shown until the next command. */
 void lkg_on_hold_lost(struct lkg_stepping *s)
 {
         struct lkg_component_state *record = &s->next->record;
@@ -234,7 +234,7 @@ void lkg_on_pin(struct lkg_stepping *s)
         lkg_lifecycle_say_assigned(&s->l->pointers, assigned);
         if (record->hold.mode != LKG_HOLD_ROLLBACK || strcmp(record->pinned_for, assigned) == 0)
                 return;
-        /* 0: the pointers are lost, and say nothing about a pin */
+        /* 0: the pointers are lost and say nothing about the pin */
         ended = *record->pinned_for && s->l->pointers.assigned_ns;
         if (ended)
                 (void)lkg_end_pin(s->next);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about a state, and the pieces that several steps are made of. */
+/* Queries of a state, and building blocks that several steps share. */
 #include "step-parts.h"
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 struct lkg_config_source lkg_document_source(const char *sha256)
 {
@@ -115,7 +115,7 @@ void lkg_then_mark(struct lkg_stepping *s, const struct lkg_config_source *sourc
 
 /* ---- a rollback ---- */
 
-/* Marked, also by this very step? */
+/* Is it marked, by this step or before? */
 static bool is_bad(const struct lkg_stepping *s, const struct lkg_config_source *source)
 {
         const struct lkg_bad_list one = { &s->step->mark, 1 };

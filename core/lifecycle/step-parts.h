@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of lkg_step() share: one step that is being put together. */
+/* Shared by the parts of lkg_step(): the step being built. */
 #pragma once
 
 #include <errno.h>
@@ -17,44 +17,44 @@ struct lkg_stepping {
         struct lkg_step *step;
 };
 
-/** lkg_then() - one more effect. The caller may set its members. */
+/** lkg_then() - append an effect. The caller may set its members. */
 struct lkg_effect *lkg_then(struct lkg_stepping *s, enum lkg_effect_kind kind);
-/** lkg_then_try() - the same for one that the list can go on without. */
+/** lkg_then_try() - append an effect whose failure does not end the list. */
 void lkg_then_try(struct lkg_stepping *s, enum lkg_effect_kind kind);
 void lkg_then_next(struct lkg_stepping *s, enum lkg_event_kind kind);
 void lkg_then_tell(struct lkg_stepping *s, enum lkg_news news);
-/** lkg_refuse_step() - the event is refused. */
+/** lkg_refuse_step() - refuse the event. */
 void lkg_refuse_step(struct lkg_stepping *s, int result, const char *why);
 
-/** lkg_set_mark() - the mark that this step is about. */
+/** lkg_set_mark() - set the mark of this step, without an effect. */
 void lkg_set_mark(struct lkg_stepping *s, const struct lkg_config_source *source, enum lkg_bad_cause cause,
                   const char *reason);
-/** lkg_then_mark() - @source becomes bad. */
+/** lkg_then_mark() - mark @source bad. */
 void lkg_then_mark(struct lkg_stepping *s, const struct lkg_config_source *source, enum lkg_bad_cause cause,
                    const char *reason);
-/** lkg_drop_bad_good() - a last known good that is marked itself: the local configuration is, from now on. Return: whether it was. */
+/** lkg_drop_bad_good() - if the last known good is marked bad, the local configuration replaces it. Return: whether it was. */
 bool lkg_drop_bad_good(struct lkg_stepping *s);
 /**
- * lkg_leave_bad_document() - scope_all: roll back if what readers get is marked bad.
- * @again: also when that was done before for this reason. An engine that begins does; later ones would go round in circles
- *         where nothing else can be served.
- * Return: whether it was so.
+ * lkg_leave_bad_document() - scope_all: roll back if the served document is marked bad.
+ * @again: even if the last rollback had the same reason. Only for an engine that starts: otherwise rollbacks would repeat
+ *         without end if nothing else can be served.
+ * Return: whether it rolled back.
  */
 bool lkg_leave_bad_document(struct lkg_stepping *s, bool again);
-/** lkg_then_roll_back() - to the last known good of s->next, because of @reason. */
+/** lkg_then_roll_back() - roll back to the last known good of s->next, because of @reason. */
 void lkg_then_roll_back(struct lkg_stepping *s, enum lkg_bad_cause cause, const char *reason);
-/** lkg_fall_back() - the pointers and the trial of a rollback. @generation: the one that is abandoned. */
+/** lkg_fall_back() - update pointers and trial for a rollback. @generation: the abandoned one */
 void lkg_fall_back(struct lkg_stepping *s, const char *reason, uint64_t generation, uint64_t time_ns);
-/** lkg_take_mark_back() - FAILED: all of it or nothing. If the mark stays, the next round leaves what it is about. */
+/** lkg_take_mark_back() - FAILED: remove the mark that the event made. If it stays, the next round abandons the source. */
 void lkg_take_mark_back(struct lkg_stepping *s);
-/** lkg_end_pin() - a new assignment ends the pin of a rollback, and no other hold. Return: whether there was one. */
+/** lkg_end_pin() - end the pin of a rollback, and no other hold. Return: whether there was one. */
 bool lkg_end_pin(struct lkg_lifecycle *next);
 
 bool lkg_is_good_document(const struct lkg_lifecycle *l, const char *sha256);
-/** lkg_is_other_trial() - scope_all: the document on trial is another one than the served one. */
+/** lkg_is_other_trial() - scope_all: is the document on trial not the served one? */
 bool lkg_is_other_trial(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
 
-/* The events, by where they come from. */
+/* Handlers of events, grouped by file. */
 void lkg_on_assigned(struct lkg_stepping *s);
 void lkg_on_node(struct lkg_stepping *s);
 void lkg_on_reset(struct lkg_stepping *s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which configuration is followed: assigned, tried, followed or marked bad, and left again (docs/specification.md 4.4, 4.9). */
+/* Which configuration is followed: assigned, tried, followed or marked bad, abandoned (docs/specification.md 4.4, 4.9). */
 #include "step-parts.h"
 
 static const struct lkg_bad *find_bad(const struct lkg_stepping *s, const struct lkg_config_source *source)
@@ -15,7 +15,7 @@ static void set_node(struct lkg_pointers *pointers, const char *node_uid)
                 (void)snprintf(pointers->node_uid, sizeof(pointers->node_uid), "%s", node_uid);
 }
 
-/* The same bytes under another version: a pointer to the old one becomes one to the new one. */
+/* The same bytes under another version: move a pointer from the old version to the new one. */
 static void rename_source(struct lkg_config_source *pointer, const struct lkg_config_source *old,
                           const struct lkg_config_source *new)
 {
@@ -36,7 +36,7 @@ static void mark_like_its_twin(struct lkg_stepping *s, const struct lkg_config_s
         lkg_then_mark(s, source, twin->cause, reason);
 }
 
-/* Only the name has changed: a trial goes on, stored under the new name before the pointers have it. */
+/* Only the version has changed: a trial continues, stored under the new version before the pointers name it. */
 static void assign_same(struct lkg_stepping *s, const struct lkg_config_source *source)
 {
         const struct lkg_config_source *old = &s->l->pointers.assigned;
@@ -50,7 +50,7 @@ static void assign_same(struct lkg_stepping *s, const struct lkg_config_source *
                 (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
 }
 
-/* What is known to be good needs no trial under a new version. If it was rolled back to, the rollback is over. */
+/* Content known to be good needs no new trial under another version. If it is served because of a rollback, that is over. */
 static void assign_good(struct lkg_stepping *s, const struct lkg_config_source *source)
 {
         struct lkg_pointers *p = &s->next->pointers;
@@ -81,7 +81,7 @@ void lkg_on_assigned(struct lkg_stepping *s)
         }
         (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
-        /* The pin names the assignment that it was made for, so the pointers alone have ended it. */
+        /* Optional: the pin names the assignment that it was made for, so the new pointers already end it. */
         if (lkg_end_pin(s->next))
                 lkg_then_try(s, LKG_EFFECT_SAVE_RECORD);
 }
@@ -110,7 +110,7 @@ void lkg_on_reset(struct lkg_stepping *s)
                 lkg_then_try(s, LKG_EFFECT_SAVE_RECORD);
 }
 
-/* ---- what was tried ---- */
+/* ---- result of trying ---- */
 
 void lkg_on_tried_good(struct lkg_stepping *s)
 {
@@ -119,7 +119,7 @@ void lkg_on_tried_good(struct lkg_stepping *s)
         p->active = p->assigned;
         memset(&p->rollback, 0, sizeof(p->rollback));
         s->next->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
-        /* Its trial is a new one, also if the record of an earlier one is left: removed before the pointers are written. */
+        /* A new trial: replace the record of an earlier one, if any, before the pointers are written. */
         if (!s->facts->scope_all)
                 (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
         (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
@@ -147,14 +147,14 @@ void lkg_on_lost(struct lkg_stepping *s)
                 (void)lkg_then(s, LKG_EFFECT_FOLLOW_MISSING);
                 return;
         }
-        if (s->event->known) { /* an engine died of it */
+        if (s->event->known) { /* it made an engine crash */
                 lkg_then_mark(s, &p->active, LKG_BAD_LOAD, s->event->reason);
                 s->step->effects[s->step->n_effects - 1].optional = true;
         }
         lkg_then_roll_back(s, LKG_BAD_LOAD, s->event->reason);
 }
 
-/* ---- leaving what is bad ---- */
+/* ---- abandoning a bad configuration ---- */
 
 void lkg_on_settle(struct lkg_stepping *s)
 {
@@ -173,7 +173,7 @@ void lkg_on_settle(struct lkg_stepping *s)
         }
 }
 
-/* A valid merge is published by the commit. Otherwise the stored document is served until the layers come to something else. */
+/* A valid merge is published by the commit. Otherwise serve the stored document until the result of the layers changes. */
 void lkg_on_merged(struct lkg_stepping *s)
 {
         char *passed_over = s->next->pointers.rollback.passed_over;
@@ -189,11 +189,11 @@ void lkg_on_merged(struct lkg_stepping *s)
         if (strcmp(passed_over, s->event->sha256) == 0)
                 return;
         (void)snprintf(passed_over, LKG_SHA256_HEX, "%s", s->event->sha256);
-        lkg_then_try(s, LKG_EFFECT_SAVE_POINTERS); /* unknown means the same to the next engine */
+        lkg_then_try(s, LKG_EFFECT_SAVE_POINTERS); /* optional: unknown means the same to the next engine */
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
 }
 
-/* Somebody types an id. With the digest of what it names, a new version of the same bytes is bad, too. */
+/* A mark is typed as an id. With the digest, a new version with the same content is bad, too. */
 static void know_content(const struct lkg_stepping *s, struct lkg_config_source *source)
 {
         const struct lkg_pointers *p = &s->l->pointers;
@@ -205,7 +205,7 @@ static void know_content(const struct lkg_stepping *s, struct lkg_config_source 
                         *source = *known[i];
 }
 
-/* A mark by hand. If it is about what is active, leaving that is part of the same command. */
+/* A manual mark. If it concerns the active source, the rollback is part of the same command. */
 void lkg_on_mark(struct lkg_stepping *s)
 {
         const struct lkg_bad_list one = { (struct lkg_bad *)s->event->mark, 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What readers get is on trial: begun, judged by starts and by time, passed or failed (docs/specification.md 4.8 to 4.10). */
+/* The trial of the served configuration: begin, starts and time, pass or fail (docs/specification.md 4.8 to 4.10). */
 #include "step-parts.h"
 
 static const struct lkg_bad *find_bad_document(const struct lkg_stepping *s)
@@ -9,7 +9,7 @@ static const struct lkg_bad *find_bad_document(const struct lkg_stepping *s)
         return lkg_bad_find(s->facts->bad, &source);
 }
 
-/* Is what readers get trusted already? */
+/* Is the served configuration the last known good? */
 static bool serves_good(const struct lkg_stepping *s)
 {
         const struct lkg_pointers *p = &s->l->pointers;
@@ -64,7 +64,7 @@ static bool needs_trial(const struct lkg_stepping *s)
         const struct lkg_trial *trial = &s->l->trial;
 
         return trial->state == LKG_TRIAL_IDLE || lkg_is_other_trial(s->l, s->facts) ||
-               (s->facts->scope_all && trial->state == LKG_TRIAL_FAILED); /* it was forgiven */
+               (s->facts->scope_all && trial->state == LKG_TRIAL_FAILED); /* its mark was removed */
 }
 
 void lkg_on_served(struct lkg_stepping *s)
@@ -78,11 +78,11 @@ void lkg_on_served(struct lkg_stepping *s)
                         return;
                 *trial = (struct lkg_trial){
                         .state = LKG_TRIAL_IDLE
-                }; /* of a document that nobody reads any more */
+                }; /* of a document that is no longer served */
                 (void)lkg_then(s, LKG_EFFECT_ADOPT);
                 lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL);
         } else if (s->facts->scope_all && !*s->l->pointers.good.sha256) {
-                lkg_on_passed(s); /* no target for a rollback: a node's first configuration is good */
+                lkg_on_passed(s); /* nothing to roll back to: a node's first configuration is good */
         } else if (needs_trial(s)) {
                 (void)lkg_then(s, LKG_EFFECT_BEGIN_TRIAL);
         } else if (trial->state == LKG_TRIAL_PASSED) {
@@ -90,7 +90,7 @@ void lkg_on_served(struct lkg_stepping *s)
         }
 }
 
-/* After a power cut only the trial is known, not the served document: the trial of the same document goes on. */
+/* After a power cut the trial is known, but not the served document. The stored trial of the same document continues. */
 void lkg_on_begin(struct lkg_stepping *s)
 {
         struct lkg_trial *trial = &s->next->trial;
@@ -111,14 +111,14 @@ void lkg_on_begin(struct lkg_stepping *s)
 
 /* ---- a start ---- */
 
-/* A start that is reported again, because an engine died before it was recorded, is judged exactly once. */
+/* A start is judged once, even if it is reported again because an engine died before recording it. */
 static bool is_judged(const struct lkg_trial *trial, const struct lkg_startup *startup)
 {
         return startup->start_time && trial->last_start_time == startup->start_time &&
                trial->last_pid == startup->pid;
 }
 
-/* On something that is not under suspicion. */
+/* Does the component start with a configuration that is not on trial? */
 static bool starts_on_good(const struct lkg_stepping *s)
 {
         const struct lkg_pointers *p = &s->l->pointers;
@@ -128,7 +128,7 @@ static bool starts_on_good(const struct lkg_stepping *s)
         return lkg_config_source_is_local(&p->active) || *p->rollback.reason;
 }
 
-/* The mark of a crash loop: a remote configuration or, where every generation is on trial, this document. */
+/* Mark the cause of a crash loop: the remote configuration or, if every generation is on trial, this document. */
 static void condemn(struct lkg_stepping *s)
 {
         const struct lkg_pointers *p = &s->l->pointers;
@@ -152,7 +152,7 @@ static void condemn(struct lkg_stepping *s)
         lkg_then_try(s, LKG_EFFECT_NOTE_START);
 }
 
-/* As long after the rollback as the trial was to last: later ones have other causes. */
+/* Starts count only within one trial duration after the rollback: later ones have other causes. */
 static bool counts_on_good(const struct lkg_stepping *s, const struct lkg_startup *startup)
 {
         const struct lkg_pointers *p = &s->l->pointers;
@@ -161,7 +161,7 @@ static bool counts_on_good(const struct lkg_stepping *s, const struct lkg_startu
                s->event->wall_ns - p->rollback.time_ns <= s->l->trial.rules.duration_ns;
 }
 
-/* The trial knows the newest start that it has judged. If it is durable there, the list of starts need not be. */
+/* The trial records the newest judged start. If that is durable, the list of starts need not be. */
 static void count(struct lkg_stepping *s, struct lkg_trial judged)
 {
         const struct lkg_startup *startup = &s->step->startup;
@@ -169,7 +169,7 @@ static void count(struct lkg_stepping *s, struct lkg_trial judged)
         s->next->trial = judged;
         s->next->trial.last_pid = startup->pid;
         s->next->trial.last_start_time = startup->start_time;
-        if (!s->event->by_command) /* it has happened, whatever the disk says */
+        if (!s->event->by_command) /* it happened, even if it cannot be stored */
                 (void)lkg_then(s, LKG_EFFECT_ADOPT);
         (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
         if (s->event->by_command)
@@ -204,7 +204,7 @@ void lkg_on_start(struct lkg_stepping *s)
         (void)lkg_then(s, LKG_EFFECT_NOTE_START);
 }
 
-/* It has happened, so it is noted, whatever else failed; but one that was reported and is refused will be reported again. */
+/* The start happened, so record it even if something failed; but a command that is refused will be repeated. */
 void lkg_on_start_failed(struct lkg_stepping *s)
 {
         const struct lkg_event *event = s->event;
@@ -213,7 +213,7 @@ void lkg_on_start_failed(struct lkg_stepping *s)
         s->step->startup.local = starts_on_good(s);
         lkg_take_mark_back(s);
         if (event->failed == LKG_EFFECT_SAVE_POINTERS &&
-            !event->marked_id) { /* only one more on the last known good */
+            !event->marked_id) { /* only the count of starts on the last known good is lost */
                 s->step->accepted = true;
                 (void)lkg_then(s, LKG_EFFECT_RETRY);
                 (void)lkg_then(s, LKG_EFFECT_NOTE_START);
@@ -250,7 +250,7 @@ void lkg_on_trial_due(struct lkg_stepping *s)
 
 /* ---- trial.scope all: a document that is marked bad ---- */
 
-/* The mark is the first step of a rollback. If the engine ended right after it, or could not go on, the rest follows now. */
+/* The mark is the first step of a rollback. If the engine died or failed right after it, do the rest now. */
 bool lkg_leave_bad_document(struct lkg_stepping *s, bool again)
 {
         const struct lkg_bad *bad;
@@ -271,7 +271,7 @@ void lkg_on_resumed(struct lkg_stepping *s)
         (void)lkg_leave_bad_document(s, /* again= */ true);
 }
 
-/* A mark alone, of a rollback that an engine did not finish, does not say why what is served is served: the rollback does. */
+/* If an engine made the mark but did not finish the rollback, record the rollback: it explains what is served. */
 void lkg_on_layers(struct lkg_stepping *s)
 {
         const struct lkg_bad *bad = s->event->mark;
@@ -290,6 +290,6 @@ void lkg_on_layers(struct lkg_stepping *s)
         (void)snprintf(passed_over, LKG_SHA256_HEX, "%s", s->event->sha256);
         if (left)
                 return;
-        lkg_then_try(s, LKG_EFFECT_SAVE_POINTERS); /* unknown means the same to the next engine */
+        lkg_then_try(s, LKG_EFFECT_SAVE_POINTERS); /* optional: unknown means the same to the next engine */
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lkg_step(): which part answers which event, and what follows from a failed effect. */
+/* lkg_step(): the handler of each event, and what follows from a failed effect. */
 #include "step-parts.h"
 
 static const char *const event_names[_LKG_EVENT_MAX] = {
@@ -73,7 +73,7 @@ const char *lkg_effect_name(enum lkg_effect_kind kind)
 
 /* ---- a failed effect ---- */
 
-/* A mark that is older than the command stays, and the next round leaves what it is about. */
+/* A mark that is older than the command stays, and the next round abandons its source. */
 static void failed_mark(struct lkg_stepping *s)
 {
         lkg_take_mark_back(s);
@@ -81,18 +81,18 @@ static void failed_mark(struct lkg_stepping *s)
                 s->step->accepted = true;
 }
 
-/* Nothing is durable yet but a record that is kept for this case. */
+/* Nothing is durable yet, except the copy of the record that is kept for this case. */
 static void failed_command(struct lkg_stepping *s)
 {
         if (s->event->failed == LKG_EFFECT_SAVE_RECORD || s->event->failed == LKG_EFFECT_KEEP_GENERATION)
                 lkg_then_try(s, LKG_EFFECT_FORGET_RECORD);
 }
 
-/* The first steps of an unfinished command failed while somebody waits: undo all of it. The pin of what is served already is not. */
+/* The first steps of a command failed while its caller waits: undo all of them, unless the new configuration is already served. */
 static void failed_finish(struct lkg_stepping *s)
 {
         const struct lkg_event *event = s->event;
-        bool for_ever = event->code == -EBUSY || event->code == -ENOENT; /* not a fault of the disk */
+        bool for_ever = event->code == -EBUSY || event->code == -ENOENT; /* not a disk error */
 
         if (event->marked_id)
                 lkg_then_try(s, LKG_EFFECT_FORGIVE);
@@ -105,7 +105,7 @@ static void failed_finish(struct lkg_stepping *s)
                 (void)lkg_then(s, LKG_EFFECT_RETRY);
                 return;
         }
-        if (event->failed == LKG_EFFECT_RESTORE_RECORD) { /* then written anew, if there is space for that */
+        if (event->failed == LKG_EFFECT_RESTORE_RECORD) { /* write it anew, if there is space */
                 s->next->record = *event->before;
                 (void)lkg_then(s, LKG_EFFECT_SAVE_RECORD);
                 (void)lkg_then(s, LKG_EFFECT_ADOPT);
@@ -138,7 +138,7 @@ static void failed(struct lkg_stepping *s)
                 break;
         case LKG_EVENT_TRIED_BAD:
                 lkg_set_mark(s, &s->l->pointers.assigned, s->event->cause, s->event->reason);
-                lkg_then_tell(s, LKG_NEWS_REJECTED); /* it is not used, with or without the mark */
+                lkg_then_tell(s, LKG_NEWS_REJECTED); /* it is not used, even without the mark */
                 (void)lkg_then(s, LKG_EFFECT_RETRY);
                 break;
         case LKG_EVENT_FORBIDDEN:
@@ -153,7 +153,7 @@ static void failed(struct lkg_stepping *s)
         case LKG_EVENT_PROMOTE:
                 (void)lkg_then(s, LKG_EFFECT_RETRY);
                 break;
-        default: /* everything is as it was; who asked knows, or it is tried again anyhow */
+        default: /* nothing has changed; the caller gets the error, or the event comes again anyway */
                 break;
         }
 }

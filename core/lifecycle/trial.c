@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trial. Arithmetic saturates everywhere: a duration of centuries never ends, and a
- * clock that seems to go backwards adds nothing.
+ * The trial. Arithmetic saturates: an overflowing duration never ends, and a clock that seems to go backwards adds nothing.
  */
 
 #include <lkg/duration.h>
@@ -13,7 +12,7 @@
 
 /* ---- rules ---- */
 
-/* Where a text came from, as its author knows it. */
+/* A text and the name of its origin. */
 struct wording {
         const char *what; /* field or annotation */
         const char *text; /* NULL = not there */
@@ -48,7 +47,7 @@ static int read_threshold(const struct wording *w, unsigned *ret, char *why)
 
         for (size_t i = 0; i < n; i++) {
                 if (n > 2 || w->text[i] < '0' || w->text[i] > '9' || (n > 1 && w->text[0] == '0'))
-                        n = 0; /* no number, or no small one */
+                        n = 0; /* not a number, or too large */
                 else
                         value = 10 * value + (unsigned)(w->text[i] - '0');
         }
@@ -71,7 +70,7 @@ int lkg_trial_rules_make(const struct lkg_trial_settings *settings, const char *
                          const char *own_threshold, const char *noted_duration, const char *noted_threshold,
                          struct lkg_trial_rules *ret, char why[static WHY_MAX])
 {
-        /* The stronger ones last. Every text is judged, even one that has no effect. */
+        /* Later ones override. Every text is checked, even one that has no effect. */
         const struct wording durations[] = { { "annotation " LKG_TRIAL_NOTE_DURATION, noted_duration },
                                              { LKG_TRIAL_FIELD_DURATION, own_duration } };
         const struct wording thresholds[] = { { "annotation " LKG_TRIAL_NOTE_THRESHOLD, noted_threshold },

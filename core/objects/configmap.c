@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One ConfigMap. The checks are in the order in which an author would correct the object. */
+/* One ConfigMap. Checks are in the order in which an author would fix the object. */
 
 #include <lkg/configmap.h>
 #include <lkg/decode.h>
@@ -8,7 +8,7 @@
 #include <lkg/render.h>
 #include <lkg/source.h>
 
-#define KEYS_NAMED             8u /* keys that a message lists */
+#define KEYS_NAMED             8u /* number of keys that a message lists */
 #define FINDING_MORE_DOCUMENTS 1010u
 
 /* ---- decode ---- */
@@ -18,7 +18,7 @@ static const char *file_name(const struct lkg_configmap_options *options)
         return options->file ? options->file : "ConfigMap";
 }
 
-/* The first thing that is wrong; a decoder that fails has said at least one. */
+/* Reports the first error; a decoder that fails has reported at least one. */
 static int undecodable(const struct lkg_report *report, struct lkg_error *err)
 {
         for (size_t i = 0; i < report->n_findings; i++) {
@@ -31,7 +31,7 @@ static int undecodable(const struct lkg_report *report, struct lkg_error *err)
         return lkg_refuse_because(err, -EBADMSG, NULL, "cannot be decoded");
 }
 
-/* With two objects it would be unclear which one counts, so a second document is not ignored as in a layer. */
+/* Refuses a second document, which is ignored in a layer: it would be unclear which object is meant. */
 static int check_single(const struct lkg_report *report, struct lkg_error *err)
 {
         for (size_t i = 0; i < report->n_findings; i++) {
@@ -45,7 +45,7 @@ static int check_single(const struct lkg_report *report, struct lkg_error *err)
         return 0;
 }
 
-/* `{kind: ConfigMap}` begins like JSON and is YAML in flow style. A text that is neither was meant as JSON: @report stays. */
+/* `{kind: ConfigMap}` starts like JSON but is YAML in flow style. If it is neither, the JSON errors in @report stay. */
 static int decode_flow(const char *text, size_t size, struct lkg_source *source, struct lkg_report *report,
                        struct lkg_value **ret)
 {
@@ -89,7 +89,7 @@ static int decode(const char *text, size_t size, const struct lkg_configmap_opti
 
 /* ---- size ---- */
 
-/* Bytes of @text as a JSON string, or more. */
+/* Upper bound of the size of @text as a JSON string. */
 static size_t string_cost(const char *text, size_t size)
 {
         size_t cost = size + 2;
@@ -103,14 +103,14 @@ static size_t string_cost(const char *text, size_t size)
 }
 
 /*
- * Does @value fit into @left bytes of JSON as lkg_configmap_format() writes it? Aliases of YAML can make the
- * object much larger than the file was, and a checkpoint that cannot be read again would be worse than none,
- * so this is asked first. Recursion ends at LKG_CONFIGMAP_DEPTH_MAX.
+ * Does @value fit into @left bytes of JSON as lkg_configmap_format() writes it? YAML aliases can make the
+ * object much larger than the file, and a checkpoint that cannot be read again would be worse than none, so
+ * this is checked first. Recursion ends at LKG_CONFIGMAP_DEPTH_MAX.
  */
 static bool fits(const struct lkg_value *value, unsigned depth, size_t *left)
 {
         enum lkg_type type = lkg_value_type(value);
-        size_t cost = 2 * (depth + 2) + 4, size; /* two lines with their indent, brackets, a comma */
+        size_t cost = 2 * (depth + 2) + 4, size; /* two lines with indent, brackets, a comma */
         bool map = type == LKG_MAP;
 
         if (type == LKG_STRING || type == LKG_NUMBER) {
@@ -152,9 +152,7 @@ static int check_size(const struct lkg_value *object, struct lkg_error *err)
 
 /* ---- kind, members of data ---- */
 
-/*
- * Present and not null: a typed decoder of Go treats null as absent.
- */
+/* Present and not null: Go decodes null into a typed field as absent. */
 static const struct lkg_value *member(const struct lkg_value *map, const char *name)
 {
         const struct lkg_value *value = map ? lkg_map_get(map, name) : NULL;
@@ -200,7 +198,7 @@ static int check_kind(const struct lkg_value *object, struct lkg_error *err)
                                           : "kind ConfigMap of apiVersion v1");
 }
 
-/* `data`, `binaryData` and annotations: maps of texts. NULL: absent. */
+/* A field that must be a map: `data`, `binaryData`, `metadata`, annotations. @ret: NULL = absent. */
 static int take_map(const struct lkg_value *map, const char *field, const char *path,
                     const struct lkg_value **ret, struct lkg_error *err)
 {
@@ -294,7 +292,7 @@ static int judge_version(const char *text, size_t size, char *reason)
                                     LKG_IDENTIFIER_MAX);
 }
 
-/* What says which object it is. */
+/* Fields that identify the object. */
 static const struct identity {
         const char *field;
         int (*judge)(const char *text, size_t size, char *reason);
@@ -307,7 +305,7 @@ static const struct identity {
         { "resourceVersion", judge_version, true, offsetof(struct lkg_configmap, version) },
 };
 
-/* Return: 1 when it is there, 0 when it is missing and may be made up, -EINVAL. */
+/* Return: 1: valid; 0: missing, may be generated; -EINVAL. */
 static int check_identity(const struct lkg_value *metadata, const struct identity *identity, bool from_file,
                           struct lkg_error *err)
 {
@@ -332,7 +330,7 @@ static int check_identity(const struct lkg_value *metadata, const struct identit
         return 1;
 }
 
-/* Puts the first digits of the SHA-256 of @data into @metadata. */
+/* Sets @field to the first digits of the SHA-256 of @data. */
 static int make_up(struct lkg_value *metadata, const char *field, const void *data, size_t size)
 {
         char hash[LKG_SHA256_HEX];
@@ -348,7 +346,7 @@ static int make_up(struct lkg_value *metadata, const char *field, const void *da
         return r < 0 ? r : 0;
 }
 
-/* @object has one reference; its metadata is replaced by one that is complete. */
+/* Replaces the metadata of @object, which has one reference, by a complete copy. */
 static int complete(struct lkg_value *object, bool uid, bool version, const char *text, size_t size)
 {
         struct lkg_value *metadata = lkg_value_clone_shallow(lkg_map_get(object, "metadata"));
@@ -403,16 +401,16 @@ static int check_metadata(struct lkg_value *object, const char *text, size_t siz
 
 /* ---- the whole ---- */
 
-/* Empty, or the word: a file says in this way what an absent reference says elsewhere (docs/specification.md 4.3). */
+/* Empty or the word `local`: in a file, this means what an absent reference means elsewhere (docs/specification.md 4.3). */
 static bool means_local(const struct lkg_value *object)
 {
         return lkg_value_type(object) == LKG_NULL || is_text(object, "local");
 }
 
 /*
- * The checks of an object from any source, in the order in which an author would correct it.
- * @object: one reference, taken over
- * @text:   the bytes that it was decoded from, for a version that is made up; NULL = @from_file is false
+ * Checks an object from any source, in the order in which an author would fix it.
+ * @object: takes over one reference
+ * @text:   the bytes that it was decoded from, to generate a missing version; NULL if not @from_file
  */
 static int take_object(struct lkg_value *object, const char *text, size_t size, bool from_file,
                        struct lkg_configmap *ret, struct lkg_error *err)
@@ -460,7 +458,7 @@ int lkg_configmap_parse(const char *text, size_t size, const struct lkg_configma
 int lkg_configmap_from_value(const struct lkg_value *object, struct lkg_configmap *ret,
                              struct lkg_error *err)
 {
-        /* The values are shared; none of them is changed, because nothing is made up. */
+        /* The values are shared; none is changed, because nothing is generated. */
         return take_object(lkg_value_ref((struct lkg_value *)object), NULL, 0, /* from_file= */ false, ret,
                            err);
 }
@@ -484,9 +482,9 @@ const char *lkg_configmap_annotation(const struct lkg_configmap *configmap, cons
         return annotations ? lkg_map_get_string(annotations, name) : NULL;
 }
 
-/* ---- what is meant in it ---- */
+/* ---- the part that a reference means ---- */
 
-/* The object has @text, the reference wants @wanted ("" = any). */
+/* Is it the object that @reference means? An empty uid matches any. */
 static int check_same(const struct lkg_configmap *configmap, const struct lkg_reference *reference,
                       struct lkg_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guard: one walk over the remote document. Rules are compared with the names on the way down, so
- * nothing is looked up by a name that the remote chose.
+ * The guard: one walk over the remote document. Rules are compared with the names on the path, so nothing is
+ * looked up by a name that the remote document chooses.
  */
 
 #include <lkg/buf.h>
@@ -13,29 +13,29 @@
 
 #define FINDING_DENIED 6002u
 #define FINDING_PINNED 6003u
-#define RULE_NAME_MAX  253u /* bytes of one name in a rule; no field has a longer one */
+#define RULE_NAME_MAX  253u /* bytes of a name in a rule; no field has a longer name */
 
 struct check {
         const struct lkg_guard *guard;
-        bool known_kind; /* the kind has tables: a field that is in none of them was never judged */
+        bool known_kind; /* the kind has tables: a field that is in none of them has no rule */
         const struct lkg_value *base;
         struct lkg_report *report;
         struct lkg_buf path; /* dotted, with [] for items */
         struct lkg_span names[LKG_GUARD_DEPTH_MAX + 1];
-        size_t n_names; /* names from the top to where we are; items of lists have none */
+        size_t n_names; /* names from the root to the current field; list items have none */
         int n_findings;
 };
 
 /* ---- names ---- */
 
-/* Is @key (with @prefix: its beginning) the name @part, ignoring case? */
+/* Is @key (with @prefix: its start) the name @part, ignoring case? */
 static bool name_matches(const char *part, bool prefix, struct lkg_span key)
 {
         size_t n = strlen(part);
 
         if (!prefix)
                 return lkg_merge_key_folds(part, key.data, key.size);
-        /* A letter may fold to one of up to three bytes. */
+        /* With case folding, a letter may match a character of up to three bytes. */
         for (size_t size = n; size <= key.size && size <= 3 * n; size++)
                 if (lkg_merge_key_folds(part, key.data, size))
                         return true;
@@ -43,8 +43,8 @@ static bool name_matches(const char *part, bool prefix, struct lkg_span key)
 }
 
 /*
- * How many names of the place that @c has reached does @pattern match? 0 = it names another place, or one
- * below. Items of lists have no name: `[]` counts as nothing.
+ * How many names of the current path does @pattern match? 0 = it means another path, or a deeper one. List
+ * items have no name, so `[]` is ignored.
  */
 static size_t pattern_reach(const struct check *c, const char *pattern)
 {
@@ -78,22 +78,22 @@ static const char *first_match(const struct check *c, const char *const *pattern
 
 /* ---- the profile ---- */
 
-/* The reason against the place that @c has reached; NULL = none. */
+/* Why @field forbids the current path; NULL = it does not. */
 static const char *judge_field(const struct check *c, const struct lkg_field *field, bool *known)
 {
         size_t reach = pattern_reach(c, field->path);
 
         if (reach == 0 || (reach < c->n_names && !strstr(field->type, "map[")))
                 return NULL;
-        *known = true; /* the field itself, or a key of a map */
+        *known = true; /* the field itself, or a key of its map */
         if (!field->guard)
                 return "nobody has judged it";
         return strcmp(field->guard, LKG_GUARD_NOTHING) == 0 ? NULL : field->guard;
 }
 
 /*
- * The tables of every kind are asked: a document that names another kind than its component reads gains nothing, and no
- * field of two kinds is judged differently (there is a test).
+ * Checks the tables of all kinds, so that a document cannot evade a rule by naming a kind that its component does not read. No
+ * field has different rules in two kinds (a test checks that).
  */
 static const char *match_profile(const struct check *c)
 {
@@ -114,7 +114,7 @@ static const char *match_profile(const struct check *c)
 
 /* ---- findings ---- */
 
-/* The path as it may be shown: names of unknown fields are text of others. */
+/* The path, safe to show: names of unknown fields are foreign text. */
 static const char *shown(const struct check *c, char quoted[static 5 * LKG_QUOTE_MAX + 8])
 {
         for (size_t i = 0; i < c->path.size; i++) {
@@ -154,14 +154,11 @@ static bool numbers_equal(const struct lkg_value *a, const struct lkg_value *b)
         y.data = lkg_value_text(b, &y.size);
         if (lkg_span_equal(x, y))
                 return true;
-        /*
-         * 1.50 and 1.5; two integers are equal by their digits alone, a double could not tell large ones
-         * apart.
-         */
+        /* 1.50 equals 1.5. Integers are compared by their digits: large ones do not fit into a double. */
         return !(is_integer(x) && is_integer(y)) && strtod(x.data, NULL) == strtod(y.data, NULL);
 }
 
-/* The same JSON, numbers by value. Below @depth literally. */
+/* Is it the same JSON, with numbers compared by value (below @depth, literally)? */
 static bool json_equal(const struct lkg_value *a, const struct lkg_value *b, unsigned depth)
 {
         enum lkg_type type = lkg_value_type(a);
@@ -189,7 +186,7 @@ static bool json_equal(const struct lkg_value *a, const struct lkg_value *b, uns
 
 /* ---- pinned ---- */
 
-/* The member of @map that the component would take for @name; NULL = none, or no map. */
+/* The member of @map that the component would read as @name; NULL = none, or not a map. */
 static const struct lkg_value *find_member(const struct lkg_value *map, struct lkg_span name)
 {
         const struct lkg_value *found = NULL;
@@ -225,7 +222,7 @@ static void push(struct check *c, struct lkg_span name)
         c->names[c->n_names++] = name;
 }
 
-/* Back to where the path had @size bytes. */
+/* Shortens the path to @size bytes. */
 static void pop(struct check *c, size_t size)
 {
         c->path.size = size;
@@ -265,7 +262,7 @@ static void check_pinned(struct check *c, const struct lkg_value *value, const s
 
 /* ---- the walk ---- */
 
-/* Return: whether the field that @c has reached, and everything below it, needs no further check. */
+/* Return: true if the current field and everything below it need no further check. */
 static bool check_field(struct check *c, const struct lkg_value *value, unsigned depth)
 {
         static const char why[] = "a remote configuration may not set this field here";
@@ -317,7 +314,7 @@ static void walk(struct check *c, const struct lkg_value *value, unsigned depth)
         }
 }
 
-/* Without a kind, as if it were known. */
+/* A document without a kind counts as known. */
 static bool is_known_kind(const struct lkg_value *remote)
 {
         const struct lkg_value *kind = find_member(remote, lkg_span("kind", 4));

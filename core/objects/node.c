@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The places on a Node that may hold a reference. An absent or null field is no reference; one that cannot be understood has
- * no effect either, but is distinguished from an absent one.
+ * The places on a Node that may have a reference. An absent or null field is not a reference; an invalid one has no effect
+ * either, but is reported.
  */
 #include <lkg/node.h>
 #include <lkg/source.h>
@@ -19,7 +19,7 @@ static bool is_map(const struct lkg_value *value)
         return lkg_value_type(value) == LKG_MAP;
 }
 
-/* Text of @metadata that may become part of a record; "" when it is missing. Return: 0 or -EINVAL. */
+/* Text of @metadata that may become part of a record; "" = missing. Return: 0 or -EINVAL. */
 static int take_identifier(const struct lkg_value *metadata, const char *field, char *ret,
                            struct lkg_error *err)
 {
@@ -68,7 +68,7 @@ static int say(int code, const struct lkg_error *why, struct lkg_saying *ret)
         return 0;
 }
 
-/* A field without any text is worse than a text that is not a reference, and is reported in the same way. */
+/* A value that is not text is reported like a text that is not a reference. */
 static int read_annotation(const struct lkg_value *metadata, struct lkg_saying *ret)
 {
         const struct lkg_value *annotations = member(metadata, "annotations");

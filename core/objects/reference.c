@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * References. A reason of the dynamic-configuration proposal comes first in a message, literally; the
- * details follow it, in the words of upstream's API server (`configMap.name: Invalid
- * value: ...`).
+ * References. A message starts with a reason of the dynamic-configuration proposal, literally; details follow in the
+ * wording of the Kubernetes API server (`configMap.name: Invalid value: ...`).
  */
 
 #include <lkg/decode.h>
@@ -18,7 +17,7 @@
 #define INCOMPLETE "invalid ObjectReference, all of UID, Name, and Namespace must be specified"
 #define WORD_LOCAL "local"
 
-/* ---- what a reference may say ---- */
+/* ---- parts of a reference ---- */
 
 static int judge_key(const char *text, size_t size, char *reason)
 {
@@ -52,12 +51,12 @@ static const struct {
         [PART_UID] = { "uid", judge_uid, false, offsetof(struct lkg_reference, uid) },
 };
 
-/* What was written, unchecked. An empty text is the same as none, as in Go. */
+/* The parts as given, unchecked. As in Go, an empty text is the same as none. */
 struct given {
         struct lkg_span text[_PART_MAX];
 };
 
-/* @path: what the fields are below, with its point (`configMap.`) */
+/* @path: path of the parent, with its dot (`configMap.`) */
 static int check_given(const struct given *given, const char *path, struct lkg_reference *ret,
                        struct lkg_error *err)
 {
@@ -106,18 +105,18 @@ int lkg_reference_from_parts(const char *ns, const char *name, const char *key, 
 /* ---- NodeConfigSource ---- */
 
 /*
- * A field of a shape: where its text goes, or what it may be when it says nothing about the object that is
- * meant.
+ * A field of a shape: the part that its text belongs to, or the allowed text of a field that does not identify
+ * the object.
  */
 struct shape_field {
         const char *name;
         int part;         /* enum part; -1 = none */
-        const char *only; /* the one text that is allowed besides none; NULL = any */
+        const char *only; /* the only text allowed, besides none; NULL = any */
 };
 
 /*
- * resourceVersion: upstream forbade it in a spec, and status.config has it. A copied status is accepted and its version
- * ignored, because a reference follows the object, and only the current version of an object can be read.
+ * resourceVersion: upstream forbade it in spec but set it in status.config. A copied status is accepted and its version
+ * ignored: a reference follows the object, and only the current version of an object can be read.
  */
 static const struct shape_field typed_fields[] = {
         /* ConfigMapNodeConfigSource, 1.11 and later */
@@ -153,7 +152,7 @@ static int unknown_field(const struct shape_field *fields, const char *intro, co
 {
         char quoted[5 * LKG_QUOTE_MAX + 8];
         struct lkg_nearest nearest;
-        size_t n = strlen(path), shown = n ? n - 1 : 0; /* without its point */
+        size_t n = strlen(path), shown = n ? n - 1 : 0; /* without its dot */
 
         lkg_nearest_init(&nearest, name.data);
         for (const struct shape_field *f = fields; f->name; f++)
@@ -179,7 +178,7 @@ static int wrong_type(const char *path, const char *name, const struct lkg_value
                                   lkg_type_name(lkg_value_type(value)), want);
 }
 
-/* A text member, empty when it is null. */
+/* The text of a member; empty if it is null. */
 static int take_text(const struct shape_field *field, const char *path, const struct lkg_value *value,
                      struct lkg_span *ret, struct lkg_error *err)
 {
@@ -234,7 +233,7 @@ static int from_config_map(const struct lkg_value *map, struct lkg_reference *re
         return r < 0 ? r : check_given(&given, "configMap.", ret, err);
 }
 
-/* The older shape has all three or is nothing (proposal); the key is always `kubelet`. */
+/* The older shape must have all three (proposal); its key is always `kubelet`. */
 static int from_config_map_ref(const struct lkg_value *map, struct lkg_reference *ret, struct lkg_error *err)
 {
         struct given given;
@@ -248,7 +247,7 @@ static int from_config_map_ref(const struct lkg_value *map, struct lkg_reference
         return check_given(&given, "configMapRef.", ret, err);
 }
 
-/* Members besides the two subfields: none but a TypeMeta. */
+/* Besides the two subfields, only a TypeMeta is allowed. */
 static int check_source(const struct lkg_value *source, bool any, struct lkg_error *err)
 {
         for (size_t i = 0; i < lkg_value_size(source); i++) {
@@ -357,9 +356,9 @@ int lkg_reference_from_text(const char *text, size_t size, struct lkg_reference 
         return trimmed.data[0] == '{' ? from_json(trimmed, ret, err) : from_path(trimmed, ret, err);
 }
 
-/* ---- who may be referred to ---- */
+/* ---- allowed objects ---- */
 
-/* `*`, `prefix*` or the very name. */
+/* @pattern: `*`, `prefix*` or a name */
 static bool matches(struct lkg_span pattern, const char *name)
 {
         if (pattern.size > 0 && pattern.data[pattern.size - 1] == '*')

@@ -60,7 +60,7 @@ struct lkg_remote_base *lkg_remote_base_missing(const struct lkg_config_source *
         return base;
 }
 
-/* A number or a word; of anything else the type, so that the message names it. */
+/* The text of a number or string; for anything else its type, which the message will show. */
 static const char *text_of(const struct lkg_value *doc, const char *field, struct lkg_where *ret_where)
 {
         const struct lkg_value *value = lkg_map_get(doc, field);
@@ -72,7 +72,7 @@ static const char *text_of(const struct lkg_value *doc, const char *field, struc
         return type == LKG_STRING || type == LKG_NUMBER ? lkg_value_text(value, NULL) : lkg_type_name(type);
 }
 
-/* A document that cannot be decoded has no rules; the stack will say why. */
+/* A document that cannot be decoded has no rules; the stack reports why. */
 static int read_rules(struct lkg_remote_base *base, const struct lkg_trial_settings *settings,
                       struct lkg_report *report)
 {

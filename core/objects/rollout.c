@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staged rollout: see rollout.h. If anything is unclear, hold back: going on later is easy, going back is not. */
+/* Staged rollout: see rollout.h. If anything is unclear, hold back: continuing later is easy, going back is not. */
 
 #include <lkg/limits.h>
 #include <lkg/rollout.h>
@@ -22,7 +22,7 @@ const char *lkg_rollout_state_name(enum lkg_rollout_state state)
         return "unclear";
 }
 
-/* Without memory the node is one of the last: it asks again with the next look. */
+/* Without memory, use the last bucket: the next check computes it again. */
 unsigned lkg_rollout_bucket(const char *salt, const char *uid)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -69,7 +69,7 @@ static int parse_percent(const char *text, unsigned *ret_milli)
         return 0;
 }
 
-/* `10`, `0.5`: as somebody would write it. */
+/* In the shortest form: `10`, `0.5`. */
 static void format_percent(unsigned milli, char ret[static 12])
 {
         size_t n = (size_t)snprintf(ret, 12, "%u.%03u", milli / 1000 % 1000, milli % 1000);
@@ -89,7 +89,7 @@ static void unclear(struct lkg_rollout *ret, const char *annotation, const char 
                        annotation, lkg_quote(value, strlen(value), quoted), want);
 }
 
-/* Return: true when @value was understood. */
+/* Return: is @value valid? */
 static bool read_halt(const char *value, struct lkg_rollout *ret)
 {
         if (!value || strcmp(value, "false") == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two objects that are followed: each answer is checked and noted, and the places are asked again if
- * it may matter. Nothing is decided here.
+ * The two followed objects: each answer is checked and recorded, and if it may matter, the places are asked again.
+ * Nothing is decided here.
  */
 #include <lkg/log.h>
 
@@ -21,7 +21,7 @@ static bool same_saying(const struct lkg_saying *a, const struct lkg_saying *b)
                strcmp(a->fault, b->fault) == 0;
 }
 
-/* A Node changes all the time, mostly in fields that we do not use. */
+/* A Node changes often, mostly in fields that lkgfs does not use. */
 static bool same_node(const struct lkg_node_object *a, const struct lkg_node_object *b)
 {
         return strcmp(a->uid, b->uid) == 0 && same_saying(&a->annotation, &b->annotation) &&
@@ -86,7 +86,7 @@ static void on_object(const struct lkg_value *object, void *userdata)
         lkg_apiserver_reconsider(api);
 }
 
-/* Logged once when it begins to fail and once when it works again; status/ shows the rest. */
+/* Logs the first failure and the recovery; status/ shows the rest. */
 static void log_change(const struct lkg_followed *followed, const char *what, uint64_t failed_before_ns)
 {
         if (followed->failing_ns && !failed_before_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about the places that the files beside this one share, and the next turn of the API server. */
+/* Shared by the files of this folder: queries about places, and scheduling the next turn. */
 #include "apiserver.h"
 
 void lkg_apiserver_kick(struct lkg_apiserver *api)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of the API server, as figures for the view; and the way back: condition and Events. */
+/* Status of the API client for the view, and reports to the cluster: condition and Events. */
 #include "apiserver.h"
 
 /* ---- for the view ---- */
@@ -21,7 +21,7 @@ static void fill_object(struct lkg_apiserver *api, struct lkg_followed *followed
         ret->watching = lkg_informer_mode(informer) == LKG_INFORMER_WATCH;
         ret->success_ns = lkg_informer_success_ns(informer);
         ret->failing = lkg_informer_failing_since_ns(informer) != 0;
-        /* A failure shows at once; what it does to the reference only after a while. */
+        /* Shows a failure at once; it affects the reference only after LKG_OUTAGE_NS. */
         (void)snprintf(ret->error, sizeof(ret->error), "%s", lkg_informer_words(informer));
         if (!*ret->error &&
             lkg_apiserver_trouble(api, followed, lkg_boottime_ns(), ret->error) <= LKG_TROUBLE_NOT_YET)
@@ -77,7 +77,7 @@ void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret)
                 fill_counters(api, ret);
 }
 
-/* ---- the way back ---- */
+/* ---- reports to the cluster ---- */
 
 static void note_shown(struct lkg_apiserver *api)
 {
@@ -103,7 +103,7 @@ void lkg_places_published(struct lkg_places *places, const struct lkg_node_condi
         if (!api)
                 return;
         note_shown(api);
-        /* At each start it is Unknown for a moment before the first answer: that is not reported. */
+        /* Do not report that it is Unknown for a moment at each start, before the first answer. */
         if (!api->reporter || !places->config->remote.condition || is_too_early(api, &api->node) ||
             (api->object.informer && is_too_early(api, &api->object)))
                 return;

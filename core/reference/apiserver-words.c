@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API server's answers as text: why an object is not known, the references on the Node, the meaning of the rollout,
- * findings, status; and reports to the cluster.
+ * What the API server's answers mean: why an object is not known, what the Node says, what the rollout allows; and findings.
  */
 #include <lkg/log.h>
 #include <lkg/utf8.h>
@@ -10,13 +9,13 @@
 
 /* ---- objects ---- */
 
-/* Answers that will not change by waiting. */
+/* Failures that waiting does not cure. */
 static bool is_definite(enum lkg_api_status status)
 {
         return status == LKG_API_FORBIDDEN || status == LKG_API_TOO_LARGE || status == LKG_API_INVALID;
 }
 
-/* `failed to read Node n1`, in the proposal's words for a ConfigMap. */
+/* `failed to read Node n1`; for a ConfigMap, the wording of the proposal. */
 static void say_what(const struct lkg_apiserver *api, const struct lkg_followed *followed, char *ret,
                      size_t size)
 {
@@ -72,7 +71,7 @@ enum lkg_trouble lkg_apiserver_trouble(struct lkg_apiserver *api, struct lkg_fol
 {
         enum lkg_trouble trouble = say_trouble(api, followed, now_ns, ret);
 
-        lkg_utf8_mend(ret); /* a server's words are in any language, and are cut to fit */
+        lkg_utf8_mend(ret); /* a server's text may be in any language, and is cut to fit */
         return trouble;
 }
 
@@ -99,13 +98,13 @@ const struct lkg_configmap *lkg_apiserver_configmap(struct lkg_apiserver *api, u
 
 /* ---- rollout ---- */
 
-/* By what this node's bucket is drawn; NULL = that is not known yet, and another draw would follow. */
+/* The id that determines this node's bucket; NULL = not known yet, so the bucket might still change. */
 static const char *rollout_uid(struct lkg_apiserver *api)
 {
         char ignored[LKG_REASON_MAX];
         enum lkg_trouble trouble;
 
-        if (*api->node_says.uid) /* also of a Node that is gone: the draw stays */
+        if (*api->node_says.uid) /* also of a deleted Node: keep the bucket */
                 return api->node_says.uid;
         if (*api->name_fault)
                 return NULL;
@@ -159,7 +158,7 @@ static void find_trouble(struct lkg_apiserver *api, struct lkg_followed *followe
         char words[LKG_REASON_MAX];
         enum lkg_trouble trouble = lkg_apiserver_trouble(api, followed, lkg_boottime_ns(), words);
 
-        /* The last reference is still valid then; but the cause is shown sooner. */
+        /* The last reference is still valid then, but the cause is shown at once. */
         if (trouble == LKG_TROUBLE_NONE && followed->failing_ns)
                 trouble = say_unreachable(followed, words);
         if (followed == &api->node && lkg_apiserver_may_do_without_node(api))

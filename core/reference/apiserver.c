@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects that talk to the API server (credential, client, informers, reporter): when they are created, checked and freed.
- * apiserver-objects.c records their answers; apiserver-words.c draws conclusions.
+ * Lifetime of the objects that talk to the API server: credential, client, informers, reporter. apiserver-objects.c records
+ * answers, apiserver-words.c says what they mean.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #define CREDENTIAL_NAME "credential" /* runtime directory: output of the exec plugin */
 #define TIMER_SLACK_US  UINT64_C(1000000)
 
-/* ---- making and ending ---- */
+/* ---- creating and freeing ---- */
 
 static int run_exec(void *userdata)
 {
@@ -60,7 +60,7 @@ static uint64_t identity_serial(const struct lkg_apiserver *api)
         return identity ? identity->serial : 0;
 }
 
-/* The client checks the credential, and so do we; either may see a new one first. Return: whether it has changed. */
+/* Both the client and this file check the credential; either may notice a new one first. Return: has it changed? */
 static bool meet_identity(struct lkg_apiserver *api)
 {
         uint64_t serial = identity_serial(api);
@@ -68,7 +68,7 @@ static bool meet_identity(struct lkg_apiserver *api)
         if (serial == api->serial)
                 return false;
         api->serial = serial;
-        if (api->reporter) /* before waiting requests are sent with a credential that is not the node's */
+        if (api->reporter) /* first: else queued requests may be sent with a credential that is not the node's */
                 lkg_reporter_kick(api->reporter);
         api->anew = api->places->pending = true;
         return true;
@@ -130,7 +130,7 @@ static void take_down(struct lkg_apiserver *api)
         api->client = lkg_client_free(api->client);
 }
 
-/* Creates all that can be created. After a lack of memory the next tick tries again. */
+/* Creates everything that can be created. If memory is short, the next tick tries again. */
 static void bring_up(struct lkg_apiserver *api)
 {
         struct lkg_error err = { 0 };
@@ -142,7 +142,7 @@ static void bring_up(struct lkg_apiserver *api)
         }
         if (!api->client) {
                 r = new_client(api, &err);
-                api->places->pending = true; /* asked without a client, it led nowhere */
+                api->places->pending = true; /* without a client, the places had no result */
         }
         if (r >= 0 && !api->reporter)
                 r = new_reporter(api, &err);
@@ -152,7 +152,7 @@ static void bring_up(struct lkg_apiserver *api)
                 lkg_log_error("cannot talk to the API server, trying again: %s", err.message);
 }
 
-/* The name that the kubelet would register under: nodeutil.GetHostname() of Kubernetes. */
+/* The name under which the kubelet registers: nodeutil.GetHostname() of Kubernetes. */
 static void find_names(struct lkg_apiserver *api)
 {
         const char *configured = api->places->config->remote.node_name;
@@ -199,7 +199,7 @@ struct lkg_apiserver *lkg_apiserver_free(struct lkg_apiserver *api)
         return NULL;
 }
 
-/* ---- the loop ---- */
+/* ---- the event loop ---- */
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -211,7 +211,7 @@ static uint64_t later(uint64_t a, uint64_t b)
         return a > b ? a : b;
 }
 
-/* On the clock of the loop. */
+/* When the credential is due, in CLOCK_BOOTTIME. */
 static uint64_t credential_due(const struct lkg_apiserver *api, uint64_t now_ns)
 {
         uint64_t due_ns = lkg_credential_due_ns(api->credential), wall_ns = lkg_realtime_ns();
@@ -241,7 +241,7 @@ static void look_at_credential(struct lkg_apiserver *api)
         api->look = false;
         r = lkg_credential_refresh(api->credential, lkg_realtime_ns());
         if (r < 0)
-                api->look = true; /* no memory: with the next tick */
+                api->look = true; /* no memory: the next tick tries again */
         if (r <= 0)
                 return;
         (void)meet_identity(api);
@@ -295,7 +295,7 @@ static bool is_outage(const struct lkg_followed *followed, uint64_t now_ns)
         return followed->failing_ns && now_ns >= followed->failing_ns + LKG_OUTAGE_NS;
 }
 
-/* A minute has passed, or nothing but failures have come for long enough. */
+/* Every LKG_API_TICK_NS, when a credential is due, or when failures have become an outage. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_apiserver *api = userdata;

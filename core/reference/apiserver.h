@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API server as the places see it: follows the node's own object and the ConfigMap that the reference names, knows their
- * current state, and reports back (condition, Events).
+ * The API client of the places: follows the Node and the ConfigMap that the reference names, knows their current state, and
+ * reports to the cluster (condition, Events).
  *
- * Owned by the places, made while remote configuration is on. Nothing here waits: answers come from the loop, are noted, and
- * are evaluated in a deferred step of the same loop (lkg_apiserver_kick()), because the consequence may be to free the informer
- * that reported it. An answer changes nothing by itself; places.c says what it means.
+ * Owned by the places; exists while remote configuration is on. Nothing here blocks: answers arrive in the event loop, are
+ * recorded, and are evaluated in a deferred step of the same loop (lkg_apiserver_kick()), because the reaction may be to free
+ * the informer that reported them. An answer changes nothing by itself; places.c decides.
  */
 #pragma once
 
@@ -14,11 +14,11 @@
 #include <lkg/places.h>
 #include <lkg/remote-file.h>
 
-/* How long the last answer remains valid while there are only failures. */
+/* How long the last answer remains valid if all requests fail. */
 #define LKG_OUTAGE_NS (300 * LKG_NSEC_PER_SEC)
-/* How often files of the credential are checked, and changed figures published. */
+/* How often the credential files are checked, and changed figures published. */
 #define LKG_API_TICK_NS  (60 * LKG_NSEC_PER_SEC)
-#define LKG_API_PAUSE_NS (1 * LKG_NSEC_PER_SEC) /* at least, between two periodic checks of the credential */
+#define LKG_API_PAUSE_NS (1 * LKG_NSEC_PER_SEC) /* minimum between two periodic checks of the credential */
 
 enum lkg_object_answer {
         LKG_ANSWER_NONE, /* none yet */
@@ -30,10 +30,10 @@ enum lkg_object_answer {
 /* Why an object is not known. */
 enum lkg_trouble {
         LKG_TROUBLE_NONE,
-        LKG_TROUBLE_NOT_YET,     /* no answer, and no failure either */
+        LKG_TROUBLE_NOT_YET,     /* neither an answer nor a failure yet */
         LKG_TROUBLE_FORBIDDEN,   /* 403 */
-        LKG_TROUBLE_UNREACHABLE, /* nothing but failures, for LKG_OUTAGE_NS or since the start */
-        LKG_TROUBLE_OBJECT,      /* missing, too large, wrong */
+        LKG_TROUBLE_UNREACHABLE, /* only failures, for LKG_OUTAGE_NS or since the start */
+        LKG_TROUBLE_OBJECT,      /* missing, too large, invalid */
 };
 
 /* One object of the API server. */
@@ -42,7 +42,7 @@ struct lkg_followed {
         enum lkg_object_answer answer;
         char fault[LKG_REASON_MAX];
         uint64_t failing_ns,
-                failing_wall_ns; /* the same moment by both clocks, so that words stay as they are */
+                failing_wall_ns; /* the same moment on both clocks, so that the text does not change */
 };
 
 struct lkg_apiserver;
@@ -52,13 +52,13 @@ struct lkg_places {
         const struct lkg_config *config;
         struct lkg_remote_file file;     /* path NULL = not configured */
         struct lkg_apiserver *apiserver; /* NULL = remote configuration is off */
-        enum lkg_reference_place place;  /* that counts */
-        bool pending;                    /* they must be asked again */
+        enum lkg_reference_place place;  /* the one that counts */
+        bool pending;                    /* the places must be asked again */
 };
 
 struct lkg_apiserver {
         struct lkg_places *places;
-        char *settings; /* its settings as text, for comparison at a reload */
+        char *settings; /* settings as text, to compare at a reload */
         char node_name[LKG_IDENTIFIER_MAX + 1], host[LKG_IDENTIFIER_MAX + 1];
         char name_fault[LKG_REASON_MAX]; /* why there is no node_name */
         struct lkg_credential *credential;
@@ -67,14 +67,14 @@ struct lkg_apiserver {
         struct lkg_followed node, object;
         struct lkg_node_object node_says; /* of node.answer OBJECT */
         struct lkg_configmap configmap;   /* of object.answer OBJECT */
-        struct lkg_reference reference;   /* that object is followed for */
-        bool has_reference, has_rollout;  /* reference, rollout mean something */
+        struct lkg_reference reference;   /* the one that object is followed for */
+        bool has_reference, has_rollout;  /* reference, rollout are valid */
         struct lkg_rollout rollout;
         struct lkg_report findings;
-        bool running;           /* the loop runs: informers may be made */
+        bool running;           /* informers may be created */
         bool look;              /* the files of the credential must be checked */
-        bool anew;              /* another identity: following begins again */
-        uint64_t serial;        /* of the identity that was met last; 0 = none */
+        bool anew;              /* the identity has changed: follow anew */
+        uint64_t serial;        /* of the current identity; 0 = none */
         bool news;              /* there may be something to assign */
         struct lkg_bucket pace; /* of assignments */
         sd_event_source *work, *timer;
@@ -84,58 +84,58 @@ struct lkg_apiserver {
         uint64_t shown_success_ns[2];
 };
 
-/* ---- its life: apiserver.c ---- */
+/* ---- lifetime: apiserver.c ---- */
 
-/** lkg_apiserver_open() - create it, or adapt it to the configuration; freed when it is not @wanted. */
+/** lkg_apiserver_open() - create it, or adapt it to the configuration; free it unless @wanted. */
 int lkg_apiserver_open(struct lkg_places *places, bool wanted, struct lkg_error *err);
-/** lkg_apiserver_run() - informers may be made. NULL is fine. */
+/** lkg_apiserver_run() - from now on, informers may be created. NULL is fine. */
 void lkg_apiserver_run(struct lkg_apiserver *api);
 struct lkg_apiserver *lkg_apiserver_free(struct lkg_apiserver *api);
 /** lkg_apiserver_fetch() - ask the server now. NULL is fine. */
 void lkg_apiserver_fetch(struct lkg_apiserver *api);
-/** lkg_apiserver_exec_done() - as lkg_places_exec_done(). @api: NULL is fine: what the plugin wrote is removed */
+/** lkg_apiserver_exec_done() - see lkg_places_exec_done(). @api: NULL = only remove the output of the plugin */
 void lkg_apiserver_exec_done(struct lkg_apiserver *api, int runtime_fd, const struct lkg_message *m);
 
 /* ---- shared: apiserver-parts.c ---- */
 
-/** lkg_apiserver_kick() - look at everything once more, from the loop. NULL is fine. */
+/** lkg_apiserver_kick() - check everything again, from the event loop. NULL is fine. */
 void lkg_apiserver_kick(struct lkg_apiserver *api);
 /** lkg_apiserver_reconsider() - the same, and ask the places again. */
 void lkg_apiserver_reconsider(struct lkg_apiserver *api);
-/** lkg_apiserver_has_credential() - or is one configured? NULL: no. */
+/** lkg_apiserver_has_credential() - is there a credential, or a configured kubeconfig? NULL: no. */
 bool lkg_apiserver_has_credential(const struct lkg_apiserver *api);
 /** lkg_places_in_use() - does @place count: is it configured, and is there a credential where it needs one? */
 bool lkg_places_in_use(const struct lkg_places *places, enum lkg_reference_place place);
 
-/* ---- what is followed: apiserver-objects.c ---- */
+/* ---- followed objects: apiserver-objects.c ---- */
 
-/** lkg_apiserver_follow_node() - the node itself; nothing while its name is unknown. Return: 0; -errno. */
+/** lkg_apiserver_follow_node() - follow the Node; does nothing while its name is unknown. Return: 0; -errno. */
 int lkg_apiserver_follow_node(struct lkg_apiserver *api, struct lkg_error *err);
-/** lkg_apiserver_forget() - @followed is not followed any more. */
+/** lkg_apiserver_forget() - stop following @followed. */
 void lkg_apiserver_forget(struct lkg_followed *followed);
-/** lkg_apiserver_follow() - the ConfigMap of @reference, from now on; NULL = none. Return: 0; -errno. */
+/** lkg_apiserver_follow() - follow the ConfigMap of @reference; NULL = none. Return: 0; -errno. */
 int lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *reference,
                          struct lkg_error *err);
 
-/* ---- what is known: apiserver-words.c ---- */
+/* ---- meaning of the answers: apiserver-words.c ---- */
 
 /**
- * lkg_apiserver_may_do_without_node() - the Node may not be read, and nothing needs it: no reference is on it, and with another
- * credential than its own nothing is written to it. A rollout then uses its name instead of its UID.
+ * lkg_apiserver_may_do_without_node() - is reading the Node forbidden, but not needed? No place is on the Node, and nothing is
+ * written to it, because the credential is not the node's own. A rollout then uses its name instead of its UID.
  */
 bool lkg_apiserver_may_do_without_node(const struct lkg_apiserver *api);
-/** lkg_apiserver_trouble() - of @followed, which is the node or the object of @api, in words. */
+/** lkg_apiserver_trouble() - why @followed (node or object of @api) is not known. @ret: the same as text */
 enum lkg_trouble lkg_apiserver_trouble(struct lkg_apiserver *api, struct lkg_followed *followed,
                                        uint64_t now_ns, char ret[static LKG_REASON_MAX]);
-/** lkg_apiserver_node_says() - annotation or spec of the node. @now_ns: CLOCK_BOOTTIME */
+/** lkg_apiserver_node_says() - what annotation or spec of the Node says. @now_ns: CLOCK_BOOTTIME */
 void lkg_apiserver_node_says(struct lkg_apiserver *api, enum lkg_reference_place place, uint64_t now_ns,
                              struct lkg_saying *ret);
-/** lkg_apiserver_configmap() - the ConfigMap that is followed. Return: NULL and why not in @fault. */
+/** lkg_apiserver_configmap() - the followed ConfigMap. Return: NULL: @fault has the reason. */
 const struct lkg_configmap *lkg_apiserver_configmap(struct lkg_apiserver *api, uint64_t now_ns,
                                                     char fault[static LKG_REASON_MAX]);
 /**
  * lkg_apiserver_rollout() - the effect of the ConfigMap's annotations on this node.
- * Return: NULL: the uid that decides the bucket is not known yet.
+ * Return: NULL: the id that determines the bucket is not known yet.
  */
 const struct lkg_rollout *lkg_apiserver_rollout(struct lkg_apiserver *api,
                                                 const struct lkg_configmap *configmap);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain of places, and the one answer that comes out of it. */
+/* The chain of places, and the resulting answer. */
 #include <lkg/log.h>
 
 #include "apiserver.h"
@@ -23,7 +23,7 @@ static enum lkg_reference_place parse_place(const char *word)
         return LKG_PLACE_NONE;
 }
 
-/* ---- its life ---- */
+/* ---- lifetime ---- */
 
 int lkg_places_new(const struct lkg_places_options *options, const struct lkg_config *config,
                    struct lkg_places **ret)
@@ -51,7 +51,7 @@ struct lkg_places *lkg_places_free(struct lkg_places *places)
 void lkg_places_set_config(struct lkg_places *places, const struct lkg_config *config)
 {
         places->config = config;
-        places->file.path = NULL; /* it is the old one's */
+        places->file.path = NULL; /* it belongs to the old configuration */
 }
 
 static bool refers_to_file(const struct lkg_config *config)
@@ -90,7 +90,7 @@ void lkg_places_answer_deinit(struct lkg_places_answer *answer)
         lkg_configmap_deinit(&answer->own);
 }
 
-/* Ask the places once more, in @wait_ns at the latest. */
+/* Asks the places again, in @wait_ns at the latest. */
 static void ask_again(struct lkg_places *places, struct lkg_places_answer *ret, uint64_t wait_ns)
 {
         uint64_t at_ns = lkg_boottime_ns() + wait_ns;
@@ -142,8 +142,8 @@ static void look_at_file(struct lkg_places *places, const struct lkg_places_know
 /* ---- from the API server ---- */
 
 /*
- * A new content may be held back; a new version of the followed configuration is recorded, whatever its annotations say.
- * Only for objects of the API server: a file is this node's own.
+ * A rollout may hold new content back. A new version with the assigned content is recorded, whatever its annotations say.
+ * Only for objects of the API server: a file is local to this node.
  */
 static bool is_held_back(struct lkg_apiserver *api, const struct lkg_places_known *known,
                          const struct lkg_configmap *configmap, struct lkg_places_answer *ret)
@@ -163,8 +163,8 @@ static bool is_held_back(struct lkg_apiserver *api, const struct lkg_places_know
 }
 
 /*
- * Every assignment is flushed to disk. A ConfigMap that changes all the time must not keep this node busy: a
- * hundred versions are taken as they come, after that ten per second, and of the others only the last one counts.
+ * Every assignment is flushed to disk, so a ConfigMap that changes all the time must not keep this node busy: a hundred
+ * versions are assigned at once, then ten per second; the others are skipped, except the last.
  */
 static bool is_time(struct lkg_places *places, struct lkg_places_answer *ret)
 {
@@ -203,7 +203,7 @@ static void follow_configmap(struct lkg_places *places, const struct lkg_places_
         if (is_held_back(api, known, configmap, ret))
                 return;
         same = lkg_config_source_equal(known->assigned, &ret->source);
-        /* The same answer again needs no look at the checkpoint. */
+        /* The same answer again: no need to check the checkpoint. */
         if (same && known->carried_out && !api->news)
                 return;
         if (!same && !is_time(places, ret))
@@ -213,7 +213,7 @@ static void follow_configmap(struct lkg_places *places, const struct lkg_places_
         ret->configmap = configmap;
 }
 
-/* Every place was looked at, and none of them has anything. */
+/* All places were asked, and none says anything. */
 static void follow_nothing(const struct lkg_apiserver *api, const struct lkg_places_known *known,
                            struct lkg_places_answer *ret)
 {
@@ -249,7 +249,7 @@ static bool is_allowed(const struct lkg_config *config, const struct lkg_referen
                                      config->remote.allowed_sources.n_items, reference->ns, reference->name);
 }
 
-/* What @place says; the file speaks for itself. */
+/* What @place says. Not for the file: see look_at_file(). */
 static void ask(struct lkg_places *places, enum lkg_reference_place place, struct lkg_saying *ret)
 {
         if (place == LKG_PLACE_STATIC)
@@ -264,7 +264,7 @@ static void ask(struct lkg_places *places, enum lkg_reference_place place, struc
                        ret->reference.name);
 }
 
-/* The first place with a result. Return: NONE: no place has one, or (@ret_any false) there is no place. */
+/* The first place that says anything. Return: NONE: none does, or (@ret_any is false) no place is in use. */
 static enum lkg_reference_place find_place(struct lkg_places *places, struct lkg_saying *ret, bool *ret_any)
 {
         const struct lkg_strings *references = &places->config->remote.references;
@@ -295,7 +295,7 @@ static void follow_saying(struct lkg_places *places, const struct lkg_places_kno
         case LKG_SAYS_REFERENCE:
                 follow_configmap(places, known, &saying->reference, ret);
                 return;
-        case LKG_SAYS_UNKNOWN: /* the object stays followed, because it may be named again, unless it is not allowed any more */
+        case LKG_SAYS_UNKNOWN: /* the object stays followed, because it may be named again, unless it is no longer allowed */
                 if (api->has_reference && !is_allowed(places->config, &api->reference))
                         (void)lkg_apiserver_follow(api, NULL, &err);
                 say(ret, LKG_PLACES_UNKNOWN, saying->fault);
@@ -334,7 +334,7 @@ static void ask_places(struct lkg_places *places, const struct lkg_places_known 
         if (!any)
                 say(ret, LKG_PLACES_UNKNOWN, "no reference yet");
         else if (before != LKG_PLACE_FILE)
-                places->file.known = false; /* it may have changed unnoticed */
+                places->file.known = false; /* it may have changed meanwhile */
 }
 
 static bool concerns(const struct lkg_way *way, const struct lkg_touched *touched)
@@ -362,7 +362,7 @@ void lkg_places_desired(struct lkg_places *places, const struct lkg_places_known
                 look_at_file(places, known, ret);
 }
 
-/* ---- asking once more ---- */
+/* ---- asking again ---- */
 
 void lkg_places_ask(struct lkg_places *places)
 {

@@ -5,7 +5,7 @@
 #include <lkg/remote-file.h>
 
 #define LOCAL_TEXT "local"
-#define SEEN_NAME  "reference" /* runtime directory: the path that was understood */
+#define SEEN_NAME  "reference" /* runtime directory: path of the file that was understood */
 
 void lkg_remote_file_deinit(struct lkg_remote_file *file)
 {
@@ -31,7 +31,7 @@ void lkg_remote_file_open(struct lkg_remote_file *file, const char *path, int ru
                         size == strlen(path) && memcmp(seen, path, size) == 0;
 }
 
-/* A note that cannot be made costs no more than a removal that is not understood by a successor: nothing changes then. */
+/* If the note cannot be written, a later engine only ignores that the file was removed. */
 static void note_seen(struct lkg_remote_file *file)
 {
         if (!file->had_one)
@@ -46,7 +46,7 @@ static bool is_blank(char c)
         return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* What is left of a text without the white space around it. */
+/* Strips white space at both ends. */
 static const char *trim(const char *text, size_t *size)
 {
         while (*size > 0 && is_blank(text[*size - 1]))
@@ -101,7 +101,7 @@ static int understand(struct lkg_remote_file *file, const struct lkg_remote_file
         r = lkg_admit_text(options->admission, LKG_ADMIT_OBJECT, file->path, text, size, &why);
         if (r == -EKEYREJECTED) {
                 (void)snprintf(err->message, sizeof(err->message), "%s is not read: %s", file->path, why);
-                file->known = false; /* it may be admitted at any time */
+                file->known = false; /* it may be admitted later */
                 return 0;
         }
         if (r == 0)
@@ -120,7 +120,7 @@ static int understand(struct lkg_remote_file *file, const struct lkg_remote_file
         return 0;
 }
 
-/* No file, or one that cannot be read. */
+/* The file is missing or cannot be read. */
 static int missing(struct lkg_remote_file *file, int code, enum lkg_remote_file_says *ret_says)
 {
         if (code == -ENOMEM || code == -EMFILE || code == -ENFILE)
@@ -134,7 +134,7 @@ static int missing(struct lkg_remote_file *file, int code, enum lkg_remote_file_
         return 1;
 }
 
-/* Return: true when what looks like a reset is not believed yet. */
+/* Return: should what looks like a reset be ignored for now? */
 static bool too_early(struct lkg_remote_file *file, bool careful, enum lkg_remote_file_says says)
 {
         uint64_t now = lkg_boottime_ns();
@@ -185,7 +185,7 @@ static int look(struct lkg_remote_file *file, const struct lkg_remote_file_optio
         if (r == -ENOMEM)
                 return r;
         if (options->unsettled && options->unsettled(file->path, options->userdata))
-                return 0; /* it will be looked at again when it is complete */
+                return 0; /* it will be checked again when it is complete */
         file->known = true;
         file->id = id;
         if (r < 0) {

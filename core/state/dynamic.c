@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The durable steps of dynamic configuration: see dynamic.h. */
+/* Loading the state of dynamic configuration, and its bad list: see dynamic.h. */
 #include <lkg/dynamic.h>
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
 static bool is_watched(const struct lkg_config_component *k)
 {
@@ -39,8 +39,8 @@ bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha25
 }
 
 /*
- * The pointers are stored before the end of the trial: a configuration that they call good or abandoned is not on trial any
- * more.
+ * The pointers are stored before the end of the trial: a configuration that they name as good or abandoned is no longer on
+ * trial.
  */
 static void believe_pointers(struct lkg_dynamic *d, const char *sha256)
 {
@@ -99,7 +99,7 @@ struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d)
 }
 
 /*
- * Marks and starts from before the version was known. If a mark cannot be carried over, its configuration is tried once more;
+ * Copies marks and starts from before the version was known. If a mark cannot be copied, its configuration is tried once more;
  * nothing else is lost.
  */
 static void carry_over(struct lkg_dynamic *d, const struct lkg_bad_list *bad,
@@ -151,7 +151,7 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
                 return r;
         believe_pointers(d, sha256);
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
-        /* The last one was that of the abandoned document, and failed; the last known good has none. */
+        /* The last known good has no trial: show the stored one, of the abandoned document, as failed. */
         if (d->trial.state == LKG_TRIAL_IDLE && *d->pointers.rollback.reason &&
             lkg_dynamic_is_good_document(d, sha256)) {
                 r = lkg_store_load_trial(&d->store, NULL, &d->trial, report);

@@ -10,7 +10,7 @@
 #include <lkg/generation.h>
 
 #define META_DIGESTS_MAX \
-        64 /* layers whose digest is in meta.json; digests of a thousand would cost more than the merge */
+        64 /* meta.json has digests only up to this number of layers: a thousand would cost more than the merge */
 
 void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint,
                          struct lkg_buf *buf)
@@ -45,7 +45,7 @@ static int take(struct lkg_buf *buf, struct lkg_text *ret)
         return ret->data ? 0 : -ENOMEM;
 }
 
-/* Only a document that has secrets needs a second text. */
+/* Only a document with secrets needs a second text. */
 static int render_shown(struct lkg_generation *g, const struct lkg_candidate *candidate, const char *hint)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(candidate->doc);
@@ -85,7 +85,7 @@ struct digests {
         void *userdata;
 };
 
-/* Secrets are masked first, so that a short one cannot be guessed from the digest. */
+/* Masks secrets first, so that a short one cannot be guessed from the digest. */
 static int layer_digest(const struct lkg_layer_info *layer, size_t i, const struct digests *digests,
                         char sha256[static LKG_SHA256_HEX])
 {
@@ -146,7 +146,7 @@ static void put_source(struct lkg_json *json, const struct lkg_generation *g)
                 lkg_json_text(json, "configMap", g->object);
 }
 
-/* sha256 of a layer is that of its file below layers/: it says "the same meaning", whatever the real file looked like. */
+/* sha256 of a layer is that of its file below layers/: it compares the content of layers, not the text of their source files. */
 static int render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate,
                        const struct digests *digests)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of past generations: see history.h for their form. */
+/* Records of past generations: see history.h for their format. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -238,7 +238,7 @@ int lkg_history_open(int state_fd, const char *component, struct lkg_history *re
         history.dirfd = openat(state_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (history.dirfd < 0)
                 return lkg_error_set(err, -errno, NULL, "history of %s", component);
-        remove_record(history.dirfd, NEW_NAME); /* an unfinished one */
+        remove_record(history.dirfd, NEW_NAME); /* an unfinished record */
         r = scan(&history, component, report);
         if (r < 0) {
                 lkg_history_deinit(&history);
@@ -313,7 +313,7 @@ static int write_record(struct lkg_history *history, const struct lkg_generation
         return r;
 }
 
-/* A record that was written without being flushed. */
+/* Flushes a record that was written without. */
 static int sync_record(const struct lkg_history *history, const struct lkg_history_entry *entry,
                        struct lkg_error *err)
 {
@@ -331,7 +331,7 @@ static int sync_record(const struct lkg_history *history, const struct lkg_histo
                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
                 if (fd < 0 && errno == ENOENT)
-                        continue; /* `shown`, when there are no secrets; all that is needed was read at open */
+                        continue; /* `shown`, if there are no secrets; the required files were read at open */
                 if (fd < 0 || fsync(fd) < 0)
                         return lkg_error_set(err, -errno, NULL, "fsync history record %s", name);
         }
@@ -347,7 +347,7 @@ static void remove_number(const struct lkg_history *history, uint64_t number)
         remove_record(history->dirfd, name);
 }
 
-/* First of all: a full disk has room again. */
+/* Done first, to free space on a full disk. */
 static void remove_forgotten(struct lkg_history *history)
 {
         for (size_t i = 0; i < history->n_forgotten; i++)
@@ -356,8 +356,8 @@ static void remove_forgotten(struct lkg_history *history)
 }
 
 /*
- * Only records that are needed after a power cut are synced: the active one, and one that a command pins. A power cut may
- * damage the others of a burst; their digests show it, and they are removed.
+ * Flushes only the record that is needed after a power cut: the active one, or one that a command pins. A power cut may damage
+ * the others of a burst; their digests reveal it, and they are removed.
  */
 int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err)
 {
@@ -415,7 +415,7 @@ static bool kept(uint64_t number, const uint64_t *keep, size_t n_keep)
         return false;
 }
 
-/* Is the same document there under a newer number, of the same remote configuration or none? */
+/* Does a newer number have the same document, of the same remote configuration (or also none)? */
 static bool is_there_again(const struct lkg_history *history, size_t i)
 {
         const struct lkg_history_entry *entry = &history->entries[i];
@@ -427,7 +427,7 @@ static bool is_there_again(const struct lkg_history *history, size_t i)
         return false;
 }
 
-/* Which one to forget, n_entries when all are in use. */
+/* Index of the entry to remove; n_entries = all are in use. */
 static size_t find_dispensable(const struct lkg_history *history, const uint64_t *keep, size_t n_keep)
 {
         size_t oldest = history->n_entries;

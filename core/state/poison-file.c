@@ -172,8 +172,8 @@ int lkg_poison_save(struct lkg_poison *poison, struct lkg_error *err)
 /* ---- judged ---- */
 
 /*
- * Lines are only added, without flushing: a power cut only makes the messages after the next death less exact. A torn line, or
- * any other text, is not a key.
+ * Lines are only appended, without a flush: after a power cut, the messages of the next crash are only less exact. A torn line,
+ * or any other text, is not a key.
  */
 void lkg_poison_load_judged(struct lkg_poison *poison)
 {
@@ -208,7 +208,7 @@ static void append_keys(const struct lkg_judging *note, uint64_t from, uint64_t 
         }
 }
 
-/* Everything that is known, in place of a file that has grown too long. */
+/* Replaces a file that has grown too long by what is known now. */
 static int rewrite(const struct lkg_poison *poison, uint64_t from, uint64_t to, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refused content and the reasons: see poison.h. */
+/* Content that is refused because it ended an engine: see poison.h. */
 #include <signal.h>
 
 #include <lkg/array.h>
@@ -50,7 +50,7 @@ void lkg_poison_set_source(struct lkg_poison *poison, struct lkg_refused *refuse
         poison->unsaved = true;
 }
 
-/* A uid means all versions of its object. */
+/* A uid also means all versions of its object. */
 static bool is_of_source(const struct lkg_refused *refused, const char *source)
 {
         size_t n = strlen(source);
@@ -103,7 +103,7 @@ void lkg_poison_how(const struct lkg_refused *refused, char *ret, size_t size)
         }
 }
 
-/* For a finding: how, when, on what, and what to do. */
+/* Text of a finding: how and when the engine ended, with which content, and what to do. */
 static char *explain(const struct lkg_poison *poison, const struct lkg_refused *refused)
 {
         bool together = refused->what == LKG_ADMIT_TOGETHER;
@@ -126,9 +126,9 @@ static char *explain(const struct lkg_poison *poison, const struct lkg_refused *
         return ret;
 }
 
-/* ---- what the one before left ---- */
+/* ---- the note of the previous engine ---- */
 
-/* Killed from outside proves nothing about a document; the same work every time does. */
+/* A kill from outside proves nothing about a document, unless it hits the same work every time. */
 static bool is_proof(struct lkg_judging *note, const struct lkg_judging_key *last)
 {
         uint32_t end = atomic_load(&note->end);
@@ -147,7 +147,7 @@ static bool is_new(const struct lkg_judging *note, const struct lkg_judging_item
         return item->what == LKG_ADMIT_LAYER && !lkg_judging_knows(note, &item->key);
 }
 
-/* Texts of a note are as long as it says only when the engine that wrote them was well. */
+/* Texts of a note may lack their NUL if the engine that wrote them was corrupted. */
 static void copy_text(char *to, const char *from, size_t size)
 {
         size_t n = strnlen(from, size - 1);
@@ -170,8 +170,8 @@ static int refuse_item(struct lkg_poison *poison, const struct lkg_judging_item 
 }
 
 /*
- * Which of the items are to blame? The last one noted was being read, and nothing else was in work; unless that is all layers
- * together: then the new ones or, if there are none, the work with all of them.
+ * Is item @i to blame? The last item noted was in work, and nothing else was. If that is all layers together, the new ones
+ * are to blame or, if none is new, the combination.
  */
 static bool is_to_blame(const struct lkg_judging *note, uint32_t i, uint32_t n, uint32_t n_new)
 {
@@ -233,7 +233,7 @@ static int read_note(struct lkg_poison *poison)
                 poison->how = how;
                 log_death(poison, n_before);
         } else {
-                lkg_judging_learn_judged(note); /* somebody killed it, and it had done that much */
+                lkg_judging_learn_judged(note); /* killed from outside: what it had judged is harmless */
         }
         return r;
 }
@@ -260,7 +260,7 @@ int lkg_poison_open(int runtime_fd, int state_fd, const char *virtual_dir, struc
                 lkg_poison_close(ret);
                 return lkg_error_set(err, r, NULL, "what is refused");
         }
-        /* Only then is the note emptied: an engine that dies in between decides the same once more. */
+        /* Clear the note only after saving: if this engine dies in between, the next one decides the same. */
         if (lkg_poison_save(ret, &cause) < 0) {
                 lkg_report_add(report, LKG_WARNING, 4005, NULL,
                                "what is refused because an engine died of it is forgotten at the next "
@@ -281,7 +281,7 @@ void lkg_poison_close(struct lkg_poison *poison)
         *poison = (struct lkg_poison){ 0 };
 }
 
-/* ---- asking ---- */
+/* ---- admission ---- */
 
 static int refuse_as_unknown(struct lkg_poison *poison, const struct lkg_judging_key *key,
                              const char *component, const char *file, const char *sha256)
@@ -349,7 +349,7 @@ void lkg_poison_done(struct lkg_poison *poison)
         if (poison->note)
                 lkg_judging_done(poison->note);
         if (poison->unsaved && lkg_poison_save(poison, &err) < 0) {
-                poison->unsaved = false; /* said once; the next change tries again */
+                poison->unsaved = false; /* logged once; the next change tries again */
                 lkg_log_warning("%s", err.message);
         }
 }

@@ -12,7 +12,7 @@
 #include <lkg/state.h>
 
 #define BLOCK     64u
-#define AHEAD     16u /* fewer left than this: reserve while nobody waits */
+#define AHEAD     16u /* reserve early if fewer are left, when no caller waits */
 #define NEXT_NAME "generation-next"
 
 /* ---- generation numbers ---- */
@@ -31,7 +31,7 @@ int lkg_state_open(int fd, struct lkg_state *ret, struct lkg_report *report, str
                 r = lkg_mkdir_p(fd, "history", 0700, err);
         if (r < 0)
                 return r;
-        /* Always: who was killed between making and flushing left one that is not durable. */
+        /* Always: a process killed between mkdir and flush left a directory that is not durable. */
         r = lkg_sync_dir(fd);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "fsync the state directory");
@@ -40,7 +40,7 @@ int lkg_state_open(int fd, struct lkg_state *ret, struct lkg_report *report, str
                 return 0;
         if (r < 0 || lkg_record_parse_u64(text, &ret->next) < 0 || ret->next == 0 ||
             ret->next > UINT64_MAX / 2) {
-                ret->next = 1; /* the history, looked at next, still says which numbers were used */
+                ret->next = 1; /* the history, read next, still shows which numbers are used */
                 lkg_report_add(report, LKG_WARNING, 4005, &where,
                                "cannot be read, going on behind the history");
         }
@@ -118,7 +118,7 @@ static void decode_hold(const struct lkg_value *map, struct lkg_hold *ret)
                         ret->mode = mode_words[i].mode;
 }
 
-/* Within a boot the monotonic deadline is exact; CLOCK_BOOTTIME starts again at every boot, so then the wall decides. */
+/* Within a boot, the CLOCK_BOOTTIME deadline is exact. That clock restarts at every boot, so then the wall clock decides. */
 static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
 {
         uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns(), due;
@@ -140,7 +140,7 @@ static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
                 ret->try_deadline_ns = lkg_record_number(map, "deadlineBootNs", 0);
         else
                 ret->try_deadline_ns = due > wall ? now + (due - wall) : now;
-        /* A wall clock that was set back must not stretch the try. */
+        /* A wall clock that was set back must not extend the try. */
         if (ret->try_deadline_ns > now + ret->try_duration_ns)
                 ret->try_deadline_ns = now + ret->try_duration_ns;
 }
@@ -194,7 +194,7 @@ static void decode_component(const struct lkg_value *doc, struct lkg_component_s
         char this_boot[LKG_BOOT_ID_MAX];
 
         lkg_boot_id(this_boot);
-        if (boot && strcmp(boot, this_boot) == 0) /* tickets begin again at every boot */
+        if (boot && strcmp(boot, this_boot) == 0) /* tickets restart at every boot */
                 ret->ticket = lkg_record_number(doc, "ticket", 0);
         ret->last_good = lkg_record_number(doc, "lastGood", 0);
         base = lkg_map_get_string(doc, "base");
@@ -336,7 +336,7 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
                      : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);
 }
 
-/* ---- a record that may be wanted back ---- */
+/* ---- a copy of a record, for undo ---- */
 
 static int kept_path(const char *component, char path[static PATH_MAX])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configurations known to be bad: one file each, whose name alone condemns. A record that cannot be read is still a mark: without
- * it, what broke the node would be tried again. To allow that, remove the file.
+ * Configurations known to be bad: one file each, whose name alone makes the mark. A record that cannot be read is still a mark:
+ * otherwise, what broke the node would be tried again. To allow that, remove the file.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "store-internal.h"
 
-#define REMOVED_NAME ".bad" LKG_TMP_SUFFIX /* the old list: removed by the next sweep */
+#define REMOVED_NAME ".bad" LKG_TMP_SUFFIX /* the old list; the next sweep removes leftovers */
 
 /* ---- the list in memory ---- */
 
@@ -69,7 +69,7 @@ static const char *const causes[_LKG_BAD_CAUSE_MAX] = {
         [LKG_BAD_INVALID] = "invalid", [LKG_BAD_CRASHED] = "crash_loop", [LKG_BAD_OPERATOR] = "operator",
 };
 
-/* For a record of an earlier version: derived from the beginning of its reason. */
+/* For records of earlier versions: the cause, derived from the start of the reason. */
 static enum lkg_bad_cause cause_of_words(const char *reason)
 {
         static const struct {
@@ -122,7 +122,7 @@ void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf)
 
 /* ---- reading ---- */
 
-/* An id as it is written everywhere: the name of its file. */
+/* The canonical form of an id, which is also its file name. */
 static int canonical(const char *text, struct lkg_config_source *ret, char id[static LKG_SOURCE_ID_MAX + 1])
 {
         int r = lkg_config_source_parse_id(text, ret);
@@ -132,7 +132,7 @@ static int canonical(const char *text, struct lkg_config_source *ret, char id[st
         return r;
 }
 
-/* The source in the record, if it matches the name of the record. */
+/* Reads the source in the record, if it matches the file name. */
 static void read_source(const struct lkg_fields *fields, struct lkg_bad *bad)
 {
         const struct lkg_value *map = lkg_fields_map(fields, "source");
@@ -143,7 +143,7 @@ static void read_source(const struct lkg_fields *fields, struct lkg_bad *bad)
         if (!map || !lkg_fields_parts(&inner, &source))
                 return;
         lkg_config_source_id(&source, id);
-        /* A mark of all versions names none of them. */
+        /* A mark of all versions has the uid alone as its name. */
         if (bad->source.version[0] ? strcmp(id, bad->id) == 0 && lkg_config_source_check(&source, NULL) == 0
                                    : strcmp(source.uid, bad->id) == 0)
                 bad->source = source;
@@ -163,7 +163,7 @@ static void read_fields(const struct lkg_fields *fields, struct lkg_bad *bad)
         read_source(fields, bad);
 }
 
-/* Return: 1; 0: no mark; -ENOMEM. */
+/* Return: 1; 0: not a mark; -ENOMEM; another -errno. */
 static int read_mark(int of_bad, const char *name, const char *file, struct lkg_report *report,
                      struct lkg_bad *ret)
 {
@@ -221,7 +221,7 @@ static int read_marks(DIR *dir, const char *path, struct lkg_bad_list *list, str
         }
         if (list->n_items)
                 qsort(list->items, list->n_items, sizeof(*list->items), compare_bad);
-        while (list->n_items > LKG_BAD_MAX) /* a crash came between the new mark and the end of the oldest */
+        while (list->n_items > LKG_BAD_MAX) /* a crash before the oldest was removed */
                 drop(list, oldest(list, ""));
         return r;
 }
@@ -254,7 +254,7 @@ int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list 
 
 /* ---- marking ---- */
 
-/* The directories of the release that counts. */
+/* The directories of the current release. */
 struct place {
         int of_release, of_bad;
 };
@@ -281,7 +281,7 @@ static int place_make(const struct lkg_store_component *c, struct place *place, 
         return 0;
 }
 
-/* The list is limited. A mark that cannot be removed stays in both, on disk and here. */
+/* Limits the list. A mark whose file cannot be removed stays, on disk and in memory. */
 static void prune(int of_bad, struct lkg_bad_list *list, const char *keep)
 {
         while (list->n_items > LKG_BAD_MAX) {
@@ -334,15 +334,15 @@ int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list 
         return r < 0 ? lkg_error_wrap(err, r, "mark %s as bad", mark.id) : 0;
 }
 
-/* ---- forgiving ---- */
+/* ---- removing marks ---- */
 
-/* NULL = everything; a uid means its versions, too. */
+/* @id: NULL = all; a uid also means its versions */
 static bool forgiven(const struct lkg_bad *bad, const char *id)
 {
         return !id || strcmp(bad->id, id) == 0 || strcmp(bad->source.uid, id) == 0;
 }
 
-/* Link it where possible: not every file system can, and Landlock before Linux 5.19 forbids it between two directories. */
+/* Link it if possible: not every file system can, and Landlock before Linux 5.19 forbids links between directories. */
 static int keep_mark(const struct place *place, int of_new, const char *name)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -359,7 +359,7 @@ static int keep_mark(const struct place *place, int of_new, const char *name)
         return r < 0 ? r : lkg_write_file_atomic(of_new, name, text, size, 0600, /* durable= */ true, NULL);
 }
 
-/* Several marks go in one step: a list without them replaces the old one, which is removed later. */
+/* To remove several marks atomically, build a list without them; it then replaces the old one. */
 static int keep_others(const struct place *place, int of_new, const struct lkg_bad_list *list,
                        const char *id)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content that is found by its identity and never changes: checkpoints (whole objects) and documents. Pointers are saved after
- * their targets, so all functions return with durable data, directories included.
+ * Immutable content, named by its identity: checkpoints (whole objects) and documents. Pointers are saved after their targets,
+ * so all functions that save return only when the data and its directories are durable.
  */
 #include <fcntl.h>
 
@@ -12,10 +12,10 @@
 #include "store-internal.h"
 
 #define OBJECT_NAME  "configmap.json"
-#define OBJECT_MAX   LKG_DOC_BYTES_MAX /* lkg_configmap_format() keeps to it */
-#define DOCUMENT_MAX (64u << 20)       /* as a record of the history */
+#define OBJECT_MAX   LKG_DOC_BYTES_MAX /* lkg_configmap_format() respects it */
+#define DOCUMENT_MAX (64u << 20)       /* as for a history record */
 
-/* A file with the wanted content may be of a process that was killed before it was flushed. */
+/* A file with the right content may be of a process that was killed before the flush. */
 static int flush_file(int parent, const char *name, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -24,7 +24,7 @@ static int flush_file(int parent, const char *name, struct lkg_error *err)
         return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", name) : 0;
 }
 
-/* @data as @name of @parent, durable; an existing file is kept when it is the same, else put aside. */
+/* Writes @data as @name of @parent, durably. An identical file is kept, another one is put aside. */
 static int write_once(int parent, const char *name, const void *data, size_t size, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -49,7 +49,7 @@ static int check_source(const struct lkg_config_source *source, struct lkg_error
         return lkg_config_source_check(source, err);
 }
 
-/* Directories of one object, each in the one before. */
+/* Directories of one object, each inside the previous one. */
 struct place {
         int top, of_uid, of_version;
 };
@@ -203,7 +203,7 @@ static bool wanted(const struct keep *keep, const char *uid, const char *version
         return false;
 }
 
-/* Removes only what we wrote; a directory with anything else in it stays. Return: 1 removed, 0, -errno. */
+/* Removes only files of lkgfs; a directory with anything else in it stays. Return: 1: removed; 0; -errno. */
 static int remove_version(int of_uid, const char *version)
 {
         static const char *const files[] = { OBJECT_NAME, OBJECT_NAME LKG_STORE_ASIDE };
@@ -238,7 +238,7 @@ static int collect_uid(int top, const char *uid, const struct keep *keep)
         }
         if (r < 0)
                 return r;
-        (void)unlinkat(top, uid, AT_REMOVEDIR); /* when it is empty */
+        (void)unlinkat(top, uid, AT_REMOVEDIR); /* if it is empty */
         return n;
 }
 
@@ -265,7 +265,7 @@ int lkg_store_collect(const struct lkg_store *store, const struct lkg_config_sou
 
 /* ---- documents ---- */
 
-/* Errors are of no interest: it is tried again with the next document. */
+/* Errors are ignored: the next document tries again. */
 static void drop_documents(int of_documents, const char *keep, const char *also_keep)
 {
         LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(of_documents, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directories of one component, and which release counts: a new version of the component judges afresh, so bad marks and
- * starts are kept by release (dynamic-configuration proposal), a few of them, so that a downgrade finds its own again.
+ * The directories of one component, and its current release. A new version of the component may accept what an old one did not,
+ * so bad marks and starts are kept per release (dynamic-configuration proposal), for a few releases, so that a downgrade finds
+ * its own again.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 #include "store-internal.h"
 
 #define RELEASE_NAME  "release"
-#define RELEASES_SEEN 256u /* more versions than this are not searched */
+#define RELEASES_SEEN 256u /* at most this many are considered */
 
 void lkg_store_release_path(const struct lkg_store_component *c, const char *below,
                             char ret[static LKG_RELEASE_PATH])
@@ -46,7 +47,7 @@ static int make_release(const struct lkg_store_component *c, int releases, const
         return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", path) : 0;
 }
 
-/* ---- which one was used when: the time of the directory ---- */
+/* ---- when a release was used last: mtime of its directory ---- */
 
 struct used {
         char name[LKG_RELEASE_NAME];
@@ -61,10 +62,10 @@ static int compare_used(const void *a, const void *b)
                 return x->time.tv_sec < y->time.tv_sec ? 1 : -1;
         if (x->time.tv_nsec != y->time.tv_nsec)
                 return x->time.tv_nsec < y->time.tv_nsec ? 1 : -1;
-        return strcmp(y->name, x->name); /* the higher name: any would do, but always the same one */
+        return strcmp(y->name, x->name); /* any order will do, as long as it is stable */
 }
 
-/* The last used first. Return: their number. */
+/* Most recently used first. Return: their number. */
 static size_t list_used(int releases, struct used ret[static RELEASES_SEEN])
 {
         LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(releases, NULL);
@@ -86,7 +87,7 @@ static size_t list_used(int releases, struct used ret[static RELEASES_SEEN])
         return n;
 }
 
-/* In one step: half a bad list would judge differently. */
+/* Rename first, so that an incomplete bad list is never used. */
 static void remove_release(int releases, const char *name)
 {
         char removed[LKG_RELEASE_NAME + sizeof("." LKG_TMP_SUFFIX)];
@@ -97,7 +98,7 @@ static void remove_release(int releases, const char *name)
                 (void)lkg_store_remove_dir(releases, removed, LKG_RELEASE_DEPTH);
 }
 
-/* Errors are of no interest: it is tried again with the next release. */
+/* Errors are ignored: the next release tries again. */
 static void prune(int releases, const char *current)
 {
         LKG_CLEANUP(lkg_freep) struct used *used = calloc(RELEASES_SEEN, sizeof(*used));
@@ -115,7 +116,7 @@ static bool release_ok(const char *name)
         return strlen(name) < LKG_RELEASE_NAME && name[0] != '.' && lkg_identifier_ok(name);
 }
 
-/* Any text as a name: other characters become `-`; a name that is too long ends in a digest of the whole. */
+/* Converts any text to a name: other characters become `-`; a long name is cut and ends in a digest of the text. */
 static int fit(const char *text, char ret[static LKG_RELEASE_NAME])
 {
         enum { DIGITS = 8, ROOM = LKG_RELEASE_NAME - 1 - DIGITS - 1 };
@@ -133,14 +134,14 @@ static int fit(const char *text, char ret[static LKG_RELEASE_NAME])
                         return -ENOMEM;
                 (void)snprintf(ret + n, LKG_RELEASE_NAME - n, "-%.*s", DIGITS, sha256);
         }
-        if (ret[0] == '.') /* no hidden directory, and not `.` or `..` */
+        if (ret[0] == '.') /* not hidden, and not `.` or `..` */
                 ret[0] = '-';
         if (!ret[0])
                 (void)snprintf(ret, LKG_RELEASE_NAME, LKG_RELEASE_UNSURE);
         return 0;
 }
 
-/* If the name is lost, use the directory that was used last: its marks are the ones to keep. */
+/* If the name is lost, continue with the release used last, and its marks. */
 static void guess_release(struct lkg_store_component *c)
 {
         LKG_CLEANUP(lkg_closep)
@@ -151,7 +152,7 @@ static void guess_release(struct lkg_store_component *c)
                 memcpy(c->release, used[0].name, sizeof(c->release));
 }
 
-/* The directory is made before the name is written: a name without a directory was cut off, or is foreign. */
+/* The directory is created before the name is written: a name without a directory is truncated or foreign. */
 static bool release_exists(const struct lkg_store_component *c, const char *name)
 {
         char path[LKG_RELEASE_PATH];
@@ -189,7 +190,7 @@ static int read_release(struct lkg_store_component *c, struct lkg_report *report
 
 /* ---- public ---- */
 
-/* Return: descriptor of `releases`, -errno. */
+/* Return: descriptor of `releases`; -errno. */
 static int make_component(struct lkg_store_component *c, const char *component, struct lkg_report *report,
                           struct lkg_error *err)
 {
@@ -255,7 +256,7 @@ void lkg_store_component_close(struct lkg_store_component *c)
         c->fd = lkg_close(c->fd);
 }
 
-/* The order of the releases is by the time of their directories, which a name that comes and goes changes. */
+/* Releases are ordered by the mtime of their directories. Creating and removing a file updates it. */
 static void mark_used(int releases, const char *name)
 {
         char path[LKG_RELEASE_NAME + sizeof("/.used" LKG_TMP_SUFFIX)];
@@ -265,7 +266,7 @@ static void mark_used(int releases, const char *name)
         (void)unlinkat(releases, path, 0);
 }
 
-/* The bad list per component version: from now on that of @release counts, and its starts. */
+/* The bad list per component version: switch to that of @release, and to its starts. */
 int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int releases = -EBADF;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories of the store: create, list, empty them; put aside files that are not ours. */
+/* Directories of the store: create, list, remove; put foreign files aside. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -97,7 +97,7 @@ int lkg_store_make_dir(int parent, const char *name, const char *path, struct lk
         if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
                 report_foreign(report, path, name);
                 lkg_store_put_aside(parent, name);
-                /* A file keeps its name when it is put aside. */
+                /* lkg_store_put_aside() links a file and does not rename it. */
                 (void)unlinkat(parent, name, 0);
                 errno = ENOENT;
         }

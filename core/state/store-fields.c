@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields of records. Each field of a record is judged alone: a wrong one is lost, with a finding
- * that names it, and the rest is still used.
+ * Fields of records. Each field is checked alone: an invalid one is lost, with a finding that names it, and the rest
+ * is still used.
  */
 #include <inttypes.h>
 
@@ -26,7 +26,7 @@ int lkg_store_read(int parent, const char *name, const char *file, struct lkg_re
                 lkg_report_add(report, LKG_WARNING, 4005, &where, "cannot be read, going on without it: %s",
                                err.message);
                 lkg_store_put_aside(parent,
-                                    name); /* also what only cannot be read now: it would be overwritten */
+                                    name); /* also if it only cannot be read now: it would be overwritten */
                 return 0;
         }
         version = lkg_record_number(value, "schemaVersion", 0);
@@ -58,7 +58,7 @@ void lkg_fields_complain(const struct lkg_fields *fields, const char *field, con
                        lkg_map_get(fields->map, field) ? "cannot be understood" : "is missing", want);
 }
 
-/* A control character breaks the one-line files that texts are shown in. */
+/* A control character would break the one-line files that show the text. */
 static bool is_control(char c)
 {
         return (unsigned char)c < 0x20 || c == 0x7f;
@@ -73,7 +73,7 @@ bool lkg_store_clean(const char *text, size_t size, char *ret, size_t room)
                 size_t length = lkg_utf8_length(text + i, size - i);
 
                 if (length > n - i)
-                        break; /* the cut is in the middle of it */
+                        break; /* the cut is within this character */
                 whole = whole && length > 0 && !is_control(text[i]);
                 memcpy(ret + i, text + i, length ? length : 1);
                 if (length == 0 || is_control(text[i]))
@@ -157,7 +157,7 @@ const struct lkg_value *lkg_fields_map(const struct lkg_fields *fields, const ch
         return NULL;
 }
 
-/* An identifier, or "": whether it may be missing is for lkg_config_source_check(). */
+/* An identifier or "": lkg_config_source_check() decides whether it may be missing. */
 bool lkg_fields_identifier(const struct lkg_fields *fields, const char *field, char *ret)
 {
         const struct lkg_value *value = lkg_map_get(fields->map, field);
@@ -200,7 +200,7 @@ void lkg_fields_source(const struct lkg_fields *fields, const char *field, struc
         (void)snprintf(prefix, sizeof(prefix), "%s%s.", fields->prefix, field);
         if (!lkg_fields_parts(&inner, &source))
                 return;
-        if (lkg_config_source_is_local(&source)) /* that is null, not an object without a uid */
+        if (lkg_config_source_is_local(&source)) /* the local source is null, not an object without a uid */
                 lkg_fields_complain(&inner, "uid", "1 to 253 of the characters A-Z, a-z, 0-9, ., _ and -");
         else if (lkg_config_source_check(&source, &err) < 0)
                 lkg_fields_complain(fields, field, "a source with resourceVersion and key");

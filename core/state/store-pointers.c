@@ -23,7 +23,7 @@ static void read_good(const struct lkg_fields *fields, struct lkg_good *ret)
         lkg_fields_digest(&inner, "document", ret->sha256);
 }
 
-/* A record of an earlier version has none. */
+/* Earlier versions did not write it. */
 static void read_passed_over(const struct lkg_fields *fields, char ret[static LKG_SHA256_HEX])
 {
         const char *text = lkg_map_get_string(fields->map, "passedOver");
@@ -45,7 +45,7 @@ static void read_rollback(const struct lkg_fields *fields, struct lkg_pointers *
         if (lkg_fields_text(&inner, "reason", ret->rollback.reason, sizeof(ret->rollback.reason)) &&
             !ret->rollback.reason[0])
                 lkg_fields_complain(&inner, "reason", "some text");
-        /* An empty reason would say that there was no rollback. */
+        /* An empty reason would mean that there was no rollback. */
         if (!ret->rollback.reason[0])
                 (void)snprintf(ret->rollback.reason, sizeof(ret->rollback.reason),
                                "the stored reason is lost");
@@ -73,7 +73,7 @@ int lkg_store_load_pointers(const struct lkg_store_component *c, struct lkg_poin
                 ret->assigned_ns = lkg_fields_time(&fields, "assignedTime");
                 if (lkg_map_get(
                             map,
-                            "nodeUid")) /* not written by older ones, nor when no Node has said anything */
+                            "nodeUid")) /* missing in records of earlier versions, and if no Node was followed */
                         (void)lkg_fields_identifier(&fields, "nodeUid", ret->node_uid);
                 lkg_fields_source(&fields, "active", &ret->active);
                 read_good(&fields, &ret->good);
@@ -129,7 +129,7 @@ int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lk
 
 /* ---- trial ---- */
 
-/* A trial whose rules are lost begins again. One that lost its clock or its starts only takes longer. */
+/* A trial whose rules are lost starts again. If only the clock or the starts are lost, it takes longer. */
 static void read_trial(const struct lkg_fields *fields, struct lkg_trial *ret)
 {
         const char *state = lkg_map_get_string(fields->map, "state");

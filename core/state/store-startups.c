@@ -17,7 +17,7 @@ static void read_boot(const struct lkg_fields *fields, struct lkg_startups *ret)
         ret->boot[0] = '\0';
 }
 
-/* Return: whether it is a start; one without a time proves nothing. */
+/* Return: is it valid? A start without a time is of no use. */
 static bool read_startup(const struct lkg_fields *fields, struct lkg_startup *ret)
 {
         *ret = (struct lkg_startup){
@@ -110,7 +110,7 @@ int lkg_store_save_startups(const struct lkg_store_component *c, const struct lk
 
 void lkg_startups_add(struct lkg_startups *startups, const char *boot, const struct lkg_startup *startup)
 {
-        /* Process ids and start times begin again at every boot: those of an earlier boot identify no process any more. */
+        /* Process ids and start times restart at every boot: those of an earlier boot no longer identify a process. */
         if (strcmp(startups->boot, boot) != 0)
                 for (size_t i = 0; i < startups->n_items; i++)
                         startups->items[i].start_time = 0;

@@ -17,13 +17,13 @@
 #define FORMAT_NUMBER UINT64_C(1)
 #define FORMAT_MAX    64u
 #define LOCK_NAME \
-        "store.lock" /* `lock` is the supervisor's; this one is about two engines of one supervisor, too */
+        "store.lock" /* `lock` is that of lkgfsd; this one also excludes two engines of one lkgfsd */
 
 /* ---- format ---- */
 
 enum format { FORMAT_ABSENT, FORMAT_OURS, FORMAT_DAMAGED };
 
-/* Return: enum format; -EPROTO: newer; -errno. */
+/* Return: enum format; -EPROTO: newer. */
 static int judge_format(const char *text, struct lkg_error *err)
 {
         const char *digits = text + strlen(FORMAT_PREFIX);
@@ -32,7 +32,7 @@ static int judge_format(const char *text, struct lkg_error *err)
         if (strncmp(text, FORMAT_PREFIX, strlen(FORMAT_PREFIX)) != 0 || *digits < '0' || *digits > '9')
                 return FORMAT_DAMAGED;
         errno = 0;
-        n = strtoull(digits, NULL, 10); /* too many digits: ERANGE and UINT64_MAX, surely newer */
+        n = strtoull(digits, NULL, 10); /* too many digits: ERANGE and UINT64_MAX, which is newer */
         if (n > FORMAT_NUMBER)
                 return lkg_refuse_because(err, -EPROTO, NULL,
                                           "the state directory was written by a newer lkgfs (format %" PRIu64
@@ -55,7 +55,7 @@ static int read_format(int fd, struct lkg_error *err)
         return r < 0 ? r : judge_format(text, err);
 }
 
-/* A directory from before this file existed has this format. */
+/* A directory without this file, from an older lkgfs, has this format. */
 static int make_format(int fd, bool damaged, struct lkg_report *report, struct lkg_error *err)
 {
         const struct lkg_where where = { .file = FORMAT_NAME };
@@ -92,8 +92,8 @@ static int busy(int lock, struct lkg_error *err)
 }
 
 /*
- * A read-only file system can be locked as well, by a descriptor for reading; nothing can be saved then, but everything that was
- * saved is still used.
+ * On a read-only file system, lock a descriptor for reading: nothing can be saved then, but everything that was saved is still
+ * used.
  */
 static int take_lock(int fd, bool *ret_read_only, struct lkg_error *err)
 {
@@ -114,13 +114,13 @@ static int take_lock(int fd, bool *ret_read_only, struct lkg_error *err)
         n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
         if (!*ret_read_only && ftruncate(lock, 0) == 0 && pwrite(lock, text, (size_t)n, 0) < 0)
                 lkg_log_debug("no process id in " LOCK_NAME ": %s",
-                              strerror(errno)); /* a hint for people only */
+                              strerror(errno)); /* only a hint for people */
         return LKG_STEAL_FD(lock);
 }
 
 /* ---- sweep ---- */
 
-/* Errors do not matter: leftovers are removed the next time, and are never read. */
+/* Errors are ignored: leftovers are never read, and are removed the next time. */
 static void sweep(int parent, const char *name, unsigned depth)
 {
         LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(parent, name);
@@ -150,7 +150,7 @@ static int make_dirs(int fd, struct lkg_report *report, struct lkg_error *err)
                 if (dir < 0)
                         return dir;
         }
-        /* Always: a process that was killed between creating and flushing left one that is not durable. */
+        /* Always: a process killed between mkdir and flush left a directory that is not durable. */
         r = lkg_sync_dir(fd);
         return r < 0 ? lkg_error_set(err, r, NULL, "fsync the state directory") : 0;
 }
@@ -175,7 +175,7 @@ int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *e
         bool read_only = false;
         int format = read_format(state_fd, err), lock;
 
-        /* Before the lock: creating its file would already change a directory that is not ours. */
+        /* Checked before the lock, because creating the lock file would change a directory of a newer lkgfs. */
         if (format < 0)
                 return format;
         lock = take_lock(state_fd, &read_only, err);
@@ -189,7 +189,7 @@ int lkg_store_open_locked(int state_fd, const struct lkg_store_lock *taken, stru
                           struct lkg_report *report, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int lock = taken->fd;
-        int format = read_format(state_fd, err), r; /* another daemon may have had the lock until now */
+        int format = read_format(state_fd, err), r; /* again: it may have changed before the lock */
 
         if (format < 0)
                 return format;

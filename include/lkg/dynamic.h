@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dynamic configuration of one component: the pointers, the bad list, the trial. Every change is durable
- * before the function returns, and is undone in memory if it could not be made durable. This code does not
- * know layers and publishes nothing; engine-remote.c and engine-starts.c decide what to call.
+ * Dynamic configuration of one component in memory: pointers, bad list, starts, trial, as loaded from the
+ * store. lkg_step() (<lkg/lifecycle.h>) decides what changes and the engine's effects store it; the functions
+ * here that change something store it themselves. Knows no layers and publishes nothing.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <lkg/guard.h>
 #include <lkg/store.h>
 
-/* The current result of the reference; the only part that is not stored. */
+/* What the reference says now; not stored. */
 enum lkg_desired_state {
         LKG_DESIRED_NONE,    /* no reference is configured, or remote configuration is off */
         LKG_DESIRED_UNKNOWN, /* it cannot be determined; desired_fault has the reason */
@@ -23,12 +23,12 @@ struct lkg_dynamic {
         struct lkg_pointers pointers;
         struct lkg_bad_list bad;
         struct lkg_startups startups;
-        struct lkg_trial trial; /* of pointers.active; after a rollback the failed one */
+        struct lkg_trial trial; /* of pointers.active; after a rollback, the failed one */
         uint64_t trial_saved_ns;
-        struct lkg_config_source document; /* trialScope all: local@<12 hex>, the document on trial */
+        struct lkg_config_source document; /* trial.scope all: local@<12 hex>, the document on trial */
         bool watched;     /* processes of the component are recognised: they drive the trial clock */
         bool scope_all;   /* every generation is on trial, not only a remote one */
-        bool good_failed; /* the last known good could not be used either */
+        bool good_failed; /* the last known good cannot be used either */
         char boot[LKG_BOOT_ID_MAX];
 
         enum lkg_desired_state desired;
@@ -36,7 +36,7 @@ struct lkg_dynamic {
         char waiting[256];                  /* REMOTE: why the rollout holds it back; "" = it does not */
 };
 
-/** lkg_dynamic_open() - read everything; damage goes to @report. */
+/** lkg_dynamic_open() - read everything from the store; damage is reported in @report. */
 int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *config,
                      const struct lkg_config_component *k, struct lkg_dynamic **ret,
                      struct lkg_report *report, struct lkg_error *err);
@@ -53,25 +53,25 @@ struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d);
 int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const char *guess,
                             struct lkg_report *report, struct lkg_error *err);
 
-/** lkg_dynamic_is_bad() - the entry that marks @source bad, or NULL. */
+/** lkg_dynamic_is_bad() - the mark of @source, or NULL. */
 const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
                                          const struct lkg_config_source *source);
-/** lkg_dynamic_is_good_document() - is the document with this digest the stored last known good one (trialScope all)? */
+/** lkg_dynamic_is_good_document() - is the document with this digest the last known good one (trial.scope all)? */
 bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha256);
-/** lkg_dynamic_is_bad_document() - is the document with this digest marked bad (trialScope all)? */
+/** lkg_dynamic_is_bad_document() - is the document with this digest marked bad (trial.scope all)? */
 bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
-/** lkg_dynamic_bad_document() - the entry that marks it bad, or NULL. */
+/** lkg_dynamic_bad_document() - the mark of the document with this digest, or NULL. */
 const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256);
 
 /**
- * lkg_dynamic_resume() - trialScope all: @sha256 has been served since before this engine started; its trial
- * continues.
+ * lkg_dynamic_resume() - trial.scope all: continue the trial of the document @sha256, which was served before
+ * this engine started.
  */
 int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_report *report);
 
 /**
  * lkg_dynamic_forgive() - remove marks.
- * @id:      NULL = all; a uid also stands for all its versions
+ * @id:      NULL = all; a uid also means all its versions
  * @exactly: only the mark with exactly this name
  * Return: number of entries removed; -ENOENT: none; -errno.
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts: what lkgfsd finds out about a component and the engine may not query itself (programs, the service
- * manager), as files below facts/<component>/ of the private runtime directory. Each is replaced as a whole.
+ * Facts: what lkgfsd finds out about a component because the engine may not query it itself (programs, the
+ * service manager), as files below facts/<component>/ of the private runtime directory. Each is replaced
+ * atomically.
  * Rules: docs/specification.md 6.6.
  *
- * This layout is version 1. Another version will use a directory with another name, so that neither side
- * reads what it does not know. A fact that cannot be decoded is unknown, and has no effect.
+ * This is version 1 of the layout. Another version must use a directory with another name, so that neither
+ * side reads what it does not know. A fact that cannot be decoded counts as unknown.
  */
 #pragma once
 
@@ -55,7 +56,7 @@ struct lkg_fact_start {
 void lkg_fact_start_format(const struct lkg_fact_start *start, struct lkg_buf *buf);
 bool lkg_fact_start_parse(const char *text, struct lkg_fact_start *ret);
 
-/* The last restart that lkgfsd requested: the start that follows does not count against a configuration. */
+/* The last restart that lkgfsd requested: the following start does not count against a configuration. */
 struct lkg_fact_restarted {
         uint64_t asked_ns; /* CLOCK_BOOTTIME */
         char boot[LKG_BOOT_ID_MAX];
@@ -63,14 +64,14 @@ struct lkg_fact_restarted {
         char result[16]; /* its first word: asked, done, failed:; truncated */
 };
 
-/** lkg_fact_restarted_format() - @result: the whole text, replaces the first word */
+/** lkg_fact_restarted_format() - @result: the whole text, instead of the first word in @restarted */
 void lkg_fact_restarted_format(const struct lkg_fact_restarted *restarted, const char *result,
                                struct lkg_buf *buf);
 bool lkg_fact_restarted_parse(const char *text, struct lkg_fact_restarted *ret);
 
 /**
  * lkg_fact_plan_due() - when the planned restart is due.
- * Return: CLOCK_BOOTTIME; 0 = none is planned, or no plan.
+ * Return: CLOCK_BOOTTIME; 0 = none is planned, or @text is not a plan.
  */
 uint64_t lkg_fact_plan_due(const char *text);
 
@@ -81,5 +82,5 @@ uint64_t lkg_fact_plan_due(const char *text);
  * Return: 0, caller frees; -ENOENT; another -errno.
  */
 int lkg_fact_read(int dirfd, const char *name, char **ret, size_t *ret_size);
-/** lkg_fact_write() - replace it; an unchanged file is not written, so no watcher is woken. Return: 0; -EFBIG; -errno. */
+/** lkg_fact_write() - replace the file @name; unchanged content is not written and wakes no watcher. Return: 0; -EFBIG; -errno. */
 int lkg_fact_write(int dirfd, const char *name, const struct lkg_buf *buf);

@@ -6,19 +6,19 @@
  * use neither) below `facts/<component>/` of the runtime directory:
  *
  *     version      line 1: the output of `EXE --version`, "" = nothing usable; line 2: which file was run
- *                  (`refused`: it was not run, because others than root could replace it)
- *     exec-start   the words of the unit's ExecStart behind the first, each ended by a NUL
+ *                  (`refused`: it was not run, because users other than root can replace it)
+ *     exec-start   the words of the unit's ExecStart after the first, each ended by a NUL
  *
  * The engine itself reads /proc/PID/cmdline of a recognised process and stores it as `process` ("PID
  * START-TIME GENERATION" and the words, each ended by a NUL), so that its successor knows it, too. Any of
  * this may contain credentials: only root can read the directory, and messages contain nothing of a command
  * line except the names of flags.
  *
- * That directory is removed with lkgfsd, but components continue to run. So the state directory has
- * `components/NAME.process`: which process has read which generation in which boot, and nothing of its
- * command line.
+ * That directory is removed when lkgfsd stops, but components continue to run. So the state directory has
+ * `components/NAME.process`: which process has read which generation in which boot, without its command
+ * line.
  *
- * The command line that counts: that of the newest running process; else the unit's, if it was written after
+ * The command line in use is that of the newest running process; else the unit's, if it was written after
  * the last process started; else that of the last process; else it is unknown.
  */
 #pragma once
@@ -54,7 +54,7 @@ struct lkg_facts {
         char version[128]; /* as printed, without the line break; "" = unknown */
         unsigned release;  /* of it: 136 is 1.36; 0 = unknown */
         struct lkg_line unit;
-        /* Oldest first; ended ones are forgotten, except the last. */
+        /* Oldest first; ended processes are dropped, except the last. */
         struct lkg_tracked processes[LKG_FACTS_PROCESSES_MAX];
         size_t n_processes;
 };
@@ -98,12 +98,12 @@ bool lkg_facts_reads(struct lkg_facts *facts, int pid, uint64_t start_time, uint
  */
 bool lkg_facts_ended(const struct lkg_tracked *t);
 
-/** lkg_facts_gone() - drop the processes that have ended (or are of another boot), except the last one. */
+/** lkg_facts_gone() - drop processes that have ended or are of another boot, except the last one. */
 void lkg_facts_gone(struct lkg_facts *facts);
 
 /**
- * lkg_facts_line() - the command line that counts, NULL = unknown. @ret_running: a process with it is
- * running; may be NULL.
+ * lkg_facts_line() - the command line in use (see above); NULL = unknown. @ret_running: whether a process
+ * with it is running; may be NULL
  */
 const struct lkg_line *lkg_facts_line(const struct lkg_facts *facts, bool *ret_running);
 

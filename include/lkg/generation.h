@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A generation: one published document of one component, with everything that readers may see of it.
- * Immutable and reference counted; belongs to the engine's thread.
+ * Immutable and reference counted; used by the engine's thread only.
  */
 #pragma once
 
@@ -20,18 +20,17 @@ struct lkg_generation {
         uint64_t time_ns;                        /* wall time of the publication */
         bool has_base;                           /* of a local one: `init`, else `default` */
         char source[LKG_SOURCE_ID_MAX + 1];      /* id of the remote configuration in it; "" = local */
-        char object[2 * LKG_IDENTIFIER_MAX + 2]; /* namespace/name of that */
+        char object[2 * LKG_IDENTIFIER_MAX + 2]; /* its namespace/name */
         char sha256[LKG_SHA256_HEX];
         struct lkg_text document; /* the bytes served */
-        struct lkg_text shown;  /* the same with secrets masked; data NULL = no secrets, document is shown */
+        struct lkg_text shown;  /* the same with secrets masked; data NULL = no secrets, show the document */
         struct lkg_text origin; /* TSV */
         struct lkg_text meta;   /* meta.json */
 };
 
 /**
- * lkg_document_render() - render the bytes of a candidate as they would be served.
- * @candidate: LKG_CANDIDATE_VALID
- * @hint:      text of the first comment line of a YAML document, without `# ` and newline; JSON gets none
+ * lkg_document_render() - render the document of a valid candidate as it would be served.
+ * @hint: text of the first comment line of a YAML document, without `# ` and newline; JSON gets none
  *
  * Failure is sticky in @buf.
  */
@@ -39,26 +38,26 @@ void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, co
                          struct lkg_buf *buf);
 
 /**
- * lkg_candidate_judge() - call lkg_judge_candidate(); a valid candidate is rendered and read by a second
- * reader (<lkg/readback.h>): if that reads anything else, it is an error finding, LKG2033. A lkg_judge_fn.
+ * lkg_candidate_judge() - call lkg_judge_candidate(), then render a valid candidate and read it with a second
+ * reader (<lkg/readback.h>): a difference is the error finding LKG2033. A lkg_judge_fn.
  */
 int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge);
 
 #define LKG_ORIGIN_BYTES_MAX (4u << 20)
 /**
- * lkg_origin_render() - the text of `origin`: as many lines as fit into LKG_ORIGIN_BYTES_MAX, and one that
- * counts the rest.
+ * lkg_origin_render() - the text of `origin`: as many lines as fit into LKG_ORIGIN_BYTES_MAX, and one line
+ * with the number of omitted ones.
  */
 void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf);
 
-/* Digest of a layer's canonical text that has already been computed: NULL = none. */
+/* Returns the digest of a layer's canonical text if it is already computed, else NULL. */
 typedef const char *lkg_layer_digest_fn(const struct lkg_layer_info *layer, size_t i, void *userdata);
 
 /**
  * lkg_generation_new() - make a generation of a valid candidate.
  * @source:   the remote configuration in it; local or NULL = none
  * @document: its rendered bytes; taken over, even on failure
- * @digest:   saves rendering of unchanged layers; may be NULL
+ * @digest:   avoids rendering unchanged layers; may be NULL
  *
  * Return: 0 or -ENOMEM. Caller owns one reference.
  */
@@ -96,5 +95,5 @@ static inline const char *lkg_local_word(bool has_base)
         return has_base ? "init" : "default";
 }
 
-/** lkg_layer_role_file_name() - `NNNN-<role>-<name>` of layer @i, slashes replaced, short enough for a suffix. */
+/** lkg_layer_entry_name() - `NNNN-<role>-<name>` of layer @i, slashes replaced, short enough for a suffix. */
 void lkg_layer_entry_name(const struct lkg_layer_info *layer, size_t i, char *buf, size_t size);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a component's configuration: assigned, tried, followed, on trial, last known good or marked bad; held, tried by
- * an operator, rolled back. This is the pure part: a state, facts, an event and a time in; the next state and ordered effects
- * out. No clock, no file, no allocation. docs/specification.md 4.4 to 4.11 has the rules.
+ * The life cycle of a component's configuration: assigned, tried, followed, on trial, last known good or marked bad; held, tried
+ * by an operator, rolled back. This part is pure: state, facts, event and time in; next state and ordered effects out. It reads
+ * no clock and no file, and allocates nothing. Rules: docs/specification.md 4.4 to 4.11.
  *
- * Effects are carried out in order, and the first one that fails ends the list. ADOPT is where the next state takes over: what
- * must be durable first comes before it, so a failure there leaves everything as it was. A failure comes back as
- * LKG_EVENT_FAILED, whose effects say what to do about it.
+ * Effects are carried out in order, and the first that fails ends the list (unless it is optional). At ADOPT the next state
+ * becomes the state: what must be durable first comes before it, so a failure there leaves the state unchanged. A failure comes
+ * back as LKG_EVENT_FAILED, whose effects handle it.
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 
 /* ---- what is remembered ---- */
 
-/* The last known good. source local: any local configuration was. */
+/* The last known good. If source is local, any local configuration is. */
 struct lkg_good {
         struct lkg_config_source source;
         uint64_t generation;         /* 0 = none yet */
@@ -28,44 +28,44 @@ struct lkg_good {
         char sha256[LKG_SHA256_HEX]; /* of the stored document; "" = none */
 };
 
-#define LKG_PASSED_OVER_UNKNOWN "unknown" /* the engine ended first: the next result of the layers */
+#define LKG_PASSED_OVER_UNKNOWN "unknown" /* the engine died before storing it: the next merge result */
 
 struct lkg_pointers {
         struct lkg_config_source assigned; /* local = nothing is assigned */
         uint64_t assigned_ns;              /* wall time of its last change */
         char node_uid[LKG_IDENTIFIER_MAX +
-                      1]; /* the Node whose reference was followed last; "" = none was */
+                      1]; /* UID of the Node whose reference was followed last; "" = none */
         struct lkg_config_source
-                active; /* the configuration that the view follows; differs from assigned when that is bad or held */
+                active; /* the configuration that the view follows; not the assigned one while that is bad or held */
         struct lkg_good good;
         /* Why active is not assigned; reason "" = no rollback. */
         struct {
                 struct lkg_config_source from;
                 char reason[LKG_REASON_MAX];
                 uint64_t time_ns;
-                unsigned starts_since; /* counted starts on the last known good since: exoneration */
+                unsigned starts_since; /* counted starts on the last known good since then: exoneration */
                 uint64_t abandoned_generation;
                 /*
-                 * trial.scope all: digest of the merge of the layers at the time when the stored document was taken instead;
-                 * "" = none; or LKG_PASSED_OVER_UNKNOWN.
+                 * trial.scope all: digest of the merge result that the stored document replaces; "" = none; or
+                 * LKG_PASSED_OVER_UNKNOWN.
                  */
                 char passed_over[LKG_SHA256_HEX];
         } rollback;
 };
 
-/* A command of several durable steps that has begun: noted before the first, gone after the last; else done at the next start. */
+/* An unfinished command of several durable steps: stored before the first step, removed after the last; resumed at the next start. */
 enum lkg_unfinished_kind {
         LKG_UNFINISHED_NONE,
-        LKG_UNFINISHED_ABANDON, /* `rollback N`, pinned already: @source is to be marked bad and left */
-        LKG_UNFINISHED_GOOD,    /* `rollback lkg`: the same, then what is served is to be pinned */
+        LKG_UNFINISHED_ABANDON, /* `rollback N`, already pinned: mark @source bad and abandon it */
+        LKG_UNFINISHED_GOOD,    /* `rollback lkg`: the same, then pin what is served */
         _LKG_UNFINISHED_MAX
 };
 
 struct lkg_unfinished {
         enum lkg_unfinished_kind kind;
-        char source[LKG_SOURCE_ID_MAX + 1]; /* "" = nothing is to be left */
-        uint64_t held;                      /* GOOD: generation of the hold that it ends; 0 = none */
-        struct lkg_held_by by;              /* GOOD: whose command it is */
+        char source[LKG_SOURCE_ID_MAX + 1]; /* "" = nothing to abandon */
+        uint64_t held;         /* GOOD: generation of the hold that the command ends; 0 = none */
+        struct lkg_held_by by; /* GOOD: caller of the command */
 };
 
 #define LKG_LOST_MAX 160
@@ -73,28 +73,28 @@ struct lkg_unfinished {
 struct lkg_component_state {
         struct lkg_hold hold;
         struct lkg_held_by held_by;
-        struct lkg_held_by tried_by; /* who began the try that is armed or runs */
+        struct lkg_held_by tried_by; /* who started the armed or running try */
         char pinned_for[LKG_SOURCE_ID_MAX +
-                        1]; /* what was assigned at a rollback: its pin ends with that; "" = not known */
+                        1]; /* assigned at the rollback: the pin ends when that changes; "" = not known */
         struct lkg_unfinished unfinished;
         char lost
-                [LKG_LOST_MAX]; /* what of the above could not be kept, for people; until somebody does something */
+                [LKG_LOST_MAX]; /* what of the above was lost, as text for people; kept until an operator acts on it */
         uint64_t last_good; /* generation served last; 0 = none yet */
         char base
-                [PATH_MAX]; /* the local base that was part of what was served last, as configured; "" = none ever */
+                [PATH_MAX]; /* path of the local base in what was served last, as configured; "" = never any */
         enum lkg_condition_status status;
         uint64_t transition_ns; /* of the condition; 0 = never set */
         uint64_t
-                ticket; /* of the last command carried out in this boot: asked again, it is not done twice */
+                ticket; /* of the last command carried out in this boot: a repeated one is not carried out again */
 };
 
-/* The cause of a mark, for programs. The reason is for people and may contain foreign text. */
+/* Why something is marked bad, for programs. The reason is for people and may contain foreign text. */
 enum lkg_bad_cause {
         LKG_BAD_MARKED,   /* by hand, in bad/ */
-        LKG_BAD_LOAD,     /* it cannot be loaded, or an engine died of it */
+        LKG_BAD_LOAD,     /* it cannot be loaded, or it made an engine crash */
         LKG_BAD_PARSE,    /* its payload cannot be decoded */
-        LKG_BAD_INVALID,  /* a rule or the guard refuses it */
-        LKG_BAD_CRASHED,  /* a crash loop during its trial */
+        LKG_BAD_INVALID,  /* a validation rule or the guard rejects it */
+        LKG_BAD_CRASHED,  /* crash loop during its trial */
         LKG_BAD_OPERATOR, /* an operator rolled back to something earlier */
         _LKG_BAD_CAUSE_MAX
 };
@@ -112,23 +112,23 @@ struct lkg_bad_list {
         size_t n_items;
 };
 
-/** lkg_bad_named() - the mark of this very name, or NULL. */
+/** lkg_bad_named() - the mark with exactly this name, or NULL. */
 const struct lkg_bad *lkg_bad_named(const struct lkg_bad_list *list, const char *id);
-/** lkg_bad_find() - the entry that condemns @source: its id, or its uid. NULL = it is not bad. */
+/** lkg_bad_find() - the mark of @source, by id or uid. NULL = it is not bad. */
 const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct lkg_config_source *source);
-/** lkg_bad_same_content() - an entry about the same bytes of the same object under another version. */
+/** lkg_bad_same_content() - a mark of the same bytes of the same object, in any version; or NULL. */
 const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
                                            const struct lkg_config_source *source);
 
-#define LKG_STARTUPS_MAX 11u /* the highest threshold and one more: dynamic-configuration proposal */
+#define LKG_STARTUPS_MAX 11u /* highest threshold plus one: dynamic-configuration proposal */
 
 struct lkg_startup {
         uint64_t time_ns; /* wall time */
         int pid;          /* 0 = reported by hand */
         uint64_t
-                start_time; /* field 22 of /proc/PID/stat: identifies a process of this boot, together with pid; 0 = none */
+                start_time; /* field 22 of /proc/PID/stat: with pid, identifies a process of this boot; 0 = none */
         bool counted;
-        bool local; /* on the local configuration or the last known good */
+        bool local; /* with the local configuration or the last known good */
 };
 
 struct lkg_startups {
@@ -146,75 +146,75 @@ struct lkg_lifecycle {
         struct lkg_config_source document; /* scope_all: local@<12 hex>, the document on trial */
 };
 
-/* What a step needs to know, and does not change. */
+/* What a step reads and never changes. */
 struct lkg_lifecycle_facts {
         const struct lkg_bad_list *bad;
-        bool remote;        /* the component may follow a remote configuration */
-        bool scope_all;     /* trial.scope all: every generation is on trial, not only a remote one */
-        bool watched;       /* the component is recognised by process: its life drives the trial clock */
-        bool serves_active; /* readers get what pointers.active names, and not a held generation */
-        uint64_t active;    /* number of the generation that readers get; 0 = none */
-        const char *sha256; /* of its document; "" = none */
+        bool remote;    /* the component may follow a remote configuration */
+        bool scope_all; /* trial.scope all: every generation is on trial, not only a remote one */
+        bool watched;   /* processes of the component are recognised: the trial clock runs while one lives */
+        bool serves_active;      /* readers get what pointers.active names, not a held generation */
+        uint64_t active;         /* number of the generation that readers get; 0 = none */
+        const char *sha256;      /* of its document; "" = none */
         uint64_t trial_saved_ns; /* CLOCK_BOOTTIME of the last SAVE_TRIAL */
 };
 
-/** lkg_document_source() - the name under which the document with this digest is marked and tried (trial.scope all). */
+/** lkg_document_source() - the source that stands for the document with this digest in marks and trials (trial.scope all). */
 struct lkg_config_source lkg_document_source(const char *sha256);
 /** lkg_tried_source() - the source that the trial is about: the active one, or after a rollback the one that failed. */
 const struct lkg_config_source *lkg_tried_source(const struct lkg_pointers *p);
 /**
- * lkg_trial_is_of() - does a trial that is stored for @of count for @source? For the same bytes under another version, too: a
- * new version goes on with it, and if only the trial was renamed in time, the old one does.
+ * lkg_trial_is_of() - does a trial stored for @of count for @source? Also if @source has the same bytes under another version: the
+ * new version continues the trial, or the old one does if a crash left only the trial renamed.
  */
 bool lkg_trial_is_of(const struct lkg_config_source *of, const struct lkg_config_source *source);
-/** lkg_lifecycle_tried() - whose trial is on disk: that of such a source, or (@scope_all) of a document. */
+/** lkg_lifecycle_tried() - whose trial is stored: that of lkg_tried_source(), or (@scope_all) of the document. */
 const struct lkg_config_source *lkg_lifecycle_tried(const struct lkg_lifecycle *l, bool scope_all);
-/** lkg_lifecycle_on_trial() - does the trial run, and is it about what readers get? A held generation is not judged. */
+/** lkg_lifecycle_on_trial() - is the trial running, and of what readers get? A held generation is not judged. */
 bool lkg_lifecycle_on_trial(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
-/** lkg_lifecycle_serves_tried() - do readers get the configuration that the trial is about? */
+/** lkg_lifecycle_serves_tried() - do readers get the configuration on trial? */
 bool lkg_lifecycle_serves_tried(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
 /** lkg_lifecycle_may_abandon() - would a rollback abandon a remote configuration? */
 bool lkg_lifecycle_may_abandon(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
-/** lkg_lifecycle_say_assigned() - the id of what is assigned, or "local": what the pin of a rollback was made for. */
+/** lkg_lifecycle_say_assigned() - the id of what is assigned, or "local"; a rollback's pin ends when it changes. */
 void lkg_lifecycle_say_assigned(const struct lkg_pointers *p, char ret[static LKG_SOURCE_ID_MAX + 1]);
 
 /* ---- events ---- */
 
 enum lkg_event_kind {
         /* from the reference */
-        LKG_EVENT_ASSIGNED, /* source, whose checkpoint is durable; node_uid: of the Node that refers to it, NULL = none */
-        LKG_EVENT_NODE,  /* node_uid: that Node refers to what is assigned now */
+        LKG_EVENT_ASSIGNED, /* source, whose checkpoint is durable; node_uid: the Node that refers to it, NULL = none */
+        LKG_EVENT_NODE,  /* node_uid: this Node refers to what is already assigned */
         LKG_EVENT_RESET, /* nothing is assigned: back to the local configuration */
-        /* from judging */
+        /* from validation */
         LKG_EVENT_TRIED_GOOD, /* what is assigned can be followed */
         LKG_EVENT_TRIED_BAD,  /* what is assigned cannot: cause, reason */
         LKG_EVENT_FORBIDDEN,  /* the guard forbids what is followed: reason */
-        LKG_EVENT_LOST, /* the checkpoint of what is followed cannot be used: reason, fault; known: an engine died of it */
-        /* from the cycle */
+        LKG_EVENT_LOST, /* the checkpoint of what is followed cannot be used: reason, fault; known: it made an engine crash */
+        /* from the engine's cycle */
         LKG_EVENT_SETTLE, /* before a publication: what follows from the bad list? */
-        LKG_EVENT_RESUMED, /* scope_all, an engine begins: the one before may have ended in the middle of a rollback */
-        LKG_EVENT_LAYERS, /* scope_all: what the layers come to: sha256, "" = what is served; mark: that condemns it */
-        LKG_EVENT_SERVED, /* facts.active is what readers get with the next publication: rules */
+        LKG_EVENT_RESUMED, /* scope_all, an engine starts: its predecessor may have died in the middle of a rollback */
+        LKG_EVENT_LAYERS, /* scope_all: digest of the merged layers: sha256, "" = what is served; mark: its bad mark */
+        LKG_EVENT_SERVED, /* readers get facts.active with the next publication: rules */
         LKG_EVENT_BEGIN,  /* of BEGIN_TRIAL: rules; stored */
         LKG_EVENT_PASSED, /* the trial of what is served is over */
         LKG_EVENT_MERGED, /* of MERGE_GOOD: usable, valid, sha256 */
-        LKG_EVENT_FINISH, /* the rest of an unfinished command */
+        LKG_EVENT_FINISH, /* finish an unfinished command */
         LKG_EVENT_PINNED, /* of SERVE_GOOD: facts.active is the last known good: mode */
         LKG_EVENT_FINISHED,
-        LKG_EVENT_PUBLISHING,  /* a new generation is about to be published: an armed try begins to run */
-        LKG_EVENT_UNPUBLISHED, /* ... and could not be: hold, as it was */
-        LKG_EVENT_HOLD_LOST,   /* the held generation cannot be read any more: reason */
-        LKG_EVENT_PIN,         /* an engine begins: was something assigned since the pin of a rollback? */
+        LKG_EVENT_PUBLISHING,  /* a new generation is about to be published: an armed try starts to run */
+        LKG_EVENT_UNPUBLISHED, /* ... but publishing failed: hold, as it was before */
+        LKG_EVENT_HOLD_LOST,   /* the held generation can no longer be read: reason */
+        LKG_EVENT_PIN,         /* an engine starts: has the assignment changed since a rollback pinned? */
         /* from processes and the clock */
-        LKG_EVENT_START,     /* the component starts: startup, whose `local` is found by the step */
-        LKG_EVENT_ALIVE,     /* alive: a process lives that has read the configuration on trial */
+        LKG_EVENT_START,     /* the component starts: startup; the step sets its `local` */
+        LKG_EVENT_ALIVE,     /* alive: a process that has read the configuration on trial is running */
         LKG_EVENT_TRY_DUE,   /* time has passed */
         LKG_EVENT_TRIAL_DUE, /* time has passed */
         /* from an operator */
         LKG_EVENT_HOLD,          /* command, argument, known, other, by, ticket */
         LKG_EVENT_ROLLBACK_GOOD, /* by, ticket */
         LKG_EVENT_PROMOTE,
-        LKG_EVENT_MARK,     /* mark; known: there is one of this name already */
+        LKG_EVENT_MARK,     /* mark; known: a mark with this name exists */
         LKG_EVENT_FORGIVEN, /* marks were removed */
         /* an effect of another event failed: of, failed, code, marked_id, before */
         LKG_EVENT_FAILED,
@@ -224,30 +224,30 @@ enum lkg_event_kind {
 const char *lkg_event_name(enum lkg_event_kind kind);
 
 enum lkg_effect_kind {
-        LKG_EFFECT_ADOPT, /* the next state is the state from here on */
+        LKG_EFFECT_ADOPT, /* the next state becomes the state */
         /* durable */
-        LKG_EFFECT_KEEP_RECORD, /* keep the record on disk under another name, so that RESTORE_RECORD needs no space */
-        LKG_EFFECT_RESTORE_RECORD,  /* put it back */
-        LKG_EFFECT_FORGET_RECORD,   /* remove the kept one */
-        LKG_EFFECT_KEEP_GENERATION, /* @generation must be in the history before a record names it */
+        LKG_EFFECT_KEEP_RECORD, /* keep a copy of the record on disk, so that RESTORE_RECORD needs no space */
+        LKG_EFFECT_RESTORE_RECORD,  /* put the copy back */
+        LKG_EFFECT_FORGET_RECORD,   /* remove the copy */
+        LKG_EFFECT_KEEP_GENERATION, /* write @generation to the history before a record names it */
         LKG_EFFECT_SAVE_RECORD,     /* next.record */
-        LKG_EFFECT_SAVE_DOCUMENT,   /* the served one, as that of the last known good */
-        LKG_EFFECT_SAVE_TRIAL,      /* next.trial, of lkg_lifecycle_tried() of next */
+        LKG_EFFECT_SAVE_DOCUMENT,   /* the served document, as the last known good */
+        LKG_EFFECT_SAVE_TRIAL,      /* next.trial, for lkg_lifecycle_tried() of next */
         LKG_EFFECT_SAVE_POINTERS,   /* next.pointers */
         LKG_EFFECT_MARK_BAD,        /* mark of the step */
-        LKG_EFFECT_FORGIVE,         /* the mark that the failed event has made */
+        LKG_EFFECT_FORGIVE,         /* remove the mark that the failed event made */
         LKG_EFFECT_NOTE_START,      /* startup of the step */
-        /* in memory of the engine */
-        LKG_EFFECT_FOLLOW,         /* the layers over what was tried */
-        LKG_EFFECT_FOLLOW_MISSING, /* the last known good, whose checkpoint is lost */
-        LKG_EFFECT_REFRESH,        /* look at the layers over the new base */
-        LKG_EFFECT_MERGE_GOOD, /* the layers over the last known good; comes back as MERGED. same: over the same base */
-        LKG_EFFECT_SERVE_STORED, /* the stored document of the last known good, else the local configuration */
-        LKG_EFFECT_SERVE_GOOD, /* publish the last known good; comes back as PINNED. same: the stored document, always */
-        LKG_EFFECT_BEGIN_TRIAL, /* comes back as BEGIN, with the trial that is stored for this document */
-        LKG_EFFECT_TELL,        /* the log and the cluster: news */
-        LKG_EFFECT_RETRY,       /* look again after a while */
-        LKG_EFFECT_NEXT,        /* the event @next, with what this event had */
+        /* in the engine's memory */
+        LKG_EFFECT_FOLLOW,         /* follow what was tried: the layers over its base */
+        LKG_EFFECT_FOLLOW_MISSING, /* follow the last known good although its checkpoint is lost */
+        LKG_EFFECT_REFRESH,        /* evaluate the layers over the new base */
+        LKG_EFFECT_MERGE_GOOD, /* merge the layers over the last known good; then MERGED follows. same: the base is unchanged */
+        LKG_EFFECT_SERVE_STORED, /* serve the stored document of the last known good, else the local configuration */
+        LKG_EFFECT_SERVE_GOOD, /* publish the last known good; then PINNED follows. same: always use the stored document */
+        LKG_EFFECT_BEGIN_TRIAL, /* then BEGIN follows, with the trial stored for this document */
+        LKG_EFFECT_TELL,        /* tell the log and the cluster: news */
+        LKG_EFFECT_RETRY,       /* try again later */
+        LKG_EFFECT_NEXT,        /* handle the event @next, with the members of this event */
         _LKG_EFFECT_MAX
 };
 /** lkg_effect_name() - "adopt", "save pointers", ... */
@@ -263,7 +263,7 @@ enum lkg_news {
 
 struct lkg_effect {
         enum lkg_effect_kind kind;
-        bool optional; /* another durable effect says the same, or a later one will: go on without it */
+        bool optional; /* a failure does not end the list: another durable effect implies the same, or a later one will */
         bool same;
         uint64_t generation;
         enum lkg_news news;
@@ -282,24 +282,24 @@ struct lkg_event {
         bool known, other;
         struct lkg_trial_rules rules;
         const struct lkg_trial *stored; /* NULL = none */
-        bool usable, valid;             /* MERGED: the base can be used; its merge can be served */
+        bool usable, valid;             /* MERGED: the base can be used; the merge result can be served */
         const char *
-                sha256; /* MERGED: of the merge that failed with the same local layers; "" = there is none */
+                sha256; /* MERGED: of the failed merge with the same local layers, "" = none; LAYERS: see there */
         enum lkg_hold_mode mode;
         const struct lkg_hold *hold;
         const struct lkg_startup *startup;
         bool alive;
         enum lkg_hold_command command;
         uint64_t argument, ticket;
-        const struct lkg_held_by *by; /* NULL = nobody's: the clock or a rule */
-        bool by_command;  /* START, FINISH: somebody waits for the answer, and a refusal changes nothing */
-        uint64_t wall_ns; /* of now; now_ns is CLOCK_BOOTTIME */
+        const struct lkg_held_by *by; /* NULL = not a command: the clock or a rule */
+        bool by_command; /* START, FINISH: a caller waits for the result, and a refusal must change nothing */
+        uint64_t wall_ns; /* current wall time; now_ns is CLOCK_BOOTTIME */
 
         /* FAILED */
         enum lkg_event_kind of;
         enum lkg_effect_kind failed;
         int code;              /* -errno */
-        const char *marked_id; /* the mark that MARK_BAD has made; NULL = none, or there was one */
+        const char *marked_id; /* the mark that MARK_BAD made; NULL = none, or it existed before */
         const struct lkg_component_state *before; /* the record before the command */
 };
 
@@ -307,9 +307,9 @@ struct lkg_event {
 
 struct lkg_step {
         struct lkg_lifecycle next;
-        int result; /* 0; or why the event is refused: then next is unchanged and there are no effects */
-        const char *why; /* in words, when result is not 0 */
-        bool accepted;   /* FAILED: the event counts as done; what is left of it comes later */
+        int result;      /* 0; or -errno: the event is refused, next is unchanged, there are no effects */
+        const char *why; /* the reason as text, if result is not 0 */
+        bool accepted;   /* FAILED: the event counts as carried out; the rest follows later */
         enum lkg_bad_cause cause;
         struct lkg_bad mark;
         struct lkg_startup startup;
@@ -317,6 +317,6 @@ struct lkg_step {
         struct lkg_effect effects[LKG_EFFECTS_MAX];
 };
 
-/** lkg_step() - what follows from @event. @ret: written; large */
+/** lkg_step() - what follows from @event. @ret: large, so not for small stacks */
 void lkg_step(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts,
               const struct lkg_event *event, uint64_t now_ns, struct lkg_step *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What status/<c>/remote and the metrics show of the API server: filled in where it is known (places.h), rendered by the publisher.
- * All pointers are borrowed for the length of one publication.
+ * What status/<c>/remote and the metrics show about the API server: filled in by lkg_places_status(), rendered by the publisher.
+ * All pointers are borrowed for the duration of one publication.
  */
 #pragma once
 
@@ -12,20 +12,20 @@
 /* One object of the API server. */
 struct lkg_remote_object {
         bool followed, watching;
-        bool may_be_missing; /* that it cannot be read is no outage */
+        bool may_be_missing; /* failing to read it is not an outage */
         const char *mode;    /* "watch", "poll", ...; "off" */
         uint64_t success_ns; /* wall time of its last answer; 0 = never */
-        bool failing;        /* since then */
-        uint64_t failing_ns; /* wall time since when; 0 = it is not, or the failure is not to be shown yet */
+        bool failing;        /* no answer since success_ns, only failures */
+        uint64_t failing_ns; /* wall time when it began to fail; 0 = not failing, or not noted yet */
         char error[LKG_REASON_MAX];
 };
 
 struct lkg_remote_count {
-        const char *code; /* what an answer meant */
+        const char *code; /* kind of answer */
         uint64_t n;
 };
 
-/* The API server as a component that follows a reference sees it. Strings are never NULL. */
+/* The API server, as shown to a component that follows a reference. Strings are never NULL. */
 struct lkg_remote_status {
         bool in_use; /* status/<c>/remote has lines */
         bool has_client;
@@ -37,8 +37,8 @@ struct lkg_remote_status {
         struct lkg_remote_object node, configmap;
         const struct lkg_rollout *rollout; /* of the ConfigMap for this node */
         bool has_rollout;
-        const char *not_reported; /* why the cluster does not hear of the condition; "" = it does */
-        uint64_t restart_ns;      /* wall time of a restart that is planned; 0 = none */
+        const char *not_reported; /* why the condition is not reported to the cluster; "" = it is */
+        uint64_t restart_ns;      /* wall time of a planned restart; 0 = none */
         struct lkg_remote_count counts[LKG_REMOTE_CODES_MAX];
         size_t n_counts;
         uint64_t received_bytes, sent_bytes, n_connections;

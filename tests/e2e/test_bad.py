@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bad/: root marks a source bad by writing to its name and forgives it by removing the name; the call returns the engine's verdict."""
+"""bad/: root marks a source bad by writing to its name and removes the mark by removing the name; the call returns the engine's verdict."""
 import errno
 import os
 import stat
@@ -245,7 +245,7 @@ def test_descriptors_survive_kills(engine):
 
 
 def test_makers_and_kills(engine):
-    """Names are made and removed while the file server is killed again and again: no call fails, no name is left over."""
+    """Names are created and removed while the file server is killed again and again: no call fails, no name is left over."""
     stop = threading.Event()
 
     def make():

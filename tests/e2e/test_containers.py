@@ -54,7 +54,7 @@ COMMANDS = {
 
 
 def snapshot(mount):
-    """Return everything that the source directory holds."""
+    """Return the content of the source directory."""
     found = {}
     for directory, names, files in os.walk(f"/proc/self/fd/{mount.covered}/"):
         for name in names + files:
@@ -111,7 +111,7 @@ def test_the_host_may(mount):
 
 
 def test_mounted_while_the_container_runs(mounts):
-    """HostToContainer: a view that is mounted later shows up read-write in a read-only volume."""
+    """HostToContainer: a view that is mounted later appears read-write in a read-only volume."""
     mount = mounts(start=False)
     mount_call(mount.root, mount.root, flags=MS_BIND)
     try:
@@ -209,7 +209,7 @@ def test_the_number_of_a_notifier_that_ended(mount):
 
 
 def test_another_server(mount):
-    """The rules hold across a restart of the file server and of lkgfsd."""
+    """The rules apply after a restart of the file server and of lkgfsd, too."""
     with Container(Volume(mount.mountpoint)) as container:
         mount.kill_child("lkgfs-fs")
         check_read_only(mount, container)

@@ -149,7 +149,7 @@ def test_one_collector_takes_the_files_of_two_components(mounts):
 
 
 def test_units_are_installed_for_everybody_to_read(tmp_path):
-    """systemd warns about a unit that only root can read, and so does a user who wants to know why the kubelet waits."""
+    """Otherwise systemd warns, and a user who wants to know why the kubelet waits cannot read them."""
     lib.shell(f"umask 077; DESTDIR={tmp_path} meson install -C {lib.BUILD} --no-rebuild", check=True)
     units = [path for path in tmp_path.rglob("*") if path.name in ("20-lkgfs.conf", "lkgfs.service", "lkgfs.conf")]
     assert len(units) == 4
@@ -159,7 +159,7 @@ def test_units_are_installed_for_everybody_to_read(tmp_path):
             assert " -m 0644 " in line, f"{page.name}: {line}"
 
 
-# ---- becoming root ----
+# ---- root rights ----
 
 def as_nobody(script, path, **environment):
     return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", script], text=True,
@@ -191,7 +191,7 @@ def test_a_user_becomes_root_by_sudo_and_keeps_words_and_variables(scripts):
 
 @pytest.mark.parametrize("words", ["contrib/quickstart/run", "contrib/quickstart/run --stop", "tests/run e2e"])
 def test_who_cannot_become_root_is_told(scripts, words):
-    """Neither script does anything as an ordinary user: it asks for root rights and exits when it does not get them."""
+    """Neither script does anything as an ordinary user: it asks for root rights and exits if it does not get them."""
     result = as_nobody(f"{scripts}/{words}", "/usr/bin:/bin")
     assert result.returncode != 0 and "needs root" in result.stderr and result.stdout == ""
     assert not (scripts / "build-tests").exists()

@@ -157,7 +157,7 @@ def test_try_survives_restart(mount):
 
 
 def test_first_commands_after_a_restart_count(mount):
-    """Requests of a new mount are never taken for ones that an engine has answered before."""
+    """Requests of a new mount are never mistaken for requests that an engine has already answered."""
     for _ in range(3):
         mount.command("hold", "on")
         assert mount.stop() == 0

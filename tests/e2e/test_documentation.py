@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words that the documents quote are the words in the code: conditions, errors, names of files and commands.
+"""The documents quote conditions, errors, and names of files and commands exactly as the code has them.
 
 Reads sources and documents; mounts nothing.
 """
@@ -22,7 +22,7 @@ def source(name):
 
 
 def joined(text):
-    """Adjacent literals are joined, as the compiler does it; a number's conversion is a placeholder like any other."""
+    """Join adjacent literals, as the compiler does; treat the conversion of a number like any other."""
     text = re.sub(r'%"\s*PRIu64\s*"', "%u", text)
     text = re.sub(r'%"\s*PRIu64\b', '%u"', text)
     return re.sub(r'"\s*\n\s*"', "", text)
@@ -33,7 +33,7 @@ def literals(text):
 
 
 def pattern(literal):
-    """What a format can print; where it has a conversion, the page may have a placeholder in angle brackets."""
+    """A regular expression for what a format prints; for a conversion, the page may have a placeholder in angle brackets."""
     parts = re.split(r"%[.\d]*z?[sdu]", literal)
     return ".*".join(re.escape(part) for part in parts)
 
@@ -54,7 +54,7 @@ API = PLACES + source("reference/apiserver.c") + source("reference/apiserver-wor
 
 
 def remote_words():
-    """Reasons and causes that other files pass to the condition."""
+    """Reasons and causes that other source files pass to the condition."""
     rest = r'((?:[^;"]|"(?:[^"\\]|\\.)*")*);'  # to the end of the statement; a literal may hold a semicolon
     calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|say|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
                        rf"|desired_fault\),{rest}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamic configuration with real processes: assigned, on trial, last known good, rolled back, by files alone."""
+"""Dynamic configuration with real processes: assigned, on trial, last known good, rolled back, with local files as the only source."""
 import datetime
 import errno
 import json
@@ -226,7 +226,7 @@ def test_local_layers_to_blame(node):
 
 
 def test_a_mistake_that_a_broken_local_layer_would_mend_is_nobodys(node):
-    """The ConfigMap is judged without the layer that cannot be read: what it then lacks does not make it bad."""
+    """The ConfigMap is validated without the unreadable layer: what is then missing does not make it bad."""
     n = node()
     n.mount.drop("50-x.conf", "imageGCLowThresholdPercent: 60\nmaxPods: [\n")
     source = n.assign("imageGCHighThresholdPercent: 75\n")

@@ -34,7 +34,7 @@ AGAIN = pytest.mark.parametrize("again", [again_not, again_kill, again_restart, 
 
 @AGAIN
 def test_assigned_while_held(node, again):
-    """A hold keeps the shown document, and `active` says what is shown; the trial of the newer one does not begin meanwhile."""
+    """A hold keeps the shown document, and `active` says what is shown; the trial of the newer one does not start meanwhile."""
     n = node(trial={"crashLoopThreshold": 0, "duration": "300ms"})
     local = n.mount.document()
     n.mount.command("hold", "on")
@@ -333,7 +333,7 @@ def test_a_hold_is_told_and_ended_first(node):
     step = next_step(n)
     assert ends in step and 0 < step.index(ends) < step.index("; then "), step
     os.unlink(n.mount.path("kubelet.conf.d/50-bad.conf"))
-    # something newer waits for the end of the hold
+    # a newer configuration waits for the end of the hold
     n.assign("maxPods: 3\n", uid="cccc")
     n.wait("condition", "True held at generation ")
     assert "\nnewer=waits\n" in n.status("hold")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole story of a remote configuration, with our processes killed at random moments: the outcome is the same.
+"""The whole life cycle of a remote configuration with lkgfs processes killed at random moments: the outcome is the same.
 
-The story: assigned, on trial, crash loop, rolled back, forgiven, promoted, another one assigned, marked bad by hand, reset. Every
+The story: assigned, on trial, crash loop, rolled back, mark removed, promoted, another one assigned, marked bad by hand, reset. Every
 step is one action and what must be seen after it; a process is killed at a random moment of each step. The outcome of a step is
 compared with its outcome in a run without kills. LKGFS_TEST_SEED repeats a run.
 """
@@ -19,12 +19,12 @@ import lkgfs_testlib as lib
 from lkgfs_node import Node
 
 SEED = int(os.environ.get("LKGFS_TEST_SEED", "20260"))
-STRIKE_MS = 40  # after the start of a step: it takes a few milliseconds, its aftermath (fsync) some more
+STRIKE_MS = 40  # after the start of a step: it takes a few milliseconds, its fsync some more
 VICTIMS = ("lkgfs-engine", "lkgfs-fs", "lkgfs-notify", "lkgfsd")
 
 
 def strike(node, victim):
-    """SIGKILL; lkgfsd is started again, as the service manager would do it."""
+    """SIGKILL; lkgfsd is started again, as the service manager does."""
     mount = node.mount
     if victim != "lkgfsd":
         pid = mount.children().get(victim)
@@ -161,7 +161,7 @@ def tell(node, dice=None):
 
 
 def shown(differences):
-    """Of lists, only what is not in both."""
+    """For lists, only the items that are not in both."""
     short = {key: [[line for line in a if line not in b], [line for line in b if line not in a]]
              if isinstance(a, list) and isinstance(b, list) else [a, b] for key, (a, b) in differences.items()}
     return json.dumps(short, indent=1)
@@ -188,7 +188,7 @@ def test_the_same_outcome(told):
 
 
 def test_a_rollback_outlives_its_engine(mounts):
-    """What is served after a rollback is not on trial: neither for the next engine nor for the next daemon."""
+    """What is served after a rollback is not on trial: neither for the next engine nor for the next lkgfsd."""
     node = Node(mounts, trial={"crashLoopThreshold": 0})
     with contextlib.closing(node):
         local = node.mount.document()

@@ -63,7 +63,7 @@ class Model:
 
     def unclear(self):
         if self.assigned in self.bad:
-            return  # a source that is known to be bad is reported, even when what is wanted is unclear
+            return  # a source that is known to be bad is reported, even if the desired configuration is unclear
         self.error, self.status, self.reason = UNCLEAR, "Unknown", "failed to sync, desired config unclear, cause: "
 
     def differences(self):

@@ -94,7 +94,7 @@ def test_not_for_what_means_the_same(hooked):
 
 
 def test_back_before_it_was_carried_out(hooked):
-    """A change that is taken back before its restart is due needs no restart."""
+    """A change that is undone before its restart is due needs no restart."""
     h = hooked(restart={"minInterval": "2s"})
     n = h.node
     life = n.live()
@@ -189,7 +189,7 @@ def test_what_a_process_runs_with_stays_known(node):
     n = node(remote={"enabled": False}, config={"historyLimit": 2})
 
     def change(pods):
-        """Wait until it is on disk, so that nothing older has to be kept in case of a power failure."""
+        """Wait until it is on disk, so that nothing older must be kept for a power failure."""
         n.mount.drop("50-x.conf", f"maxPods: {pods}\n")
         record = os.path.join(n.mount.state, "history/kubelet", str(n.mount.generation()), "meta.json")
         n.mount.wait_for(lambda: os.path.exists(record), "a record on disk")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trouble around us: a full or read-only state directory, a second daemon, damaged records, broken local layers."""
+"""Failures of the environment: a full or read-only state directory, a second lkgfsd, damaged records, broken local layers."""
 import os
 import shutil
 import subprocess
@@ -92,7 +92,7 @@ DAMAGES = {"empty": b"", "torn": None, "foreign": b"\x7fELF\0\0", "newer": b'{"s
 @pytest.mark.limit(200)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_record_damaged_in_turn(node, damage):
-    """The daemon starts and serves; what is damaged is reported."""
+    """lkgfsd starts and serves; the damage is reported."""
     n = node(trial={"duration": "0s"})
     n.wait("last-known-good", n.assign("maxPods: 1\n"))
     n.crash()
@@ -168,7 +168,7 @@ def test_a_kubeconfig_under_the_name_is_never_hidden(node):
     assert "\nmaxPods: 1\n" in n.mount.document() and n.sources() == (source, source, source)
 
 
-# ---- whose mistake it is, and what is served ----
+# ---- which source is at fault, and what is served ----
 
 BROKEN = ["maxPods: [\n", "maxPods: -3\n"]
 
@@ -220,7 +220,7 @@ def test_the_condition_counts_as_findings_does(node):
 
 
 def test_a_local_mistake_that_is_mended_is_not_told_on(node):
-    """The findings of a ConfigMap that was refused meanwhile for its own mistake no longer contain it."""
+    """The local mistake is gone from the findings of a ConfigMap that was meanwhile refused for a mistake of its own."""
     n = node(trial={"duration": "0s"})
     n.wait("last-known-good", n.assign("registryBurst: 1\n", uid="aaaa"))
     n.mount.drop("50-x.conf", "maxPods: -3\n")
@@ -291,7 +291,7 @@ def test_a_lost_checkpoint_is_the_disk_s_fault(node):
 
 
 def test_a_rollback_to_what_lkg_shows_where_the_layers_do_not_come_to_it_any_more(node):
-    """The base is gone: what lkg/ shows is served byte for byte, not today's merge."""
+    """The base is missing: what lkg/ shows is served byte for byte, not the current merge."""
     n = node(trial={"duration": "0s", "minDuration": "0s"})
     source = n.assign("maxPods: 41\n", uid="aaaa")
     n.wait("last-known-good", source)
@@ -344,7 +344,7 @@ def test_an_exoneration_is_of_what_failed_its_trial(node):
 
 
 def test_what_comes_while_the_local_layers_are_wrong_waits(node):
-    """Even if the node has not followed anything yet."""
+    """Even if the node does not follow a configuration yet."""
     n = node(trial={"duration": "0s", "minDuration": "0s"})
     n.mount.drop("10-a.conf", "podPidsLimit: x\n")
     n.wait("condition", "False failed to validate ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine has its own user: it owns nothing that is root's, and it can use everything that an earlier engine left, whatever
+"""The engine has its own user: it owns no file of root, and it can use everything that an earlier engine left, whatever
 user that ran as.
 """
 import contextlib
@@ -60,7 +60,7 @@ def owners(directory):
             folders[:] = [name for name in folders if not name.startswith("pinned")]
             files = [name for name in files if name != "lock" and not name.endswith((".pid", ".sock", "~tmp"))]
         for name in folders + files + ["."]:
-            with contextlib.suppress(FileNotFoundError):  # the engine works in there meanwhile
+            with contextlib.suppress(FileNotFoundError):  # the engine changes files there meanwhile
                 st = os.lstat(os.path.join(folder, name))
                 if stat.S_ISDIR(st.st_mode) or stat.S_ISREG(st.st_mode) and st.st_nlink == 1:
                     found.setdefault(st.st_uid, []).append(os.path.join(folder, name))
@@ -85,7 +85,7 @@ def private(mount):
     return os.path.join(mount.runtime, "private")
 
 
-# ---- who it is ----
+# ---- its identity ----
 
 @pytest.mark.parametrize("user,uid,gid", [
     ("61234", 61234, 61234), (61235, 61235, 61235), ("nobody", NOBODY.pw_uid, NOBODY.pw_gid),
@@ -105,7 +105,7 @@ def test_who_it_is(mounts, user, uid, gid):
 
 
 def test_a_user_that_there_is_not_is_said(mounts):
-    """If it is configured: in the log, as a finding and by `lkgfs doctor`; serving goes on."""
+    """If it is configured: in the log, as a finding and by `lkgfs doctor`; serving continues."""
     mount = mounts(config={"engineUser": UNKNOWN})
     text = f"and not as engineUser {UNKNOWN}: there is no such user in /etc/passwd"
     assert mount.log().count(text) == 1
@@ -192,7 +192,7 @@ def test_another_one_after_a_reload(mount):
 
 
 def test_what_it_makes_is_its_own_at_once(mounts):
-    """It changes to that user before it makes or locks anything: under AppArmor and SELinux root may not write to other users'
+    """It changes to that user before it creates or locks anything: under AppArmor and SELinux root may not write to other users'
     directories.
     """
     mount = mounts()  # a new state directory, so that nothing in it was handed over before
@@ -209,7 +209,7 @@ def test_the_next_one_is_the_same(mount):
         check_engine_works(mount, 60 + n)
 
 
-# ---- what it may ----
+# ---- what it is allowed to do ----
 
 def test_configuration_that_only_root_may_look_at(mounts):
     """Even if a program checks first whether there is a file: access(2) does so without the capability."""
@@ -256,7 +256,7 @@ def test_a_link_to_what_is_roots(mount):
     mount.wait_for(lambda: "maxPods: 72" in mount.document(), "a link to a file of root's")
 
 
-# ---- what it may not ----
+# ---- what it is not allowed to do ----
 
 @pytest.mark.parametrize("name,arguments,error", [
     # lkgfsd's own files, in the two directories that it may write to
@@ -267,7 +267,7 @@ def test_a_link_to_what_is_roots(mount):
     ("openat", (RUNTIME_FD, "engine.pid", os.O_WRONLY, 0), errno.EACCES),
     ("fchmodat", (RUNTIME_FD, "engine.pid", 0o666), errno.EPERM),
     ("openat", (RUNTIME_FD, "pinned/x", os.O_WRONLY | os.O_CREAT, 0o600), errno.EACCES),
-    # it cannot give its own files away
+    # it cannot change the owner of its own files
     ("fchownat", (STATE_FD, ".", 0, 0, 0), errno.EPERM),
     # it cannot become root again
     ("setresuid", (0, 0, 0), errno.EPERM),
@@ -320,7 +320,7 @@ def test_the_user_alone_holds_it(mount):
 
 
 def test_what_it_leaves_is_nobodys_way_to_root(mount):
-    """A set-user-ID program that it has made runs as its user, and loses the bit when the directory is given back to root."""
+    """A set-user-ID program that it created runs as its user, and loses the bit when the directory is given back to root."""
     with Injected(mount.child("lkgfs-engine")) as process:
         fd = process.call("openat", STATE_FD, "program", os.O_WRONLY | os.O_CREAT, 0o700)
         assert fd >= 0 and process.call("close", fd) == 0
@@ -463,7 +463,7 @@ def test_a_source_directory_that_asks_elsewhere(mounts, options, uid):
 # ---- without a user of its own ----
 
 def test_without_a_user_everything_works(mounts):
-    """uid 0 with all the other restrictions, as on a node whose package made no user."""
+    """uid 0 with all the other restrictions, as on a node whose package created no user."""
     mount = mounts(config={"engineUser": "root"})
     assert engine(mount) == 0
     for name, arguments, error in (("openat", (-100, "/etc/lkgfs-was-here", os.O_WRONLY | os.O_CREAT, 0o600), errno.EROFS),

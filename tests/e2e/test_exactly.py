@@ -251,7 +251,7 @@ def wrong_command(node):
 STATES = [refused, held_by_hand, tried, rolled_back, on_trial, crashed, refused_remote, crashed_document, wrong_command]
 
 
-# Counters and times. A refused candidate is judged again, and counted again.
+# Counters and times. A refused candidate is validated again, and counted again.
 TICKS = re.compile(rb'(?m)^lkgfs_(publication|heartbeat_timestamp_seconds|refusals_total)\{.*|"lastHeartbeatTime":"[^"]*"')
 
 
@@ -265,7 +265,7 @@ def all_that_is_shown(mount):
 
 @pytest.mark.parametrize("state", STATES)
 def test_a_reload_changes_nothing_that_is_shown(node, state):
-    """A reload keeps the whole state by design, not only a list of fields that somebody remembered."""
+    """A reload keeps the whole state by design, not only a list of fields."""
     n = state(node)
     n.wait("process", "version=Python")  # found out in the background
     n.mount.sync()

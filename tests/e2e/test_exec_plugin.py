@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exec plugin of a kubeconfig: the engine asks, the supervisor runs it, and only if root alone could have put it there."""
+"""The exec plugin of a kubeconfig: the engine asks for a run, and lkgfsd runs it only if nobody but root can have installed it."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ exec cat answer
 
 
 class Plugin:
-    """A program next to the kubeconfig; what it answers and what it was given."""
+    """A program next to the kubeconfig; records its input, and its output can be set."""
 
     def __init__(self, node, token):
         self.node, self.dir = node, os.path.dirname(node.kubeconfig)

@@ -140,7 +140,7 @@ def test_who_is_refused_has_changed_nothing(open_mount):
 # nodes
 
 def pin_all(path, begin, end):
-    """Return how many of them have a node: the kernel does not forget what somebody has open."""
+    """Return how many of them have a node: the kernel does not forget what is open."""
     for n in range(begin, end):
         try:
             container.held.append(os.open(f"{path}/{n}", os.O_PATH))
@@ -184,7 +184,7 @@ def in_parts(user, function, path, count):
 
 @pytest.mark.limit(300)
 def test_nodes_are_shared_out(open_mount):
-    """A user with a directory of his own below the source can make as many files as there are nodes."""
+    """A user with a directory below the source can create as many files as there are nodes."""
     mount = open_mount
     share = share_of_nodes(mount)
     own = make_many(mount, share + 1)
@@ -206,7 +206,7 @@ def test_nodes_are_shared_out(open_mount):
 
 @pytest.mark.limit(300)
 def test_who_looks_at_more_than_his_share_of_nodes(open_mount):
-    """The kernel is asked to forget nodes of his that are not in use."""
+    """The kernel is asked to forget nodes of this user that are not in use."""
     mount = open_mount
     count = 2 * share_of_nodes(mount)
     make_many(mount, count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source directory may hang, for whatever reason: the view is served all the same, and only callers of the hanging part wait."""
+"""The source directory may hang for any reason: the view is still served, and only callers of the hanging part wait."""
 import contextlib
 import ctypes
 import errno
@@ -214,7 +214,7 @@ def test_reads_ahead_are_not_rationed_for_all(dead, waiters):
 
 
 def test_one_user_does_not_stop_another_one(dead, waiters):
-    """He has a share of the threads; the rest of his calls wait for these, and other users do not wait for him."""
+    """Each user has a share of the threads: further calls of the same user wait for these, and other users do not wait."""
     mount, fs = dead
     os.mkdir(mount.behind("open"), 0o777)
     os.chmod(mount.behind("open"), 0o777)
@@ -246,7 +246,7 @@ def test_who_has_his_share_is_refused(dead, waiters):
 
 
 def test_who_is_killed_is_let_go(dead, waiters):
-    """As without lkgfs: the kernel releases a killed process from a lock or a network file system, and so does the file server."""
+    """As without lkgfs: the kernel frees a killed process from waiting for a lock or a network file system; so does the file server."""
     mount, fs = dead
     fs.die()
     all_of_them = [waiters(os.stat, mount.path("dead", "file")) for _ in range(20)]
@@ -262,7 +262,7 @@ def test_who_is_killed_is_let_go(dead, waiters):
 
 
 def test_what_was_let_go_leaves_nothing(dead, waiters):
-    """An open that succeeds after its caller is gone: its record is given back."""
+    """An open that succeeds after its caller has ended: its record is freed."""
     mount, fs = dead
     fs.die(deadfs.OPEN, deadfs.CREATE, deadfs.MKDIR)
     for function, *arguments in ((os.open, "file", os.O_RDWR), (os.mkdir, "dir/dir2"), (os.open, "new", os.O_RDWR | os.O_CREAT)):
@@ -318,7 +318,7 @@ def test_the_view_of_a_dead_source(dead_source, waiters):
 
 @pytest.mark.parametrize("kind", ["make", "stat", "listdir"])
 def test_the_root_of_a_dead_source_is_not_locked_for_ever(dead_source, waiters, kind):
-    """The kernel locks it while it waits for us: every look-up of a new name would wait, too, even that of a name of the view."""
+    """The kernel locks it while it waits for the file server: every look-up of a new name would wait, too, even of a name of the view."""
     mount, fs = dead_source
     calls = {"make": (os.mkdir, mount.path("new")), "stat": (os.stat, mount.path("never seen")), "listdir": (os.listdir, mount.path())}
     fs.die(*[deadfs.MKDIR] if kind == "make" else [])  # otherwise it would hang in the look-up already
@@ -338,7 +338,7 @@ def test_the_root_of_a_dead_source_is_not_locked_for_ever(dead_source, waiters, 
 
 
 def test_the_engine_of_a_dead_source(dead_source, waiters):
-    """It waits, and the condition says so; serving goes on, and the engine goes on when the file system does."""
+    """It waits, and the condition says so; serving continues, and so does the engine when the file system does."""
     mount, fs = dead_source
     document = mount.document()
     fs.die()
@@ -421,7 +421,7 @@ def test_successors_of_lkgfsd_end_what_waits_to_be_an_engine(dead_source, waiter
 @pytest.mark.parametrize("options", ["", ",default_permissions"], ids=["local", "network"])
 @pytest.mark.parametrize("asked", [(), (deadfs.OPENDIR,), (deadfs.GETATTR,)], ids=["all", "open", "attributes"])
 def test_a_start_over_a_dead_source(waiters, options, asked):
-    """It says what it waits for, SIGTERM ends it, and it goes on when the file system does."""
+    """It logs what it waits for, SIGTERM ends it, and it continues when the file system does."""
     tree = {"kubelet.conf": lib.BASE, "kubelet.conf.d": dict(lib.DROPINS), "file": "content\n"}
 
     def plant(point):
@@ -489,7 +489,7 @@ def make_own(mount, name="own"):
 
 @contextlib.contextmanager
 def lease(mount, name="own"):
-    """A user holds a lease on his file behind the mount and does not release it when the kernel asks him to."""
+    """A user holds a lease on a file behind the mount and does not release it when the kernel asks."""
     make_own(mount, name)
     script = ("import fcntl, os, signal, sys\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\n"
               "fd = os.open(sys.argv[1], os.O_RDWR)\nos.setresuid(65534, 65534, 65534)\nfcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n"
@@ -560,7 +560,7 @@ def be_told(call):
 
 
 def test_who_waits_for_his_share_is_interrupted_by_a_signal(dead, waiters):
-    """Nothing has been done for him yet, so any signal ends his call, if it may fail with EINTR; stat() may not."""
+    """Nothing has been done for the call yet, so any signal ends it if it may fail with EINTR; stat() may not."""
     mount, fs = dead
     calls = [open_and(mount.path("dead", "file"), os.O_RDONLY, os.fsync) for _ in range(2)]
     fs.die()
@@ -591,7 +591,7 @@ def test_who_waits_for_his_share_locks_nobody_out(dead, waiters, call):
              "create": lambda: os.open(mount.path("open", "made"), os.O_WRONLY | os.O_CREAT),
              "open": lambda: os.open(mount.path("roots", "absent"), os.O_RDWR | os.O_CREAT),
              "mode": lambda: os.chmod(mount.path("open", "own"), 0o600), "fsync": lambda: os.fsync(fd)}
-    for name in ("open/own", "roots/file"):  # have the kernel cache the way to it, with its ACLs
+    for name in ("open/own", "roots/file"):  # make the kernel cache the path to it, with its ACLs
         assert waiters(os.stat, mount.path(name)).result() == 0
     fs.die()
     for _ in range(THREADS_OF_ONE):

@@ -51,5 +51,5 @@ def test_branches_land_where_they_may(program):
     """Control-flow enforcement, where the processor supports it. Debian 12's C library does not enable it yet."""
     mark = LANDING.get(platform.machine())
     if mark is None:
-        return  # this processor has nothing of the kind
+        return  # this processor does not support it
     assert lib.read_file(program).count(mark) >= 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that parses documents and speaks TLS can do nothing else, and readers do not notice what is done to it."""
+"""The process that parses documents and speaks TLS can do nothing else, and readers do not notice attacks on it."""
 import contextlib
 import ctypes
 import errno
@@ -151,7 +151,7 @@ def test_what_is_refused_to_them(shared, name, call, arguments, error):
 
 
 def test_who_wakes_watchers_changes_files_of_the_view_alone(shared):
-    """Even if the unit gives it no mount namespace. It makes the symlinks and FIFOs of others once more through the view."""
+    """Even if the unit gives it no mount namespace. It creates the symlinks and FIFOs of other users again through the view."""
     if landlock_version() < 2:
         pytest.skip("no Landlock in this kernel")
     other = os.path.join(shared.root, "not-of-the-view")
@@ -269,7 +269,7 @@ def rewrite_records(mount, pid):
 
 
 def abort_connection(mount):
-    """The view is dead for all, and stays mounted."""
+    """The view fails for all users, and stays mounted."""
     number, control = os.minor(os.stat(mount.mountpoint).st_dev), os.path.join(mount.root, "fusectl")
     os.makedirs(control, exist_ok=True)
     container.mount("fusectl", control, "fusectl")
@@ -383,7 +383,7 @@ while True:
 @pytest.mark.parametrize("name,message", [
     ("lkgfs-fs", b"no message of ours"), ("lkgfs-fs", handover(LINK)), ("lkgfs-engine", b"no message of ours")])
 def test_a_flood_of_messages_does_not_keep_lkgfsd(mount, name, message):
-    """It goes on with its other work: other children that die are replaced."""
+    """It continues its other work: other children that die are replaced."""
     words = proc(mount.child(name), "cmdline").read_text().split("\0")
     fd = words[words.index("--supervisor-fd") + 1]
     with subprocess.Popen(["python3", "-c", FLOOD, str(mount.child(name)), fd, message.hex()], stdout=subprocess.PIPE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting, stopping, refusing to start, recovering; ways to mount and to name things."""
+"""Starting, stopping, refusing to start, recovering; ways to mount and to name files."""
 import errno
 import json
 import os
@@ -170,7 +170,7 @@ def test_a_directory_that_others_could_replace(mounts, which):
 
     os.chmod(above, 0o777)
     refused(0, "0777")
-    assert not os.listdir(above)  # nothing was made in it
+    assert not os.listdir(above)  # nothing was created in it
     os.symlink(victim, os.path.join(above, "lkgfs"))
     refused(0, "0777")
     os.chmod(above, 0o755)
@@ -251,7 +251,7 @@ def test_mount_helper(mounts):
 
 
 def test_kubeconfig_under_the_view_name(mounts):
-    """kubeadm's own kubelet.conf: refused with the default configuration, and the message says what to do."""
+    """kubelet.conf as kubeadm writes it: refused with the default configuration, and the message says what to do."""
     mount = mounts(start=False, base=lib.KUBECONFIG)
     code, text = refusal(mount)
     assert code == EX_CONFIG

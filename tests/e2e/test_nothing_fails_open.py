@@ -63,7 +63,7 @@ def test_a_default_base_must_exist_once_it_was_served(mounts, restart):
     else:
         gone(mount, "kubelet.conf")
     check_kept(mount, document)
-    # The administrator configures that there is none.
+    # The administrator configures no base.
     mount.write_config(components=[{"name": "kubelet", "base": ""}])
     mount.reload()
     mount.wait_for(lambda: mount.condition()[0] == "True", "no base, on purpose")
@@ -175,7 +175,7 @@ def test_an_empty_file_counts_in_the_end(mounts):
 def test_a_hidden_file_counts_in_the_end(mounts):
     mount = mounts(dropins={}, instance=None)
     mount.drop(".hidden.conf", "podsPerCore: 5\n")
-    assert "\npodsPerCore: 5\n" not in mount.document()  # probably a temporary name: its writer may go on
+    assert "\npodsPerCore: 5\n" not in mount.document()  # probably a temporary name: its writer may continue
     mount.wait_for(lambda: "\npodsPerCore: 5\n" in mount.document(), "the component reads it, too")
 
 

@@ -49,7 +49,7 @@ class Orders:
         return {"change": self.count, "update": f"u{self.count}@{self.count}", "end": by_itself}.get(event)
 
     def act(self, event, argument):
-        """Make it happen; return when its caller has an answer."""
+        """Trigger the event; return when its caller has an answer."""
         mount = self.node.mount
         if event == "start":
             self.lives.append(self.node.live())
@@ -89,7 +89,7 @@ class Orders:
         self.threads.clear()
         assert not self.failures, self.failures
 
-    # ---- looking ----
+    # ---- comparing ----
 
     def shown(self):
         """The visible state, without the parts that the model leaves open."""
@@ -113,7 +113,7 @@ class Orders:
                 "condition": "True" if state.healthy else "False", "read": sorted(state.read)}
 
     def settle(self, what):
-        """Wait until the mount shows one of the states; a look at everything must not change anything then."""
+        """Wait until the mount shows one of the states; reading everything must then not change anything."""
         def matching():
             shown = self.shown()
             return {state for state in self.states if self.expected(state) == shown}

@@ -137,7 +137,7 @@ def test_of_each_death(mounts, poisoned, how, where):
 
 
 def test_layers_that_were_harmless_before(mounts, poisoned):
-    """Nothing has changed, and the engine dies all the same: the layers are refused together."""
+    """Nothing has changed, and the engine still crashes: the layers are refused together."""
     poisoned.off()
     mount = mounts(dropins={"50-poison.conf": poison("abort", "judge") + lib.HEADER + "podsPerCore: 9\n",
                             "60-other.conf": lib.HEADER + "registryBurst: 12\n"})
@@ -185,7 +185,7 @@ def test_sync_tries_again(mounts, poisoned):
     wait_refused(mount, "50-poison.conf")
     engine, first = mount.child("lkgfs-engine"), refusals(mount)[0]
     with contextlib.suppress(OSError):
-        mount.command("sync", "now")  # the engine dies of it again
+        mount.command("sync", "now")  # it makes the engine crash again
     mount.wait_for(lambda: mount.child("lkgfs-engine") != engine and refusals(mount), "refused once more")
     poisoned.off()
     mount.sync()

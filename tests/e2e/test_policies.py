@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What surrounds the processes: the unit, their mount namespace, AppArmor, SELinux."""
+"""The environment of the processes: the unit, their mount namespace, AppArmor, SELinux."""
 import os
 import re
 import shutil

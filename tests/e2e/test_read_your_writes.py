@@ -155,7 +155,7 @@ def vim(path, value):
 
 
 def nano(path, value):
-    """On a terminal, like a person: cut what is there, type, write out, leave."""
+    """On a terminal, like a user: cut the content, type, write out, exit."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe("nano", ["nano", "--ignorercfiles", path], dict(os.environ, TERM="xterm"))

@@ -114,7 +114,7 @@ def test_the_word_local_resets(followed):
     node.shows("clusterDomain")
 
 
-# ---- what is unclear changes nothing ----
+# ---- an unclear reference changes nothing ----
 
 @pytest.mark.parametrize("value", ["", "{}", "null", "a/b/c/d", '{"configMap":{"name":"x"}}', "kube-system/../x", "?"])
 def test_annotations_that_say_nothing(followed, value):
@@ -411,7 +411,7 @@ def test_a_reboot_without_a_server(followed):
 
 
 def test_an_annotation_removed_while_the_daemon_was_down(followed):
-    """The same Node uid: it is a reset, whenever it is seen."""
+    """The same Node uid: it is a reset, no matter when it is noticed."""
     api, node = followed
     node.mount.stop()
     api.store.node("n1")
@@ -532,7 +532,7 @@ def test_halt_stops_no_reset(followed):
 
 
 def bucket(uid, salt=""):
-    """The rule, implemented a second time."""
+    """A second implementation of the rule."""
     import hashlib  # pylint: disable=import-outside-toplevel
     digest = hashlib.sha256(f"{salt}/{uid}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % 100000 / 1000
@@ -547,7 +547,7 @@ def test_a_share_of_the_nodes_follows(followed):
     assert "\nmaxPods: 42\n" in node.mount.document()
     obj = put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": f"{min(mine + 0.001, 100):.3f}"})
     node.follows(obj)
-    # it goes on following the same object, under a new version, too
+    # it continues to follow the same object, also under a new version
     recorded = put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": "0"})
     node.wait("assigned", source_id(recorded))
     node.wait("condition", "True all checks passed")
@@ -602,7 +602,7 @@ def test_other_conditions_stay(api, api_node):
 
 
 def test_a_node_that_is_made_again_gets_the_condition(followed):
-    """Deleted and made again at once, as by `kubectl replace --force`: the view does not change."""
+    """Deleted and created again at once, as by `kubectl replace --force`: the view does not change."""
     api, _ = followed
     api.wait(lambda: conditions(api).get("ConfigOK", {}).get("status") == "True", "the condition True")
     with api.store.lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output of our processes: only lkgfsd has the log, and lkgfsd waits for nothing, not even the log."""
+"""Output of lkgfs processes: only lkgfsd writes the log, and it never blocks, not even on the log."""
 import contextlib
 import ctypes
 import errno
@@ -41,7 +41,7 @@ def same(one, other):
 
 
 def say(pid, data, times=1):
-    """Have the process print to its own standard error; return the results of its calls."""
+    """Make the process print to its own standard error; return the results of its calls."""
     data = data.encode() if isinstance(data, str) else data
     with Injected(pid) as process:
         below = process.saved[process.stack] - 4096 - len(data)
@@ -215,7 +215,7 @@ def test_a_child_never_waits_for_lkgfsd(mounts):
 
 @pytest.mark.parametrize("name", CHILDREN)
 def test_a_flood_fills_neither_log_nor_memory(mounts, name):
-    """Of megabytes the log gets a quarter of one; then the process dies, and its last words are logged."""
+    """Of several MiB, the log gets a quarter of one; then the process dies, and its last lines are logged."""
     mount = mounts()
     mount.may_crash = CHILDREN
     pid, size, memory = mount.child(name), log_size(mount), resident(mount.process.pid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine that is dead, stopped or hung, and helpers that are missing: whoever looks is told, and nobody waits twice."""
+"""An engine that is dead, stopped or hung, and helpers that are missing: readers of the status are told, and no caller waits twice."""
 import concurrent.futures
 import contextlib
 import errno
@@ -220,7 +220,7 @@ def until_it_rests(mount):
 
 @contextlib.contextmanager
 def must_end(pid, seconds, otherwise):
-    """The process ends in time after what the block does to it."""
+    """The process must end in time after the block."""
     fd = os.pidfd_open(pid)
     try:
         yield
@@ -285,7 +285,7 @@ def test_engine_that_cannot_start(mounts):
 
 
 def test_engine_that_cannot_start_proves_nothing(mounts):
-    """One was killed while it worked, and the next ones died before they read anything: no content is blamed."""
+    """One was killed while it worked, and the next ones died before they read anything: no content is refused."""
     mount = mounts(config=SLOW, start=False)
     engine = mount.own_programs() / "core/engine/lkgfs-engine"
     mount.start()
@@ -366,7 +366,7 @@ def test_commands_do_not_wait_for_one_that_is_down(mounts):
 
 
 def test_a_hold_is_told_while_the_engine_is_silent(mounts):
-    """Its last words about the hold stay in the message, and the fact in its file."""
+    """Its last message about the hold stays in the condition, and the hold in its file."""
     mount = mounts(config={"engineTimeout": "60s"})
     mount.command("hold", "on")
     mount.drop("50-a.conf", "maxPods: 70\n")

@@ -43,7 +43,7 @@ def engine(stand_in):
 
 
 class Opener:
-    """A process that opens the file as its code says; each line on its input lets it go on."""
+    """A process that opens the file as its code says; each line on its input lets it continue."""
 
     def __init__(self, engine, code, program=None, bind="", fd=-1, **kwargs):
         argv = [program or engine.component, "-ISB", "-c", PRELUDE + code, engine.mount.path("kubelet.conf"), bind,
@@ -390,7 +390,7 @@ def test_a_successor_knows_who_was_asked_about(engine):
 
 
 def test_no_answer_in_time(stand_in):
-    """The open goes on after engineTimeout; the engine still learns of it later, even from a successor."""
+    """The open continues after engineTimeout; the engine still learns of it later, even from a successor."""
     engine = stand_in(timeout_ms=200)
     opener = Opener(engine, "show(path)")
     asked = engine.next("STARTED")

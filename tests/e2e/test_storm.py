@@ -2,7 +2,7 @@
 """One open is one generation, whatever happens meanwhile; and after the last change every watcher has been woken.
 
 A document of the storm is self-checking: `clusterDomain` holds a number, `clusterDNS` has that many entries, each of them the
-number again. A reader that sees a mixture of two generations is bound to notice.
+number again. A reader that sees a mixture of two generations always notices.
 """
 import contextlib
 import mmap
@@ -26,7 +26,7 @@ def body(number):
 
 
 def problem_of(document):
-    """None, or what is wrong with one document."""
+    """What is wrong with one document; None = nothing."""
     lines = document.decode().splitlines()
     domain = next((line for line in lines if line.startswith("clusterDomain: ")), None)
     if domain is None:
@@ -90,7 +90,7 @@ READERS = [read_whole, read_small, read_pread, read_backwards, read_mapped, read
 
 
 def reader(path, how, stop, results):
-    """A process of its own: a SIGBUS is then a failed reader and not a dead test."""
+    """A separate process, so that a SIGBUS is a failed reader and does not end the test."""
     n, problems = 0, []
     while not stop.is_set():
         try:

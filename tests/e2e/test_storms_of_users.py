@@ -77,7 +77,7 @@ def with_io_uring(paths, _):
 
 
 def with_fanotify(paths, _):
-    """Groups that report file handles, which any user may make since Linux 5.13; a mark asks the file system for its id."""
+    """Groups that report file handles, which any user may create since Linux 5.13; a mark asks the file system for its id."""
     while True:
         groups = []
         for _ in range(16):

@@ -224,7 +224,7 @@ def test_sigkill_of_the_supervisor(mounts):
 
 @pytest.mark.limit(120)
 def test_calls_wait_for_a_successor(mount):
-    """Supervisor and file server are gone; calls wait, and go on when lkgfsd is started again."""
+    """Supervisor and file server are gone; calls wait, and continue when lkgfsd is started again."""
     held = os.open(mount.path("kubelet.conf"), os.O_RDONLY)
     spare = os.open(mount.path("kubelet.conf.d"), os.O_RDONLY)
     children = mount.children()

@@ -210,7 +210,7 @@ def test_mount_verb(mounts):
 
 
 def apart(pid):
-    """Has the process a child with other pipes than its own?"""
+    """Does the process have a child with pipes other than its own?"""
     for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
         return all(os.readlink(f"/proc/{child}/fd/{fd}") != os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (1, 2))
     return False

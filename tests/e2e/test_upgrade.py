@@ -225,7 +225,7 @@ def shared_memory(mount):
 
 @pytest.mark.limit(120)
 def test_memory_of_another_layout(mounts):
-    """Our file server cannot continue with it: a new view takes its place, and readers do not notice."""
+    """The new file server cannot use it: a new view replaces the old one, and readers do not notice."""
     mount = mounts(config={"nativeDirs": []})
     mount.drop("50-a.conf", "maxPods: 70\n")
     generation, server = mount.generation(), mount.child("lkgfs-fs")
@@ -275,7 +275,7 @@ def previous_build(tmp_path_factory):
 
 @pytest.mark.limit(700)
 def test_from_the_previous_release(mounts, previous):
-    """What lkgfsd(8) says about running a new version: the new files in place, then a new lkgfsd."""
+    """As lkgfsd(8) says about running a new version: install the new files, then start a new lkgfsd."""
     mount = mounts(start=False, config={"engineUser": None})  # 0.1.0 does not know it
     folder = mount.own_programs(previous)
     mount.start()

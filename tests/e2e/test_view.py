@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view at rest: what is there, with which attributes, and that generated files cannot be changed."""
+"""The view at rest: its files and their attributes; generated files cannot be changed."""
 import contextlib
 import ctypes
 import errno

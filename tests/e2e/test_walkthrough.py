@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/walkthrough.md is true: its commands are run in one shell on a real mount, and their output is compared.
+"""docs/walkthrough.md is correct: its commands run in one shell on a real mount, and their output is compared.
 
 tests/lib/lkgfs_page.py says how a page is read. Directory, times, checksums and generation numbers differ on each machine.
 """
@@ -47,7 +47,7 @@ def test_the_page_shows_what_happens(directory):
 
 
 def test_the_page_plays_the_whole_story():
-    """Whatever an administrator can do about dynamic configuration is run, not only described."""
+    """Everything that an administrator can do with dynamic configuration is run, not only described."""
     text = "".join(step.command + "\n" for step in steps(PAGE.read_text()))
     wanted = [f"control/kubelet/{name}" for name in ("sync", "promote", "hold", "rollback", "forget", "try", "commit")]
     wanted += ["rm bad/kubelet/", "> bad/kubelet/", "cat bad/kubelet/", "lkg/kubelet.conf", "status/kubelet/trial",

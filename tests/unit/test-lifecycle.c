@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkg_step(): every event in every state, as a table; what holds for all steps, over random states; and, with a model of the
- * disk, what is left when an engine stops after each effect, or when each durable effect fails.
+ * lkg_step(): a table of every event in every state; invariants of all steps, over random states; and, with a model of the disk,
+ * the result if the engine stops after each effect, or if each durable effect fails.
  *
- * The table is lifecycle-table.txt. LKG_TABLE_WRITE=FILE writes the table of today there, to be read before it replaces the old one.
+ * The table is lifecycle-table.txt. LKG_TABLE_WRITE=FILE writes the current table to FILE; review it before it replaces the old one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 #define SHA  "aaaaaaaaaaaabbbbbbbbbbbbccccccccccccddddddddddddeeeeeeeeeeeeffff"
 #define GOOD "111111111111222222222222333333333333444444444444555555555555ffff"
 
-/* ---- a world: a state, facts, and the marks that they borrow ---- */
+/* ---- a world: state, facts, and the marks that they borrow ---- */
 
 struct world {
         struct lkg_lifecycle l;
@@ -561,7 +561,7 @@ static void test_table(void **state)
         free(want);
 }
 
-/* ---- what holds for every step ---- */
+/* ---- invariants of every step ---- */
 
 static bool is_durable(enum lkg_effect_kind kind)
 {
@@ -608,14 +608,14 @@ static void check_step(const struct world *w, const struct lkg_event *event, con
         if (has_new_pointers(&w->l, &step->next))
                 assert_true(pointers < adopt); /* durable before it counts */
         if (mark != SIZE_MAX && pointers != SIZE_MAX)
-                assert_true(mark < pointers); /* else a crash between them would follow it again */
+                assert_true(mark < pointers); /* otherwise a crash between them would follow it again */
         if (strcmp(w->l.pointers.good.sha256, step->next.pointers.good.sha256) != 0 &&
             *step->next.pointers.good.sha256)
                 assert_true(first(step, LKG_EFFECT_SAVE_DOCUMENT) < pointers);
         if (record != SIZE_MAX && step->next.record.hold.generation != w->l.record.hold.generation &&
             step->next.record.hold.generation && event->kind == LKG_EVENT_HOLD)
                 assert_true(first(step, LKG_EFFECT_KEEP_GENERATION) < record);
-        /* What is merged, served or begun takes the state as it is then: nothing of this step may come after it. */
+        /* Merging, serving and starting a trial use the current state, so ADOPT and saves of this step must come before them. */
         for (size_t i = 0; i + 1 < step->n_effects; i++) {
                 enum lkg_effect_kind kind = step->effects[i].kind;
 
@@ -704,7 +704,7 @@ static void test_every_step(void **state)
         }
 }
 
-/* ---- a model of the engine and its disk: stopped after each durable effect, or told that it failed ---- */
+/* ---- a model of the engine and its disk: stopped after each durable effect, or each of them fails ---- */
 
 struct machine {
         struct world w; /* memory; a mark is on disk at once */
@@ -715,7 +715,7 @@ struct machine {
         struct lkg_config_source trial_of;
         unsigned n_durable;           /* so far */
         unsigned stop_after, fail_at; /* 0 = never */
-        bool fails_on;                /* and everything after it, too */
+        bool fails_on;                /* and all later ones, too */
         bool stopped;
 };
 
@@ -870,7 +870,7 @@ static int happen(struct machine *m, struct lkg_event event)
         return carry_out(m, &event, &accepted);
 }
 
-/* What the cycles after it do, with a disk that works. */
+/* What the next cycles do, with a working disk. */
 static void settle(struct machine *m)
 {
         m->stop_after = m->fail_at = 0;
@@ -883,7 +883,7 @@ static void settle(struct machine *m)
         }
 }
 
-/* Another engine begins with what is on disk (lkg_dynamic_open()). */
+/* Another engine starts with what is on disk (lkg_dynamic_open()). */
 static void restart(struct machine *m)
 {
         struct lkg_lifecycle *l = &m->w.l;
@@ -926,7 +926,7 @@ static char *outcome(const struct machine *m)
                 lkg_buf_printf(&buf, " serves %.4s", m->w.facts.sha256);
         else
                 lkg_buf_printf(&buf, " trial %s %u", lkg_trial_state_name(l->trial.state), l->trial.prior);
-        /* A new version of bad bytes may be marked before it is assigned: that is true, and nothing follows from it. */
+        /* A new version of bad bytes may be marked before it is assigned: correct, and without effect. */
         for (size_t i = 0; i < m->w.bad.n_items; i++)
                 if (strcmp(m->w.bad.items[i].source.version, "2") != 0)
                         lkg_buf_printf(&buf, " bad %s", m->w.bad.items[i].id);

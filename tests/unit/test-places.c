@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain of places with an API server that says what the test says: which place counts, and what the answer is. */
+/* The chain of places, with a fake API server: which place counts, and what the answer is. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ struct bench {
         struct lkg_config *config;
         struct lkg_places *places;
         unsigned n_turns;
-        /* What became of the answers. */
+        /* Result of earlier answers. */
         struct lkg_config_source assigned;
         char node_uid[64];
         bool carried_out;
@@ -85,7 +85,7 @@ static struct lkg_config *configure(const char *remote)
         return config;
 }
 
-/* Until nothing is left to do now. */
+/* Runs the loop until nothing is pending. */
 static void settle(struct bench *b)
 {
         for (unsigned i = 0; sd_event_run(b->event, 0) > 0; i++)
@@ -153,7 +153,7 @@ static void carry_out(struct bench *b)
 #define STATIC      ",\"static\":{\"namespace\":\"kube-system\",\"name\":\"fixed\"}"
 #define ONLY(place) ",\"references\":[\"" place "\"]"
 
-/* ---- what the API server says ---- */
+/* ---- answers of the API server ---- */
 
 #define SPEC                                                                               \
         "\"configSource\":{\"configMap\":{\"namespace\":\"kube-system\",\"name\":\"old\"," \
@@ -329,7 +329,7 @@ static void test_only_who_said_it_takes_it_back_by_silence(void **state)
         UNKNOWN(b, "node n1 does not say, and it is not the node that did (UID node-1)");
         tell_node(b, "node-1", NULL, NULL);
         assert_int_equal(ask(b), LKG_PLACES_LOCAL);
-        tell_node(b, "node-2", "local", NULL); /* in words, anybody may */
+        tell_node(b, "node-2", "local", NULL); /* an explicit local counts from any Node */
         assert_int_equal(ask(b), LKG_PLACES_LOCAL);
 }
 
@@ -497,7 +497,7 @@ static void test_a_file_counts_while_the_node_says_nothing(void **state)
         tell_node(b, "node-1", "local", NULL);
         assert_int_equal(ask(b), LKG_PLACES_LOCAL);
         tell_node(b, "node-1", NULL, NULL);
-        assert_int_equal(ask(b), LKG_PLACES_CONFIGMAP); /* it may have changed unnoticed */
+        assert_int_equal(ask(b), LKG_PLACES_CONFIGMAP); /* it may have changed meanwhile */
 }
 
 static void test_another_configuration(void **state)
