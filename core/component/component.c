@@ -187,7 +187,7 @@ static int new_stack(struct lkg_component *c, const struct lkg_component_env *en
         r = lkg_stack_new(&config, &stack, err);
         if (r < 0)
                 return r;
-        lkg_stack_set_unsettled(stack, env->unsettled, env->userdata);
+        lkg_stack_set_unsettled(stack, lkg_is_unsettled, env->settled);
         lkg_stack_set_judge(stack, lkg_candidate_judge, c->judge);
         lkg_stack_set_admission(stack, &admission);
         lkg_stack_free(c->stack);
@@ -526,7 +526,7 @@ static int refresh_first(struct lkg_component *c, const struct lkg_component_env
 
         lkg_stack_set_unsettled(c->stack, NULL, NULL);
         r = lkg_stack_refresh(c->stack, ret, err);
-        lkg_stack_set_unsettled(c->stack, env->unsettled, env->userdata);
+        lkg_stack_set_unsettled(c->stack, lkg_is_unsettled, env->settled);
         return r;
 }
 

@@ -272,10 +272,10 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         }
         lkg_component_set_last_error(c, r < 0 ? text : NULL);
         log_command(c, m, r, text);
-        e->vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
+        e->settled.vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
         lkg_watch_touch(&e->watch, NULL);
         e->hooks->cycle(e, /* look= */ r >= 0);
-        e->vouched_all = false;
+        e->settled.vouched_all = false;
         c->answers_start = false;
         return r < 0 ? r : 0;
 }

@@ -18,12 +18,12 @@ static const struct lkg_touched everything = { .everything = true };
 int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err)
 {
         const struct lkg_component_env env = lkg_engine_env(e);
-        bool before = e->new_stacks;
+        bool before = e->settled.new_stacks;
         int r;
 
-        e->new_stacks = true;
+        e->settled.new_stacks = true;
         r = lkg_component_refresh(c, &env, &everything, err);
-        e->new_stacks = before;
+        e->settled.new_stacks = before;
         if (r < 0)
                 lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
         return r;
@@ -34,13 +34,13 @@ int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct 
                           struct lkg_remote_base *base, struct lkg_error *err)
 {
         const struct lkg_component_env env = lkg_engine_env(e);
-        bool before = e->new_stacks;
+        bool before = e->settled.new_stacks;
         int r = lkg_track_open(track, c, &env, base, err);
 
-        e->new_stacks = true;
+        e->settled.new_stacks = true;
         if (r >= 0)
                 r = lkg_track_refresh(track, &everything, err);
-        e->new_stacks = before;
+        e->settled.new_stacks = before;
         return r;
 }
 

@@ -30,19 +30,9 @@
         "forgetting" /* runtime directory: ticket of the last command that removed bad marks */
 #define LKG_STARTING_NAME "starting" /* runtime directory: an engine began and has not published yet */
 
-/* How old the last change of a file must be to count without a close through the mount: well above a clock tick. */
-#define LKG_RECENT_NS (20 * LKG_NSEC_PER_MSEC)
-
 struct lkg_pending {
         struct lkg_peer *peer;
         uint64_t ticket;
-};
-
-/* A changed file, and since when it has looked like that. */
-struct lkg_stability_sample {
-        char *path;
-        struct lkg_file_id id;
-        uint64_t since_ns; /* CLOCK_BOOTTIME */
 };
 
 /* A start for which the service manager is asked; the opener waits. */
@@ -93,8 +83,6 @@ struct lkg_engine {
         struct lkg_report reload_report;
         struct lkg_report shown; /* both: what publications show */
         bool started, orphan, over_limit_noted;
-        bool look_again; /* something happened to the sources while they were read */
-        bool new_stacks; /* they have no earlier content to fall back on, so every file counts as it is */
 
         /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
         uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
@@ -104,15 +92,9 @@ struct lkg_engine {
         struct lkg_pending
                 pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch: one look answers them all */
         size_t n_pending;
-        char *vouched[LKG_BATCH_MAX]; /* their paths: their writers have said that they are complete */
-        size_t n_vouched;
-        bool vouched_all; /* an operator asked for a look now */
-        uint64_t lost_ns; /* when a file server went away; 0 = never */
-        struct lkg_stability_sample stability_samples[64];
-        size_t n_stability_samples;
+        struct lkg_settled settled; /* which changed files count yet */
         struct lkg_starting starting[LKG_STARTING_MAX];
         size_t n_starting;
-        bool recent;                       /* a file was left alone because it had just been written */
         const struct lkg_message *command; /* that is being carried out; NULL = none */
 };
 
@@ -145,6 +127,7 @@ struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
 /** lkg_component_find() - the one named @name; NULL: none. */
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
 void lkg_engine_mark_findings(struct lkg_engine *e);
+struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
 /** lkg_engine_serves_active() - is the followed source served (and not a held generation)? */
 bool lkg_engine_serves_active(const struct lkg_component *c);
 /** lkg_engine_is_remote() - may @c follow a remote configuration? */
@@ -174,10 +157,6 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
 
 /** lkg_engine_add_sources() - inotify, timer and deferred work on the loop. */
 int lkg_engine_add_sources(struct lkg_engine *e);
-
-/* engine-settled.c */
-struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
-void lkg_engine_forget_samples(struct lkg_engine *e); /* of files that nobody has looked at for long */
 
 /* engine-config.c: steps of a start that a reload repeats. */
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);

@@ -15,12 +15,11 @@ static void answer_changes(struct lkg_engine *e)
 {
         size_t n = e->n_pending;
 
-        if (n == 0 && e->n_vouched == 0)
+        if (n == 0 && e->settled.n_vouched == 0)
                 return;
         lkg_engine_cycle(e, /* look= */ true);
         e->n_pending = 0;
-        while (e->n_vouched > 0)
-                free(e->vouched[--e->n_vouched]);
+        lkg_settled_forget_vouched(&e->settled);
         for (size_t i = 0; i < n; i++)
                 lkg_server_done(e->pending[i].peer, e->pending[i].ticket, 0,
                                 lkg_publisher_number(e->publisher));
@@ -41,15 +40,13 @@ static void touch_source(struct lkg_engine *e, const char *path)
 
 static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
 {
-        if (e->n_pending == LKG_BATCH_MAX || e->n_vouched == LKG_BATCH_MAX)
+        if (e->n_pending == LKG_BATCH_MAX || e->settled.n_vouched == LKG_BATCH_MAX)
                 answer_changes(e);
         /* Our own events of this write first: afterwards the file is complete, even if it is still open. */
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         lkg_watch_settle(&e->watch, m->text);
         touch_source(e, m->text);
-        e->vouched[e->n_vouched] = strdup(m->text);
-        if (e->vouched[e->n_vouched])
-                e->n_vouched++; /* else inotify and a short delay must do */
+        lkg_settled_vouch(&e->settled, m->text);
         e->pending[e->n_pending++] = (struct lkg_pending){ peer, m->ticket };
 }
 
@@ -150,7 +147,7 @@ static void on_gone(struct lkg_peer *peer, void *userdata)
                 lkg_log_notice("the supervisor is gone, serving on");
                 e->orphan = true;
         } else {
-                e->lost_ns = lkg_boottime_ns();
+                e->settled.lost_ns = lkg_boottime_ns();
         }
         watch_for_orphans(e);
 }

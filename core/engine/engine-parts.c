@@ -31,6 +31,18 @@ bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component
         return c == &e->components[chosen];
 }
 
+struct lkg_component_env lkg_engine_env(struct lkg_engine *e)
+{
+        return (struct lkg_component_env){
+                .config = e->config,
+                .state = &e->state,
+                .poison = &e->poison,
+                .source_fd = e->options.source_fd,
+                .source_path = e->source_path,
+                .settled = &e->settled,
+        };
+}
+
 bool lkg_engine_serves_active(const struct lkg_component *c)
 {
         char id[LKG_SOURCE_ID_MAX + 1];

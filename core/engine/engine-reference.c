@@ -283,9 +283,9 @@ static bool turn(void *userdata)
 
 static bool vouched_or_settled(const char *path, void *userdata)
 {
-        const struct lkg_component_env env = lkg_engine_env(userdata);
+        struct lkg_engine *e = userdata;
 
-        return env.unsettled(path, env.userdata);
+        return lkg_is_unsettled(path, &e->settled);
 }
 
 int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err)

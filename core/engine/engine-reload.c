@@ -122,8 +122,8 @@ void lkg_engine_reload(struct lkg_engine *e)
                 lkg_log_notice("%s", e->reload_report.findings[i].text);
         lkg_report_deinit(&report);
         lkg_engine_mark_findings(e);
-        e->new_stacks = r >= 0;
+        e->settled.new_stacks = r >= 0;
         lkg_watch_touch(&e->watch, NULL);
         lkg_engine_cycle(e, /* look= */ true);
-        e->new_stacks = false;
+        e->settled.new_stacks = false;
 }

@@ -220,6 +220,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->vendor_dir = copy_or_null(options->vendor_dir);
         e->mount_point = copy_or_null(options->mount_point);
         e->source_path = strdup(options->source_path);
+        e->settled = (struct lkg_settled){ .watch = &e->watch, .source_path = e->source_path };
         r = e->source_path ? lkg_engine_load_config(e, &e->config, &e->report) : -ENOMEM;
         if (r < 0)
                 (void)lkg_error_set(err, r, NULL, "configuration");
@@ -254,10 +255,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         e->publisher = lkg_publisher_free(e->publisher); /* the files stay: a file server is serving them */
         if (e->watch.fd >= 0)
                 lkg_watch_deinit(&e->watch);
-        while (e->n_stability_samples > 0)
-                free(e->stability_samples[--e->n_stability_samples].path);
-        while (e->n_vouched > 0)
-                free(e->vouched[--e->n_vouched]);
+        lkg_settled_deinit(&e->settled);
         lkg_rules_deinit(&e->rules);
         lkg_report_deinit(&e->report);
         lkg_report_deinit(&e->reload_report);
@@ -391,19 +389,19 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         publish_before_looking(e);
         lkg_engine_look(e);
         /* Nobody waits yet: a file that is just being written is not read half. */
-        for (unsigned i = 0; i < 5 && e->recent; i++) {
+        for (unsigned i = 0; i < 5 && e->settled.recent; i++) {
                 const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
 
                 (void)nanosleep(&moment, NULL);
                 lkg_watch_touch(&e->watch, NULL);
                 lkg_engine_look(e);
         }
-        e->vouched_all = e->recent; /* written all the time: take it as it is */
-        if (e->recent) {
+        e->settled.vouched_all = e->settled.recent; /* written all the time: take it as it is */
+        if (e->settled.recent) {
                 lkg_watch_touch(&e->watch, NULL);
                 lkg_engine_look(e);
         }
-        e->vouched_all = false;
+        e->settled.vouched_all = false;
         for (size_t i = 0; fresh && i < e->n_components; i++) {
                 int code = check_first(e, &e->components[i], err);
 
@@ -430,7 +428,7 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         else
                 lkg_engine_persist_soon(e);
         lkg_engine_arm(e);
-        e->started = true;
+        e->started = e->settled.started = true;
         lkg_places_run(e->places);
         return 0;
 }

@@ -128,17 +128,17 @@ static bool look_once(struct lkg_engine *e)
                 lkg_watch_touch(&e->watch, NULL);
                 return true;
         }
-        return e->look_again;
+        return e->settled.look_again;
 }
 
 void lkg_engine_look(struct lkg_engine *e)
 {
-        lkg_engine_forget_samples(e);
+        lkg_settled_forget_old(&e->settled);
         for (unsigned round = 0; round < 4; round++) {
-                e->look_again = e->recent = false;
+                e->settled.look_again = e->settled.recent = false;
                 if (look_once(e))
                         continue;
-                if (e->recent && e->retry_at_ns > lkg_boottime_ns() + LKG_RECENT_NS)
+                if (e->settled.recent && e->retry_at_ns > lkg_boottime_ns() + LKG_RECENT_NS)
                         e->retry_at_ns = lkg_boottime_ns() + LKG_RECENT_NS;
                 return;
         }

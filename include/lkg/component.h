@@ -20,8 +20,8 @@
 #include "generation.h"
 #include "history.h"
 #include "poison.h"
+#include "settled.h"
 #include "state.h"
-#include "inotify.h"
 
 enum lkg_component_dirty {
         LKG_DIRTY_ACTIVE = 1 << 0,
@@ -132,8 +132,7 @@ struct lkg_component_env {
         struct lkg_poison *poison; /* may be NULL */
         int source_fd;
         const char *source_path;
-        lkg_unsettled_fn *unsettled;
-        void *userdata;
+        struct lkg_settled *settled;
 };
 
 /** lkg_component_stack_config() - where the layers of @k are. Borrows the strings of @k and @source_path. */
