@@ -85,7 +85,7 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
 int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_event event = { .kind = LKG_EVENT_FINISH };
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
         int r;
 

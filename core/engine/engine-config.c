@@ -18,13 +18,12 @@ int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, 
 
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
 {
-        const struct lkg_component_env env = lkg_engine_env(e);
-
         e->components = calloc(e->config->n_components, sizeof(*e->components));
         if (!e->components)
                 return lkg_error_set(err, -ENOMEM, NULL, "components");
         for (size_t i = 0; i < e->config->n_components; i++) {
-                int r = lkg_component_init(&e->components[i], &env, (unsigned)i, &e->report, err);
+                int r = lkg_component_init(&e->components[i], lkg_engine_env(e), (unsigned)i, &e->report,
+                                           err);
 
                 if (r < 0)
                         return r;

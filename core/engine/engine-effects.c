@@ -224,14 +224,14 @@ static int note_start(struct running *run, const struct lkg_effect *effect)
 static int follow(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_engine_follow_tried(run->c);
+        lkg_component_follow_tried(run->c);
         return 0;
 }
 
 static int follow_missing(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_engine_follow_missing(run->e, run->c, run->event->fault);
+        lkg_component_follow_missing(run->c, lkg_engine_env(run->e), run->event->fault);
         return 0;
 }
 
@@ -240,14 +240,14 @@ static int refresh(struct running *run, const struct lkg_effect *effect)
         struct lkg_error err = { 0 };
 
         (void)effect;
-        (void)lkg_engine_refresh_anew(run->e, run->c, &err); /* noted as a fault */
+        (void)lkg_component_refresh_anew(run->c, lkg_engine_env(run->e), &err); /* noted as a fault */
         return 0;
 }
 
 static int serve_stored(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_engine_serve_stored_or_local(run->e, run->c);
+        lkg_component_serve_stored_or_local(run->c, lkg_engine_env(run->e));
         return 0;
 }
 
@@ -265,9 +265,9 @@ static int nested(struct running *run, const struct lkg_event *event)
 static int merge_good(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_event event = *run->event;
-        struct lkg_engine_merge merge;
+        struct lkg_good_merge merge;
 
-        lkg_engine_merge_good(run->e, run->c, effect->same, &merge);
+        lkg_component_merge_good(run->c, lkg_engine_env(run->e), effect->same, &merge);
         event.kind = LKG_EVENT_MERGED;
         event.usable = merge.usable;
         event.valid = merge.valid;
@@ -285,14 +285,15 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
 
         if (r >= 0)
                 r = lkg_component_good_generation(c, &good);
-        return r >= 0 && good ? lkg_engine_serve_stored(c) : r;
+        return r >= 0 && good ? lkg_component_serve_stored(c, NULL) : r;
 }
 
 /* A stored document has its number already, and the pin holds today's layers back. A merge gets one by being published. */
 static int serve_good(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_event event = *run->event;
-        int r = effect->same ? lkg_engine_serve_stored(run->c) : serve_merge_or_stored(run->e, run->c);
+        int r = effect->same ? lkg_component_serve_stored(run->c, NULL)
+                             : serve_merge_or_stored(run->e, run->c);
 
         if (r >= 0 && !run->c->active)
                 r = -EBUSY;
@@ -340,7 +341,7 @@ static int next(struct running *run, const struct lkg_effect *effect)
 
 static void tell_rejected(const struct running *run)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
         const struct lkg_bad *mark = &run->step.mark;
 
         lkg_log(LOG_WARNING, &fields, "%s: ConfigMap %s/%s%s, see findings", mark->reason, mark->source.ns,
@@ -362,7 +363,7 @@ static enum lkg_rollback kind_of(enum lkg_bad_cause cause)
 
 static void tell_rolled_back(const struct running *run)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
         const struct lkg_pointers *p = &run->step.next.pointers;
 
         lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", p->rollback.reason);
@@ -375,7 +376,7 @@ static void tell_rolled_back(const struct running *run)
 
 static void tell_promoted(const struct running *run)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
         const struct lkg_good *good = &run->step.next.pointers.good;
 
         lkg_log(LOG_NOTICE, &fields, "generation %" PRIu64 " is the last known good", good->generation);
@@ -384,7 +385,7 @@ static void tell_promoted(const struct running *run)
 
 static void tell_try_expired(const struct running *run)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
 
         lkg_log(LOG_WARNING, &fields, "the try was not committed in time, going back to generation %" PRIu64,
                 run->step.next.record.hold.generation);
@@ -435,7 +436,7 @@ static const struct {
 
 static int carry_out_one(struct running *run, const struct lkg_effect *effect)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
         const char *failure = effects[effect->kind].failure;
         int r = effects[effect->kind].run(run, effect);
 

@@ -15,7 +15,7 @@
 
 void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         int r = lkg_component_learn(c);
 
         c->dirty |= LKG_DIRTY_EFFECTIVE; /* it says whether the process runs, too */
@@ -80,7 +80,7 @@ static int watch_process(struct lkg_engine *e, struct lkg_tracked *t)
 bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
 {
         struct lkg_component *c = &e->components[m->component];
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_tracked *process = NULL;
         int r;
 

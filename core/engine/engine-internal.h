@@ -8,7 +8,7 @@
 #include <lkg/places.h>
 #include <lkg/publish.h>
 
-#include <lkg/component.h>
+#include <lkg/bases.h>
 #include "engine.h"
 #include <lkg/manifest-rules.h>
 #include "peers.h"
@@ -92,7 +92,8 @@ struct lkg_engine {
         struct lkg_pending
                 pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch: one look answers them all */
         size_t n_pending;
-        struct lkg_settled settled; /* which changed files count yet */
+        struct lkg_component_env env; /* lkg_engine_env() */
+        struct lkg_settled settled;   /* which changed files count yet */
         struct lkg_starting starting[LKG_STARTING_MAX];
         size_t n_starting;
         const struct lkg_message *command; /* that is being carried out; NULL = none */
@@ -123,11 +124,11 @@ void lkg_engine_persist(struct lkg_engine *e);
 /** lkg_engine_save_record() - @record as that of @c, durable. Return: 0 or -errno, which the log has. */
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);
-struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
 /** lkg_component_find() - the one named @name; NULL: none. */
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
 void lkg_engine_mark_findings(struct lkg_engine *e);
-struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
+/** lkg_engine_env() - what the components go by now. Borrowed until the next call. */
+const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);
 /** lkg_engine_serves_active() - is the followed source served (and not a held generation)? */
 bool lkg_engine_serves_active(const struct lkg_component *c);
 /** lkg_engine_is_remote() - may @c follow a remote configuration? */
@@ -232,13 +233,6 @@ void lkg_engine_lift_old_poison(struct lkg_engine *e);
 void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_out_of_memory() - ends the process when it was in the middle of work that it noted. */
 void lkg_engine_out_of_memory(struct lkg_engine *e);
-/**
- * lkg_engine_refused_source() - content of @source has just been refused, so it is going to be bad. @err: the reason, code
- * -EKEYREJECTED.
- */
-void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_source *source,
-                               struct lkg_error *err);
-
 /* engine-commands.c */
 /** lkg_engine_run_command() - one write to a control file or in bad/, carried out and published. Return: 0 or -errno. */
 int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
@@ -276,9 +270,6 @@ int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *e
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_watch_remote() - directories on which the reference depends. */
 void lkg_engine_watch_remote(struct lkg_engine *e);
-/** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */
-int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
-                             const struct lkg_touched *touched, struct lkg_error *err);
 /** lkg_engine_try_anew() - another source is assigned, or a sync was asked for: try it now. */
 void lkg_engine_try_anew(struct lkg_component *c);
 /** lkg_engine_settle_remote() - make what should be active active; before a commit. */
@@ -293,43 +284,6 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
                       const struct lkg_config_source *source, const char *words);
 /** lkg_engine_report() - a publication shows @c as it is; nothing for a component that follows no reference. */
 void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c);
-/* engine-good.c: the last known good. */
-struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e);
-/**
- * lkg_engine_load_base() - @source from its checkpoint.
- * Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why, and code -EKEYREJECTED of @err that an engine
- * died of it (its message is the reason, then); another -errno.
- */
-int lkg_engine_load_base(struct lkg_engine *e, const struct lkg_component *c,
-                         const struct lkg_config_source *source, struct lkg_remote_base **ret,
-                         struct lkg_report *report, struct lkg_error *err);
-/** lkg_engine_refresh_anew() - look at the layers of @c after a change of the base. */
-int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
-/** lkg_engine_follow_tried() - the layers of @c are those of c->tried from now on. */
-void lkg_engine_follow_tried(struct lkg_component *c);
-/** lkg_engine_open_track() - open and look for the first time. @base: taken over. */
-int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
-                          struct lkg_remote_base *base, struct lkg_error *err);
-/** lkg_engine_look_at_good() - the merge for a rollback, while that is another source than the one followed. */
-int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
-                            struct lkg_error *err);
-/** lkg_engine_follow_missing() - the last known good has no checkpoint any more, because of @fault: its stored document, else the local one. */
-void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const char *fault);
-/* What became of a merge over the last known good. */
-struct lkg_engine_merge {
-        bool usable; /* its checkpoint could be loaded */
-        bool valid;  /* the merge can be served */
-        char sha256
-                [LKG_SHA256_HEX]; /* of the merge, if the local layers are those of the configuration that is left; else "" */
-        char fault[LKG_REASON_MAX]; /* why it is not usable */
-};
-/** lkg_engine_merge_good() - the layers of @c over the last known good from now on. @same_base: it is that already */
-void lkg_engine_merge_good(struct lkg_engine *e, struct lkg_component *c, bool same_base,
-                           struct lkg_engine_merge *ret);
-/** lkg_engine_serve_stored_or_local() - the stored document of the last known good, else the local configuration. */
-void lkg_engine_serve_stored_or_local(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */
-int lkg_engine_serve_stored(struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - our own configuration has changed: references, scope, allowed sources. */
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_collect() - remove checkpoints that are not needed. */

@@ -13,7 +13,7 @@
 
 static void persist_component(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
 
         if (lkg_history_write(&c->history, c->active ? c->active->number : 0, &err) < 0)

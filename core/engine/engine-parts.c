@@ -12,12 +12,6 @@ struct lkg_component *lkg_component_find(struct lkg_component *components, size_
         return NULL;
 }
 
-struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c)
-{
-        return (struct lkg_log_fields){ .component = c->config->name,
-                                        .generation = c->active ? c->active->number : 0 };
-}
-
 /* The reference is about the kubelet of a node; without a component of that name, about the first one. */
 bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c)
 {
@@ -31,16 +25,18 @@ bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component
         return c == &e->components[chosen];
 }
 
-struct lkg_component_env lkg_engine_env(struct lkg_engine *e)
+const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
 {
-        return (struct lkg_component_env){
+        e->env = (struct lkg_component_env){
                 .config = e->config,
                 .state = &e->state,
                 .poison = &e->poison,
                 .source_fd = e->options.source_fd,
                 .source_path = e->source_path,
                 .settled = &e->settled,
+                .store = &e->store,
         };
+        return &e->env;
 }
 
 bool lkg_engine_serves_active(const struct lkg_component *c)
@@ -65,7 +61,7 @@ void lkg_engine_mark_findings(struct lkg_engine *e)
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
         int r = lkg_state_save_component(&e->state, c->config->name, record, /* durable= */ true, &err);
 

@@ -57,7 +57,7 @@ void lkg_engine_out_of_memory(struct lkg_engine *e)
         _exit(EX_OSERR);
 }
 
-/* ---- a remote object that was refused ---- */
+/* ---- trying again ---- */
 
 static void save(struct lkg_engine *e)
 {
@@ -66,24 +66,6 @@ static void save(struct lkg_engine *e)
         if (lkg_poison_save(&e->poison, &err) < 0)
                 lkg_log_warning("%s", err.message);
 }
-
-void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_source *source,
-                               struct lkg_error *err)
-{
-        char id[LKG_SOURCE_ID_MAX + 1], how[128] = "an engine died of it";
-        struct lkg_refused *refused = lkg_poison_last(&e->poison);
-
-        if (refused) {
-                lkg_config_source_id(source, id);
-                lkg_poison_set_source(&e->poison, refused, id);
-                save(e); /* before the mark is made: lifting it must find the mark */
-                lkg_poison_how(refused, how, sizeof(how));
-        }
-        err->code = -EKEYREJECTED;
-        (void)snprintf(err->message, sizeof(err->message), "failed to judge current, %s", how);
-}
-
-/* ---- trying again ---- */
 
 /* A mark that was made because of it is removed with it. */
 static void forgive(struct lkg_component *c, const char *source)

@@ -26,7 +26,7 @@ static void set_desired(struct lkg_component *c, enum lkg_desired_state state, c
 static void again(struct lkg_engine *e, struct lkg_component *c, const char *words,
                   const struct lkg_error *err)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         bool told =
                 c->dynamic->desired == LKG_DESIRED_UNKNOWN && strcmp(c->dynamic->desired_fault, words) == 0;
 
@@ -51,17 +51,17 @@ static void load_again(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_remote_base *base = NULL;
         struct lkg_error err = { 0 };
 
-        if (lkg_engine_load_base(e, c, &c->base->source, &base, &ignored, &err) < 0)
+        if (lkg_component_load_base(c, lkg_engine_env(e), &c->base->source, &base, &ignored, &err) < 0)
                 return;
         lkg_component_set_base(c, base);
-        (void)lkg_engine_refresh_anew(e, c, &err);
+        (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
 }
 
 /* It is recorded, and may be bad at once: a new version of bad content is bad, too. */
 static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                           const struct lkg_config_source *source)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_bad *bad = lkg_dynamic_is_bad(c->dynamic, source);
 
         lkg_log(LOG_NOTICE, &fields, "assigned: ConfigMap %s/%s, UID %s, resourceVersion %s, key %s",
@@ -127,7 +127,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 static void reset(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_pointers *p = &c->dynamic->pointers;
         const struct lkg_event event = { .kind = LKG_EVENT_RESET };
         struct lkg_error err = { 0 };
@@ -147,7 +147,7 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         lkg_report_deinit(&c->remote_findings);
         c->dirty |= LKG_DIRTY_FINDINGS;
         lkg_component_set_base(c, NULL);
-        (void)lkg_engine_refresh_anew(e, c, &err);
+        (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
 }
 
 static void ask_again_at(struct lkg_engine *e, uint64_t at_ns)
@@ -162,7 +162,7 @@ static void note_node(struct lkg_engine *e, struct lkg_component *c, const struc
 {
         const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
         const struct lkg_event event = { .kind = LKG_EVENT_NODE, .node_uid = node_uid };
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
 
         if (strcmp(assigned->uid, source->uid) != 0 || strcmp(assigned->key, source->key) != 0 ||
@@ -210,13 +210,13 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
 
         if (!lkg_engine_is_remote(e, c))
                 return;
-        if (lkg_engine_look_at_local(e, c, touched, &err) < 0 ||
-            lkg_engine_look_at_good(e, c, touched, &err) < 0)
+        if (lkg_component_look_at_local(c, lkg_engine_env(e), touched, &err) < 0 ||
+            lkg_component_look_at_good(c, lkg_engine_env(e), touched, &err) < 0)
                 lkg_log(LOG_DEBUG, &fields, "cannot look at what a rollback would serve: %s", err.message);
         follow(e, c, touched);
         if (c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_NAME_TAKEN &&

@@ -107,7 +107,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "no reference yet");
         if (lkg_config_source_is_local(&d->pointers.active))
                 return;
-        if (lkg_engine_load_base(e, c, &d->pointers.active, &base, &ignored, &err) >= 0) {
+        if (lkg_component_load_base(c, lkg_engine_env(e), &d->pointers.active, &base, &ignored, &err) >= 0) {
                 lkg_component_set_base(c, base);
                 c->guard_unchecked = true;
                 return;
@@ -188,7 +188,7 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
 
 void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         unsigned release = lkg_component_release(c);
         struct lkg_error err = { 0 };
         char words[64], guess[16];
@@ -324,6 +324,14 @@ static void keep_findings(struct lkg_component *c, const struct lkg_candidate *c
         c->dirty |= LKG_DIRTY_FINDINGS;
 }
 
+void lkg_engine_try_anew(struct lkg_component *c)
+{
+        if (*c->untried)
+                c->dirty |= LKG_DIRTY_CONDITION;
+        *c->untried = '\0';
+        c->try_at_ns = c->try_pause_ns = 0;
+}
+
 static void retry_by(struct lkg_engine *e, uint64_t at_ns)
 {
         if (e->retry_at_ns > at_ns)
@@ -340,11 +348,12 @@ static int open_assigned(struct lkg_engine *e, struct lkg_component *c, struct l
         lkg_report_deinit(&c->remote_findings);
         c->explained = true;
         c->dirty |= LKG_DIRTY_FINDINGS;
-        r = lkg_engine_load_base(e, c, &c->dynamic->pointers.assigned, &base, &c->remote_findings, err);
+        r = lkg_component_load_base(c, lkg_engine_env(e), &c->dynamic->pointers.assigned, &base,
+                                    &c->remote_findings, err);
         if (r == -EINVAL)
                 return 1;
         if (r >= 0)
-                r = lkg_engine_open_track(e, c, track, base, err);
+                r = lkg_component_open_track(c, lkg_engine_env(e), track, base, err);
         if (r < 0)
                 return r;
         r = check_guard(c, track->candidate, &c->remote_findings);
@@ -354,7 +363,7 @@ static int open_assigned(struct lkg_engine *e, struct lkg_component *c, struct l
 /* An attempt may be dear (a document that takes all our memory), so each pause is twice the one before. */
 static void try_later(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
 
         if (why->code == -ENOMEM)
                 lkg_engine_out_of_memory(e);
@@ -425,7 +434,7 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
  */
 static void explain_assigned(struct lkg_engine *e, struct lkg_component *c, const struct lkg_bad *bad)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_track track = { 0 };
         struct lkg_error err = { 0 };
         bool syntax = false;
@@ -462,7 +471,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         }
         /* Judged by local layers, so those first. */
         if (c->base && !c->local.candidate)
-                (void)lkg_engine_look_at_local(e, c, &everything, &err);
+                (void)lkg_component_look_at_local(c, lkg_engine_env(e), &everything, &err);
         if (c->guard_unchecked && c->base && local_candidate(c) && c->candidate) {
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report forbidden = LKG_REPORT_INIT;
 
@@ -482,12 +491,12 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                         try_assigned(e, c);
         }
         if (!c->good.stack) /* it may be another file now; the open one was checked already */
-                (void)lkg_engine_look_at_good(e, c, &everything, &err);
+                (void)lkg_component_look_at_good(c, lkg_engine_env(e), &everything, &err);
 }
 
 static int default_rules(const struct lkg_engine *e, struct lkg_trial_rules *ret)
 {
-        struct lkg_trial_settings settings = lkg_engine_trial_settings(e);
+        struct lkg_trial_settings settings = lkg_trial_settings_of(e->config);
         char ignored[256];
 
         return lkg_trial_rules_make(&settings, NULL, NULL, NULL, NULL, ret, ignored);

@@ -67,7 +67,7 @@ static bool take_own_event(struct lkg_component *c)
 static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time,
                         bool by_command)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_dynamic *d = c->dynamic;
         struct lkg_start_facts facts = {
                 .first_after_boot = *d->startups.boot && strcmp(d->startups.boot, d->boot) != 0,

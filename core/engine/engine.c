@@ -17,7 +17,7 @@
 
 static void log_refusal(const struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_report *report = &c->candidate->report;
         struct lkg_where where;
         char place[PATH_MAX];
@@ -39,10 +39,9 @@ static void log_refusal(const struct lkg_component *c)
 static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
                               const struct lkg_touched *touched)
 {
-        const struct lkg_component_env env = lkg_engine_env(e);
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
-        int r = lkg_component_refresh(c, &env, touched, &err);
+        int r = lkg_component_refresh(c, lkg_engine_env(e), touched, &err);
 
         if (r == -ENOMEM)
                 lkg_engine_out_of_memory(e);
@@ -159,7 +158,7 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
 /* The pinned generation is gone: reported, because the hold was acknowledged. */
 static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
         char lost[LKG_LOST_MAX];
         const struct lkg_event event = { .kind = LKG_EVENT_HOLD_LOST, .reason = lost };
@@ -342,7 +341,7 @@ static void take_back(struct lkg_engine *e, struct lkg_component *c, struct undo
 /* The one place for what follows when readers get another generation, whoever has chosen it. */
 static void announce(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         bool again = c->served_before;
 
         if (!lkg_component_note_published(c))

@@ -11,6 +11,7 @@
 #include <lkg/buf.h>
 #include <lkg/condition.h>
 #include <lkg/config.h>
+#include <lkg/log.h>
 #include <lkg/remote-base.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
@@ -133,6 +134,7 @@ struct lkg_component_env {
         int source_fd;
         const char *source_path;
         struct lkg_settled *settled;
+        struct lkg_store *store;
 };
 
 /** lkg_component_stack_config() - where the layers of @k are. Borrows the strings of @k and @source_path. */
@@ -268,6 +270,8 @@ uint64_t lkg_component_try_deadline(const struct lkg_component *c);
 
 /* ---- questions that several files of the view answer: component-facts.c ---- */
 
+/** lkg_component_log_fields() - of what is logged about @c. */
+struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c);
 /** lkg_component_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */
 const char *lkg_component_error(const struct lkg_component *c);
 /** lkg_component_pointers() - which source plays which part; all local while remote configuration is off. */
