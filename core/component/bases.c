@@ -53,7 +53,7 @@ void lkg_component_follow_tried(struct lkg_component *c)
 /* ---- bases from checkpoints ---- */
 
 /* The default minimum limits the ConfigMap's own setting; it does not override a setting of the administrator. */
-struct lkg_trial_settings lkg_trial_settings_of(const struct lkg_config *config)
+static struct lkg_trial_settings trial_settings(const struct lkg_config *config)
 {
         struct lkg_trial_settings settings = {
                 .duration_ns = config->trial.duration_ns,
@@ -69,6 +69,17 @@ struct lkg_trial_settings lkg_trial_settings_of(const struct lkg_config *config)
         if (settings.max_duration_ns && settings.min_duration_ns > settings.max_duration_ns)
                 settings.min_duration_ns = settings.max_duration_ns;
         return settings;
+}
+
+int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_config *config,
+                              struct lkg_trial_rules *ret)
+{
+        struct lkg_trial_settings settings = trial_settings(config);
+        char ignored[256];
+
+        if (c->base)
+                *ret = c->base->rules;
+        return c->base ? 0 : lkg_trial_rules_make(&settings, NULL, NULL, NULL, NULL, ret, ignored);
 }
 
 static int refuse(struct lkg_report *report, const char *file, const char *why)
@@ -128,7 +139,7 @@ int lkg_component_load_base(const struct lkg_component *c, const struct lkg_comp
                             const struct lkg_config_source *source, struct lkg_remote_base **ret,
                             struct lkg_report *report, struct lkg_error *err)
 {
-        struct lkg_trial_settings settings = lkg_trial_settings_of(env->config);
+        struct lkg_trial_settings settings = trial_settings(env->config);
         struct lkg_remote_base *base = NULL;
         struct lkg_configmap configmap = { 0 };
         int r = lkg_store_load_checkpoint(env->store, source, &configmap, err);
@@ -154,6 +165,36 @@ int lkg_component_load_base(const struct lkg_component *c, const struct lkg_comp
         }
         *ret = base;
         return 0;
+}
+
+void lkg_components_collect(const struct lkg_component *components, size_t n_components,
+                            struct lkg_store *store)
+{
+        struct lkg_config_source *keep = calloc(n_components * (4 + LKG_HISTORY_MAX) + 1, sizeof(*keep));
+        struct lkg_error err = { 0 };
+        size_t n = 0;
+
+        if (!keep || store->lock_fd < 0) {
+                free(keep);
+                return;
+        }
+        for (size_t i = 0; i < n_components; i++) {
+                const struct lkg_component *c = &components[i];
+
+                if (!c->dynamic) { /* its needs are unknown */
+                        free(keep);
+                        return;
+                }
+                keep[n++] = c->dynamic->pointers.assigned;
+                keep[n++] = c->dynamic->pointers.active;
+                keep[n++] = c->dynamic->pointers.good.source;
+                for (size_t k = 0; k < c->history.n_entries && k < LKG_HISTORY_MAX; k++)
+                        if (lkg_config_source_parse_id(c->history.entries[k].source, &keep[n]) >= 0)
+                                n++;
+        }
+        if (lkg_store_collect(store, keep, n, &err) < 0)
+                lkg_log_warning("cannot remove old checkpoints: %s", err.message);
+        free(keep);
 }
 
 /* ---- what is local ---- */

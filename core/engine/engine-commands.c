@@ -202,7 +202,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
                 return do_hold(e, c, call, ticket, refusal);
         case LKG_DO_SYNC:
                 lkg_engine_lift_poison(e, c);
-                lkg_engine_try_anew(c);
+                lkg_component_try_anew(c);
                 lkg_places_fetch(e->places);
                 return 0;
         case LKG_DO_ROLLBACK_GOOD:

@@ -8,7 +8,7 @@
 #include <lkg/places.h>
 #include <lkg/publish.h>
 
-#include <lkg/bases.h>
+#include <lkg/tried.h>
 #include "engine.h"
 #include <lkg/manifest-rules.h>
 #include "peers.h"
@@ -270,8 +270,6 @@ int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *e
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_watch_remote() - directories on which the reference depends. */
 void lkg_engine_watch_remote(struct lkg_engine *e);
-/** lkg_engine_try_anew() - another source is assigned, or a sync was asked for: try it now. */
-void lkg_engine_try_anew(struct lkg_component *c);
 /** lkg_engine_settle_remote() - make what should be active active; before a commit. */
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - begin or end the trial of c->active. Durable before the publication. */
@@ -286,8 +284,6 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
 void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - our own configuration has changed: references, scope, allowed sources. */
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_collect() - remove checkpoints that are not needed. */
-void lkg_engine_collect(struct lkg_engine *e);
 /** lkg_engine_learn_version() - bad list and startups of the component's version count. */
 void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c);
 

@@ -69,7 +69,7 @@ void lkg_engine_persist(struct lkg_engine *e)
         e->persist_at_ns = LKG_NEVER;
         for (size_t i = 0; i < e->n_components; i++)
                 persist_component(e, &e->components[i]);
-        lkg_engine_collect(e);
+        lkg_components_collect(e->components, e->n_components, &e->store);
         if (lkg_poison_persist(&e->poison, &err) < 0)
                 lkg_log_warning("cannot record which content was validated without a crash: %s",
                                 err.message);

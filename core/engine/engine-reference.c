@@ -119,7 +119,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         if (c->base && lkg_config_source_same_content(&c->base->source, source))
                 c->base->source = *source;
         c->waited = lkg_candidate_unref(c->waited);
-        lkg_engine_try_anew(c);
+        lkg_component_try_anew(c);
         lkg_report_deinit(&c->remote_findings);
         c->explained = false;
         c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD | LKG_DIRTY_FINDINGS;
@@ -142,7 +142,7 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         }
         lkg_log(LOG_NOTICE, &fields, "reset to the local configuration");
         lkg_engine_event(e, c, false, "ConfigAssigned", &c->dynamic->pointers.assigned, "");
-        lkg_engine_try_anew(c);
+        lkg_component_try_anew(c);
         lkg_track_close(&c->good);
         lkg_report_deinit(&c->remote_findings);
         c->dirty |= LKG_DIRTY_FINDINGS;

@@ -11,8 +11,12 @@
 
 /* ---- from checkpoints: bases.c ---- */
 
-/** lkg_trial_settings_of() - our own configuration about trials. */
-struct lkg_trial_settings lkg_trial_settings_of(const struct lkg_config *config);
+/** lkg_component_trial_rules() - of a trial of what @c follows. Return: 0 or -errno. */
+int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_config *config,
+                              struct lkg_trial_rules *ret);
+/** lkg_components_collect() - remove checkpoints that none of them needs. */
+void lkg_components_collect(const struct lkg_component *components, size_t n_components,
+                            struct lkg_store *store);
 /**
  * lkg_component_load_base() - @source from its checkpoint.
  * Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why, and code -EKEYREJECTED of @err that an engine
