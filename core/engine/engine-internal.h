@@ -247,13 +247,6 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_consumed() - a starting process reads the served document: a planned restart is not needed. */
 void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
-/**
- * lkg_engine_update_drift() - c->drift: fields in which the running process differs from the served document, one JSON pointer
- * a line; only when one of the two may have changed.
- * Return: 0 or -ENOMEM.
- */
-int lkg_engine_update_drift(struct lkg_component *c);
-
 /* engine-remote.c: which configuration each component follows. */
 /** lkg_engine_open_store() - the durable memory of dynamic configuration. Return: 0; -EBUSY and others that are fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);

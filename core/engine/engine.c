@@ -368,7 +368,7 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < e->n_components; i++)
-                r = lkg_engine_update_drift(&e->components[i]);
+                r = lkg_component_update_drift(&e->components[i]);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "drift");
         lkg_engine_take_snapshot(e, &now);

@@ -281,6 +281,17 @@ uint64_t lkg_component_good_document(const struct lkg_component *c, const char *
 /** lkg_trial_wall_deadline() - wall time; 0 = there is none now. */
 uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
 
+/* ---- what runs with what: drift.c ---- */
+
+/** lkg_component_runs_older() - does a process have a document that means something else than c->active? Unknown counts as yes. */
+bool lkg_component_runs_older(const struct lkg_component *c);
+/**
+ * lkg_component_update_drift() - c->drift: fields in which the running process differs from the served document, one JSON pointer
+ * a line; only when one of the two may have changed.
+ * Return: 0 or -ENOMEM.
+ */
+int lkg_component_update_drift(struct lkg_component *c);
+
 /* ---- its command line: component-flags.c ---- */
 
 /* The view, which the engine does not see, and what is underneath. */
