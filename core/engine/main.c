@@ -21,15 +21,16 @@
 #include <lkg/buf.h>
 #include <lkg/config.h>
 #include <lkg/control.h>
+#include <lkg/credential.h>
+#include <lkg/exec-plugin.h>
 #include <lkg/log.h>
+#include <lkg/sandbox.h>
 #include <lkg/schema.h>
 #include <lkg/settings.h>
 #include <lkg/stack.h>
 
 #include <lkg/component.h>
 #include "engine.h"
-#include "exec-credential.h"
-#include "sandbox.h"
 
 struct arguments {
         const char *config, *mountpoint, *source_path, *hostname;
@@ -289,15 +290,19 @@ static int check(const struct arguments *a)
 
 static int exec_credential(const struct arguments *a)
 {
-        struct lkg_exec_credential_options o = { .mount_point = a->mountpoint };
+        LKG_CLEANUP(lkg_closep) int source_fd = -EBADF;
+        struct lkg_credential_options o = { .mount_point = a->mountpoint };
         struct lkg_config *config = NULL;
         int r = load(a, &config);
 
         if (r < 0)
                 return exit_code(r);
-        o.config = config;
+        o.kubeconfig = config->remote.kubeconfig;
+        o.allow_exec = config->remote.allow_exec;
+        o.allow_insecure = config->remote.allow_insecure;
         o.source_path = source_of(a, config);
-        r = lkg_exec_credential(&o);
+        o.source_fd = source_fd = open(o.source_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = lkg_exec_credential(&o, config->remote.enabled);
         lkg_config_free(config);
         return r;
 }
