@@ -257,7 +257,7 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         if (r == 0)
                 return 0;
         if (r > 0) {
-                lkg_engine_note_ends(c);
+                lkg_component_note_ends(c);
                 e->command = m;
                 r = lkg_engine_finish_command(e, c);
                 if (r < 0)

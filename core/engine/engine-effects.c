@@ -26,77 +26,10 @@ struct running {
 static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                      struct lkg_error *err, bool *ret_accepted);
 
-/* ---- state ---- */
-
-void lkg_engine_take_lifecycle(const struct lkg_engine *e, const struct lkg_component *c,
-                               struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts)
-{
-        static const struct lkg_bad_list none;
-        const struct lkg_dynamic *d = c->dynamic;
-
-        memset(ret, 0, sizeof(*ret));
-        ret->record = c->state;
-        if (d) {
-                ret->pointers = d->pointers;
-                ret->trial = d->trial;
-                ret->document = d->document;
-        }
-        *ret_facts = (struct lkg_lifecycle_facts){
-                .bad = d ? &d->bad : &none,
-                .remote = lkg_engine_is_remote(e, c),
-                .scope_all = d && d->scope_all,
-                .watched = d && d->watched,
-                .serves_active = d && lkg_engine_serves_active(c),
-                .active = c->active ? c->active->number : 0,
-                .sha256 = c->active ? c->active->sha256 : "",
-                .trial_saved_ns = d ? d->trial_saved_ns : 0,
-        };
-}
-
-static bool is_same_hold(const struct lkg_hold *a, const struct lkg_hold *b)
-{
-        return a->mode == b->mode && a->generation == b->generation && a->try_phase == b->try_phase &&
-               a->try_duration_ns == b->try_duration_ns && a->try_previous == b->try_previous &&
-               a->try_deadline_ns == b->try_deadline_ns;
-}
-
-static bool is_same_record(const struct lkg_component_state *a, const struct lkg_component_state *b)
-{
-        return is_same_hold(&a->hold, &b->hold) && a->held_by.time_ns == b->held_by.time_ns &&
-               a->tried_by.time_ns == b->tried_by.time_ns && strcmp(a->pinned_for, b->pinned_for) == 0 &&
-               a->unfinished.kind == b->unfinished.kind && strcmp(a->lost, b->lost) == 0 &&
-               a->last_good == b->last_good && a->ticket == b->ticket;
-}
-
-static bool is_same_trial(const struct lkg_trial *a, const struct lkg_trial *b)
-{
-        return a->state == b->state && a->prior == b->prior && a->good_ns == b->good_ns &&
-               a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns;
-}
-
 static int adopt(struct running *run, const struct lkg_effect *effect)
 {
-        const struct lkg_lifecycle *now = &run->now, *next = &run->step.next;
-        struct lkg_component *c = run->c;
-        struct lkg_dynamic *d = c->dynamic;
-
         (void)effect;
-        if (!is_same_record(&now->record, &next->record)) {
-                c->state = next->record;
-                c->state_changed = !run->saved_record;
-                c->dirty |= LKG_DIRTY_CONDITION;
-        }
-        if (!d)
-                return 0;
-        if (!lkg_config_source_equal(&now->pointers.active, &next->pointers.active))
-                d->good_failed = false;
-        if (!is_same_trial(&now->trial, &next->trial))
-                c->dirty |= LKG_DIRTY_DYNAMIC;
-        if (now->trial.state != next->trial.state || run->saved_pointers)
-                c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
-        d->pointers = next->pointers;
-        d->trial = next->trial;
-        d->document = next->document;
+        lkg_component_adopt(run->c, &run->now, &run->step.next, run->saved_record, run->saved_pointers);
         return 0;
 }
 
@@ -471,7 +404,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         bool accepted = false;
         int r = 0;
 
-        lkg_engine_take_lifecycle(e, c, &run.now, &facts);
+        lkg_component_take_lifecycle(c, e->config, &run.now, &facts);
         lkg_step(&run.now, &facts, event, run.now_ns, &run.step);
         *ret_accepted = run.step.accepted;
         if (run.step.result < 0) {

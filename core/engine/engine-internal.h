@@ -129,10 +129,6 @@ struct lkg_component *lkg_component_find(struct lkg_component *components, size_
 void lkg_engine_mark_findings(struct lkg_engine *e);
 /** lkg_engine_env() - what the components go by now. Borrowed until the next call. */
 const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);
-/** lkg_engine_serves_active() - is the followed source served (and not a held generation)? */
-bool lkg_engine_serves_active(const struct lkg_component *c);
-/** lkg_engine_is_remote() - may @c follow a remote configuration? */
-bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c);
 
 /* engine-snapshot.c */
 struct lkg_engine_snapshot {
@@ -189,13 +185,6 @@ uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
  * Return: 0; -EINVAL no such process; -errno: it cannot be noted, so nothing was.
  */
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket);
-/**
- * lkg_engine_note_ends() - which processes of @c have ended, and was the last publication the reason?
- *
- * Call it before anything new is served and before a start is judged: the event about an end may be handled long after
- * either, and a process that had crashed before would then look like one that our change ended.
- */
-void lkg_engine_note_ends(struct lkg_component *c);
 /* engine-effects.c: the lifecycle of a component. */
 /**
  * lkg_engine_step() - @event has happened: find out what follows (lkg_step()), and do it.
@@ -204,17 +193,11 @@ void lkg_engine_note_ends(struct lkg_component *c);
  */
 int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                     struct lkg_error *err);
-/** lkg_engine_take_lifecycle() - the state of @c, and the facts that steps go by. */
-void lkg_engine_take_lifecycle(const struct lkg_engine *e, const struct lkg_component *c,
-                               struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
 
 /* engine-trial.c */
-/** lkg_was_killed() - by a signal? Known only when its parent has waited for it. */
-bool lkg_was_killed(int pidfd);
 /** lkg_engine_update_alive() - the trial clock runs while a process lives that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
-uint64_t lkg_engine_trial_deadline(const struct lkg_engine *e, const struct lkg_component *c);
 
 /* engine-poison.c: content that ended an engine. */
 /**
@@ -277,7 +260,5 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
 void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - our own configuration has changed: references, scope, allowed sources. */
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_learn_version() - bad list and startups of the component's version count. */
-void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c);
 
 extern const struct lkg_server_ops lkg_engine_server_ops;

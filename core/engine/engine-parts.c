@@ -12,19 +12,6 @@ struct lkg_component *lkg_component_find(struct lkg_component *components, size_
         return NULL;
 }
 
-/* The reference is about the kubelet of a node; without a component of that name, about the first one. */
-bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c)
-{
-        size_t chosen = 0;
-
-        if (!e->config->remote.enabled || !c->dynamic)
-                return false;
-        for (size_t i = 0; i < e->n_components; i++)
-                if (strcmp(e->components[i].config->name, "kubelet") == 0)
-                        chosen = i;
-        return c == &e->components[chosen];
-}
-
 const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
 {
         e->env = (struct lkg_component_env){
@@ -37,16 +24,6 @@ const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
                 .store = &e->store,
         };
         return &e->env;
-}
-
-bool lkg_engine_serves_active(const struct lkg_component *c)
-{
-        char id[LKG_SOURCE_ID_MAX + 1];
-
-        if (!c->active)
-                return false;
-        lkg_config_source_id(&c->dynamic->pointers.active, id);
-        return strcmp(c->active->source, id) == 0 || (c->same && c->verdict == LKG_KEEP);
 }
 
 void lkg_engine_mark_findings(struct lkg_engine *e)

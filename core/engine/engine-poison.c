@@ -19,7 +19,7 @@ static int admit_object(enum lkg_admit_what what, const char *file, const char *
         struct lkg_engine *e = userdata;
 
         for (size_t i = 0; i < e->n_components; i++)
-                if (lkg_engine_is_remote(e, &e->components[i]))
+                if (lkg_component_is_remote(&e->components[i], e->config))
                         return lkg_poison_admit(&e->poison, e->components[i].config->name, what, file,
                                                 sha256, "", ret_why);
         return 0;

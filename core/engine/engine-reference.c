@@ -213,7 +213,7 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
 
-        if (!lkg_engine_is_remote(e, c))
+        if (!lkg_component_is_remote(c, e->config))
                 return;
         if (lkg_component_look_at_local(c, lkg_engine_env(e), touched, &err) < 0 ||
             lkg_component_look_at_good(c, lkg_engine_env(e), touched, &err) < 0)
@@ -273,7 +273,7 @@ static bool turn(void *userdata)
         if (!c)
                 return false;
         c->dirty |= LKG_DIRTY_REMOTE;
-        if (lkg_engine_is_remote(e, c))
+        if (lkg_component_is_remote(c, e->config))
                 follow(e, c, NULL);
         if (lkg_places_update_findings(e->places))
                 c->dirty |= LKG_DIRTY_FINDINGS;
@@ -313,7 +313,8 @@ int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *e
         const struct lkg_report *findings = lkg_places_findings(e->places);
 
         for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].api_findings = lkg_engine_is_remote(e, &e->components[i]) ? findings : NULL;
+                e->components[i].api_findings =
+                        lkg_component_is_remote(&e->components[i], e->config) ? findings : NULL;
         if (r >= 0 && e->started)
                 lkg_places_run(e->places);
         return r;

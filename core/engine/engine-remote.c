@@ -94,7 +94,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         char reason[LKG_REASON_MAX], fault[LKG_REASON_MAX];
         struct lkg_event event = { .kind = LKG_EVENT_LOST, .reason = reason, .fault = fault };
 
-        if (!lkg_engine_is_remote(e, c)) {
+        if (!lkg_component_is_remote(c, e->config)) {
                 if (!lkg_config_source_is_local(&d->pointers.assigned))
                         lkg_report_add(
                                 &c->remote_findings, LKG_NOTE, 6007, NULL,
@@ -151,11 +151,11 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                                        c->config->name, err->message);
                         continue;
                 }
-                if (opened && lkg_engine_is_remote(e, c) && is_damaged(&e->report, before))
+                if (opened && lkg_component_is_remote(c, e->config) && is_damaged(&e->report, before))
                         lkg_component_set_lost(
                                 c, "what was remembered of remote configuration, its record is damaged");
                 lkg_engine_check_pin(e, c);
-                lkg_engine_learn_version(e, c);
+                lkg_component_learn_version(c, &e->report);
                 if (!c->base)
                         restore(e, c);
         }
@@ -172,7 +172,7 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 lkg_dynamic_configure(c->dynamic, e->config, c->config);
                 lkg_report_deinit(&c->remote_findings); /* found again by the rules of today */
                 c->explained = false;
-                if (!lkg_engine_is_remote(e, c)) { /* switched off, or another component's now */
+                if (!lkg_component_is_remote(c, e->config)) { /* switched off, or another component's now */
                         lkg_component_set_base(c, NULL);
                         lkg_track_close(&c->good);
                         c->dynamic->desired = LKG_DESIRED_NONE;
@@ -182,34 +182,6 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 }
         }
         return lkg_engine_open_dynamic(e, err);
-}
-
-/* ---- the component's version ---- */
-
-void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        unsigned release = lkg_component_release(c);
-        struct lkg_error err = { 0 };
-        char words[64], guess[16];
-        int r;
-
-        if (!c->dynamic)
-                return;
-        (void)snprintf(guess, sizeof(guess), "%u.%u", release / 100, release % 100);
-        (void)snprintf(words, sizeof(words), "%s", guess);
-        if (c->facts && *c->facts->version)
-                (void)snprintf(words, sizeof(words), "%.63s", c->facts->version);
-        else if (*c->dynamic->store.release)
-                return; /* not known in this moment: the one before most likely */
-        r = lkg_dynamic_set_release(c->dynamic, words, guess, &e->report, &err);
-        if (r < 0)
-                lkg_log(LOG_ERR, &fields, "cannot begin the bad list of %s: %s", words, err.message);
-        if (r <= 0)
-                return;
-        lkg_log(LOG_INFO, &fields, "bad list and startups of %s count", c->dynamic->store.release);
-        c->waited = lkg_candidate_unref(c->waited);
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
 }
 
 /* ---- trying what is assigned ---- */
@@ -311,7 +283,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_bad *bad;
         struct lkg_error err = { 0 };
 
-        if (!lkg_engine_is_remote(e, c)) {
+        if (!lkg_component_is_remote(c, e->config)) {
                 lkg_component_try_anew(c);
                 if (d)
                         (void)lkg_engine_step(e, c, &settle, &err);

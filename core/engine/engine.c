@@ -460,7 +460,7 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
 void lkg_engine_cycle(struct lkg_engine *e, bool look)
 {
         for (size_t i = 0; i < e->n_components; i++)
-                lkg_engine_note_ends(&e->components[i]);
+                lkg_component_note_ends(&e->components[i]);
         if (look) {
                 e->retry_at_ns = LKG_NEVER;
                 lkg_engine_look(e);

@@ -11,6 +11,7 @@
 #include <lkg/buf.h>
 #include <lkg/condition.h>
 #include <lkg/config.h>
+#include <lkg/lifecycle.h>
 #include <lkg/log.h>
 #include <lkg/remote-base.h>
 #include <lkg/schema.h>
@@ -272,6 +273,8 @@ uint64_t lkg_component_try_deadline(const struct lkg_component *c);
 
 /** lkg_component_log_fields() - of what is logged about @c. */
 struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c);
+/** lkg_component_learn_version() - bad list and startups of the component's version count. @report: what of them is lost */
+void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report);
 /** lkg_component_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */
 const char *lkg_component_error(const struct lkg_component *c);
 /** lkg_component_pointers() - which source plays which part; all local while remote configuration is off. */
@@ -280,6 +283,37 @@ const struct lkg_pointers *lkg_component_pointers(const struct lkg_component *c)
 uint64_t lkg_component_good_document(const struct lkg_component *c, const char **ret_sha256);
 /** lkg_trial_wall_deadline() - wall time; 0 = there is none now. */
 uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
+
+/* ---- as the lifecycle sees it: component-lifecycle.c ---- */
+
+/** lkg_component_is_remote() - may @c follow a remote configuration? */
+bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_config *config);
+/** lkg_component_take_lifecycle() - the state of @c, and the facts that steps go by. */
+void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
+                                  struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
+/** lkg_component_adopt() - @next takes the place of @now. @saved_record, @saved_pointers: those of @next are on disk already */
+void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
+                         const struct lkg_lifecycle *next, bool saved_record, bool saved_pointers);
+/** lkg_component_runs_tried() - does @t live, with the configuration that is on trial? */
+bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_config *config,
+                              const struct lkg_tracked *t);
+/** lkg_component_trial_deadline() - when the trial passes, or how long it has run is to be noted. UINT64_MAX = never. */
+uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struct lkg_config *config);
+
+/* ---- starts and ends of its processes: starts.c ---- */
+
+/** lkg_component_start_facts() - what is known about this start. @pid: 0 = not known */
+struct lkg_start_facts lkg_component_start_facts(struct lkg_component *c, int pid, uint64_t start_time);
+/** lkg_component_manager_says() - the service manager's word about this very process. Return: true when it has one. */
+bool lkg_component_manager_says(const struct lkg_component *c, int pid, uint64_t start_time,
+                                bool *ret_automatic);
+/**
+ * lkg_component_note_ends() - which processes of @c have ended, and was the last publication the reason?
+ *
+ * Call it before anything new is served and before a start is judged: the event about an end may be handled long after
+ * either, and a process that had crashed before would then look like one that our change ended.
+ */
+void lkg_component_note_ends(struct lkg_component *c);
 
 /* ---- what runs with what: drift.c ---- */
 
