@@ -66,29 +66,3 @@ uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial)
         left = trial->rules.duration_ns - lkg_trial_elapsed(trial, trial->running_since_ns);
         return lkg_realtime_ns() - (lkg_boottime_ns() - trial->running_since_ns) + left;
 }
-
-void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report)
-{
-        const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        unsigned release = lkg_component_release(c);
-        struct lkg_error err = { 0 };
-        char words[64], guess[16];
-        int r;
-
-        if (!c->dynamic)
-                return;
-        (void)snprintf(guess, sizeof(guess), "%u.%u", release / 100, release % 100);
-        (void)snprintf(words, sizeof(words), "%s", guess);
-        if (c->facts && *c->facts->version)
-                (void)snprintf(words, sizeof(words), "%.63s", c->facts->version);
-        else if (*c->dynamic->store.release)
-                return; /* not known in this moment: the one before most likely */
-        r = lkg_dynamic_set_release(c->dynamic, words, guess, report, &err);
-        if (r < 0)
-                lkg_log(LOG_ERR, &fields, "cannot begin the bad list of %s: %s", words, err.message);
-        if (r <= 0)
-                return;
-        lkg_log(LOG_INFO, &fields, "bad list and startups of %s count", c->dynamic->store.release);
-        c->waited = lkg_candidate_unref(c->waited);
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
-}

@@ -661,6 +661,48 @@ int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *
         return 0;
 }
 
+/* ---- watching ---- */
+
+static int watch_stack(const struct lkg_stack *stack, struct lkg_watch *watch)
+{
+        const struct lkg_stack_watch *wanted;
+        size_t n = stack ? lkg_stack_watches(stack, &wanted) : 0;
+        int r = 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (lkg_watch_add(watch, &wanted[i]) < 0)
+                        r = -ENOMEM;
+        return r;
+}
+
+/*
+ * The stack of a component whose base is our own fallback copy has no base, so it does not name that place; a file
+ * that takes the copy's place must be seen all the same.
+ */
+static int watch_fallback(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
+{
+        LKG_CLEANUP(lkg_freep) char *dir = NULL;
+        const char *slash = strrchr(c->config->base, '/'), *name = slash ? slash + 1 : c->config->base;
+        struct lkg_stack_watch wanted = { .names = &name, .n_names = 1 };
+
+        if (asprintf(&dir, "%s%s%.*s", source_path, slash ? "/" : "",
+                     slash ? (int)(slash - c->config->base) : 0, c->config->base) < 0) {
+                dir = NULL;
+                return -ENOMEM;
+        }
+        wanted.path = dir;
+        return lkg_watch_add(watch, &wanted);
+}
+
+int lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
+{
+        int r = watch_stack(c->stack, watch);
+
+        if (c->base_is_fallback && watch_fallback(c, source_path, watch) < 0)
+                r = -ENOMEM;
+        return watch_stack(c->local.stack, watch) < 0 ? -ENOMEM : r;
+}
+
 /* ---- what is served ---- */
 
 void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *generation)

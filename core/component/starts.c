@@ -117,3 +117,31 @@ struct lkg_start_facts lkg_component_start_facts(struct lkg_component *c, int pi
         facts.manager_knows = pid && lkg_component_manager_says(c, pid, start_time, &facts.automatic);
         return facts;
 }
+
+/* ---- which of them count ---- */
+
+void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report)
+{
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        unsigned release = lkg_component_release(c);
+        struct lkg_error err = { 0 };
+        char words[64], guess[16];
+        int r;
+
+        if (!c->dynamic)
+                return;
+        (void)snprintf(guess, sizeof(guess), "%u.%u", release / 100, release % 100);
+        (void)snprintf(words, sizeof(words), "%s", guess);
+        if (c->facts && *c->facts->version)
+                (void)snprintf(words, sizeof(words), "%.63s", c->facts->version);
+        else if (*c->dynamic->store.release)
+                return; /* not known in this moment: the one before most likely */
+        r = lkg_dynamic_set_release(c->dynamic, words, guess, report, &err);
+        if (r < 0)
+                lkg_log(LOG_ERR, &fields, "cannot begin the bad list of %s: %s", words, err.message);
+        if (r <= 0)
+                return;
+        lkg_log(LOG_INFO, &fields, "bad list and startups of %s count", c->dynamic->store.release);
+        c->waited = lkg_candidate_unref(c->waited);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}

@@ -46,23 +46,3 @@ int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err)
                 lkg_log_warning("%s: %s", e->source_path, e->report.findings[i].text);
         return 0;
 }
-
-void lkg_engine_recover_last_good(struct lkg_component *c)
-{
-        const struct lkg_log_fields fields = { .component = c->config->name };
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        struct lkg_error err = { 0 };
-        int r = c->state.last_good ? lkg_history_get(&c->history, c->state.last_good, &g, &err) : -ENOENT;
-
-        for (size_t i = c->history.n_entries; r < 0 && i-- > 0;)
-                r = lkg_history_get(&c->history, c->history.entries[i].number, &g, &err);
-        if (r < 0) {
-                if (c->history.n_entries)
-                        lkg_log(LOG_WARNING, &fields, "no generation of the history can be read: %s",
-                                err.message);
-                return;
-        }
-        lkg_component_set_active(c, g);
-        (void)lkg_component_note_published(c); /* it was; nothing new follows from it */
-        c->last_good = true;
-}

@@ -159,8 +159,6 @@ int lkg_engine_add_sources(struct lkg_engine *e);
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_recover_last_good() - what @c served last, from its history, if it can be read. */
-void lkg_engine_recover_last_good(struct lkg_component *c);
 
 /* engine-facts.c: release and command line of the components. */
 /** lkg_engine_open_facts() - the facts of every component that has none yet. Return: 0 or -errno. */
@@ -244,8 +242,6 @@ int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *err);
 /** lkg_engine_check_pin() - at the start of an engine: is the pin of a rollback still valid, or was something new assigned? */
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_watch_remote() - directories on which the reference depends. */
-void lkg_engine_watch_remote(struct lkg_engine *e);
 /** lkg_engine_settle_remote() - make what should be active active; before a commit. */
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - begin or end the trial of c->active. Durable before the publication. */

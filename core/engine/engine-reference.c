@@ -224,25 +224,6 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const
                 (void)lkg_component_take_candidate(c, lkg_candidate_ref(c->local.candidate));
 }
 
-void lkg_engine_watch_remote(struct lkg_engine *e)
-{
-        const struct lkg_way *way = lkg_places_way(e->places);
-
-        for (size_t i = 0; i < way->n; i++)
-                if (lkg_watch_add(&e->watch, &way->items[i]) < 0)
-                        e->watch.poll = true;
-        for (size_t i = 0; i < e->n_components; i++) {
-                const struct lkg_stack_watch *wanted;
-                size_t n = e->components[i].local.stack
-                                   ? lkg_stack_watches(e->components[i].local.stack, &wanted)
-                                   : 0;
-
-                for (size_t k = 0; k < n; k++)
-                        if (lkg_watch_add(&e->watch, &wanted[k]) < 0)
-                                e->watch.poll = true;
-        }
-}
-
 /* ---- the life of the places ---- */
 
 static int run_exec(void *userdata)

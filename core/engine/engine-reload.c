@@ -80,7 +80,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 if (from)
                         lkg_component_keep(&e->components[i], from);
                 else
-                        lkg_engine_recover_last_good(&e->components[i]);
+                        lkg_component_recover_last_good(&e->components[i]);
         }
         lkg_publisher_reset(e->publisher);
         lkg_places_set_config(e->places, next);

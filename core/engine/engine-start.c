@@ -117,19 +117,6 @@ static int recover_running(struct lkg_engine *e, struct lkg_component *c,
         return 1;
 }
 
-/* For `diff`: the newest generation before the active one. */
-static void recover_previous(struct lkg_component *c)
-{
-        for (size_t i = c->history.n_entries; c->active && i-- > 0;) {
-                if (c->history.entries[i].number >= c->active->number)
-                        continue;
-                lkg_generation_unref(c->previous);
-                c->previous = NULL;
-                (void)lkg_history_get(&c->history, c->history.entries[i].number, &c->previous, NULL);
-                return;
-        }
-}
-
 static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
 {
         for (size_t i = 0; i < e->n_components; i++) {
@@ -139,9 +126,9 @@ static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
                 if (r < 0)
                         return r;
                 if (r == 0)
-                        lkg_engine_recover_last_good(c);
+                        lkg_component_recover_last_good(c);
                 lkg_component_note_base(c);
-                recover_previous(c);
+                lkg_component_recover_previous(c);
                 if (c->dynamic && c->active &&
                     (r = lkg_dynamic_resume(c->dynamic, c->active->sha256, &e->report)) < 0)
                         return r;
@@ -287,82 +274,6 @@ static int fatal(struct lkg_engine *e, int code, struct lkg_error *err)
         return code;
 }
 
-static void log_all_findings(const struct lkg_component *c, const struct lkg_candidate *wrong)
-{
-        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(&wrong->report, NULL);
-        const struct lkg_log_fields fields = { .component = c->config->name };
-        char *rest = text, *line;
-
-        while (rest && (line = strsep(&rest, "\n")))
-                if (*line)
-                        lkg_log(LOG_ERR, &fields, "%s", line);
-}
-
-static const struct lkg_finding *first_error(const struct lkg_candidate *wrong)
-{
-        const struct lkg_report *report = &wrong->report;
-
-        for (size_t i = 0; i < report->n_findings; i++)
-                if (report->findings[i].severity == LKG_ERROR)
-                        return &report->findings[i];
-        return NULL;
-}
-
-/* The candidate that keeps a component from being served; with strict also the local one, which a remote one would hide. */
-static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
-{
-        bool strict = c->config->local_policy != LKG_LOCAL_LKG;
-
-        if (c->candidate->state == LKG_CANDIDATE_INVALID)
-                return strict || !c->active ? c->candidate : NULL;
-        return strict && c->base && c->local.candidate &&
-                               c->local.candidate->state == LKG_CANDIDATE_INVALID &&
-                               lkg_component_local_errors(c) > 0
-                       ? c->local.candidate
-                       : NULL;
-}
-
-/* May this component begin to be served? Only asked when nothing of it is mounted yet. */
-static int check_first(struct lkg_engine *e, const struct lkg_component *c, struct lkg_error *err)
-{
-        const struct lkg_candidate *wrong;
-        const struct lkg_finding *f;
-        struct lkg_where where;
-        char place[PATH_MAX];
-
-        if (!c->candidate) {
-                (void)lkg_error_set(err, -EIO, NULL, "component %s: %s.", c->config->name,
-                                    c->fault ? c->fault : "the layers cannot be looked at");
-                return c->active && c->config->local_policy == LKG_LOCAL_LKG ? 0 : EX_IOERR;
-        }
-        if (c->candidate->state == LKG_CANDIDATE_NAME_TAKEN) {
-                (void)lkg_error_set(
-                        err, -EINVAL, NULL,
-                        "%s/%s is a kubeconfig, and component %s would have to hide it; write into the "
-                        "configuration:\ncomponents:\n  - name: %s\n    file: %s-config.yaml\n    base: "
-                        "/var/lib/%s/config.yaml\n    dropInDir: %s.conf.d\nand start the component with "
-                        "--config=%s/%s-config.yaml.",
-                        e->source_path, c->config->file, c->config->name, c->config->name, c->config->name,
-                        c->config->name, c->config->name, e->mount_point ? e->mount_point : e->source_path,
-                        c->config->name);
-                log_all_findings(c, c->candidate);
-                return EX_CONFIG;
-        }
-        wrong = find_wrong(c);
-        if (!wrong)
-                return 0;
-        log_all_findings(c, wrong);
-        f = first_error(wrong);
-        where = f ? (struct lkg_where){ f->file, f->line, f->column } : (struct lkg_where){ 0 };
-        (void)lkg_where_text(&where, place, sizeof(place));
-        (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s%s.", c->config->name,
-                            wrong->report.n_severity[LKG_ERROR],
-                            wrong->report.n_severity[LKG_ERROR] == 1 ? "" : "s",
-                            c->active ? "localPolicy is strict" : "no last-known-good to serve instead",
-                            place, f ? f->text : "");
-        return EX_CONFIG;
-}
-
 /*
  * An engine that died before its first publication may have died of a layer. Then the last served generation is published before
  * any layer is read, so that an engine which dies of it again leaves a node with a document.
@@ -403,7 +314,7 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         }
         e->settled.vouched_all = false;
         for (size_t i = 0; fresh && i < e->n_components; i++) {
-                int code = check_first(e, &e->components[i], err);
+                int code = lkg_component_check_first(&e->components[i], e->source_path, e->mount_point, err);
 
                 if (code)
                         return fatal(e, code, err);

@@ -269,12 +269,50 @@ const char *lkg_component_waiting(const struct lkg_component *c);
 /** lkg_component_try_deadline() - wall time, in whole seconds, at which a running try ends. */
 uint64_t lkg_component_try_deadline(const struct lkg_component *c);
 
+/**
+ * lkg_component_watch() - directories whose changes may concern the layers of @c, also those that a remote base hides.
+ * Return: 0; -ENOMEM: not all of them.
+ */
+int lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch);
+
+/* ---- which generation is served: served.c ---- */
+
+/* Before a publication that may fail. */
+struct lkg_served {
+        struct lkg_generation *active, *previous;
+        struct lkg_hold hold;
+        bool last_good, changed;
+        uint64_t number; /* of a new generation */
+};
+void lkg_component_remember(const struct lkg_component *c, struct lkg_served *ret);
+void lkg_served_deinit(struct lkg_served *served);
+/** lkg_component_serve_before() - the publication has failed: @before, which has changed, is served again. Takes its generations. */
+void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *before);
+
+/** lkg_component_prune_history() - @limit generations, those that are needed not counted. */
+void lkg_component_prune_history(struct lkg_component *c, size_t limit);
+/** lkg_component_recover_last_good() - what @c served last, from its history, if it can be read. */
+void lkg_component_recover_last_good(struct lkg_component *c);
+/** lkg_component_recover_previous() - for `diff`: the newest generation before the active one. */
+void lkg_component_recover_previous(struct lkg_component *c);
+
+/* ---- layers that are not served: refusal.c ---- */
+
+/** lkg_component_log_refusal() - the first error of the candidate, which is invalid. */
+void lkg_component_log_refusal(const struct lkg_component *c);
+/**
+ * lkg_component_check_first() - may @c begin to be served? Only asked when nothing of it is mounted yet. Logs all errors.
+ * @mount_point: NULL = no view
+ *
+ * Return: 0, or a sysexits code, @err says why.
+ */
+int lkg_component_check_first(const struct lkg_component *c, const char *source_path,
+                              const char *mount_point, struct lkg_error *err);
+
 /* ---- questions that several files of the view answer: component-facts.c ---- */
 
 /** lkg_component_log_fields() - of what is logged about @c. */
 struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c);
-/** lkg_component_learn_version() - bad list and startups of the component's version count. @report: what of them is lost */
-void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report);
 /** lkg_component_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */
 const char *lkg_component_error(const struct lkg_component *c);
 /** lkg_component_pointers() - which source plays which part; all local while remote configuration is off. */
@@ -314,6 +352,9 @@ bool lkg_component_manager_says(const struct lkg_component *c, int pid, uint64_t
  * either, and a process that had crashed before would then look like one that our change ended.
  */
 void lkg_component_note_ends(struct lkg_component *c);
+
+/** lkg_component_learn_version() - bad list and startups of the component's version count. @report: what of them is lost */
+void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report);
 
 /* ---- what runs with what: drift.c ---- */
 
