@@ -11,7 +11,7 @@
 #include <lkg/tried.h>
 #include "engine.h"
 #include <lkg/manifest-rules.h>
-#include "peers.h"
+#include <lkg/peers.h>
 #include <lkg/inotify.h>
 
 #define LKG_NEVER UINT64_MAX
