@@ -2,6 +2,14 @@
 /* Questions about a component that several files of the view answer. */
 #include <lkg/component.h>
 
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(components[i].config->name, name) == 0)
+                        return &components[i];
+        return NULL;
+}
+
 struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c)
 {
         return (struct lkg_log_fields){ .component = c->config->name,

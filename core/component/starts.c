@@ -118,6 +118,18 @@ struct lkg_start_facts lkg_component_start_facts(struct lkg_component *c, int pi
         return facts;
 }
 
+/* ---- planned ---- */
+
+uint64_t lkg_component_planned_restart(const struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        uint64_t now = lkg_boottime_ns(), at = 0;
+
+        if (c->facts && lkg_fact_read(c->facts->dirfd, LKG_FACT_PLAN, &text, NULL) >= 0)
+                at = lkg_fact_plan_due(text);
+        return at ? lkg_realtime_ns() + (at > now ? at - now : 0) : 0;
+}
+
 /* ---- which of them count ---- */
 
 void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report)

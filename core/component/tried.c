@@ -147,3 +147,32 @@ void lkg_component_try_anew(struct lkg_component *c)
         *c->untried = '\0';
         c->try_at_ns = c->try_pause_ns = 0;
 }
+
+/* ---- what is wanted of it ---- */
+
+void lkg_component_set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
+                               const char *waiting)
+{
+        struct lkg_dynamic *d = c->dynamic;
+
+        if (d->desired == state && strcmp(d->desired_fault, fault) == 0 && strcmp(d->waiting, waiting) == 0)
+                return;
+        d->desired = state;
+        (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "%.500s", fault);
+        (void)snprintf(d->waiting, sizeof(d->waiting), "%.255s", waiting);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}
+
+void lkg_component_forgive(struct lkg_component *c, const char *source)
+{
+        struct lkg_error err = { 0 };
+
+        if (!c->dynamic || !*source ||
+            lkg_dynamic_forgive(c->dynamic, source, /* exactly= */ true, &err) < 0)
+                return;
+        if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
+                lkg_report_deinit(&c->remote_findings);
+        c->explained = false;
+        c->waited = lkg_candidate_unref(c->waited);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+}

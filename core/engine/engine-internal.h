@@ -3,16 +3,13 @@
 #pragma once
 
 #include <lkg/claims.h>
-#include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/places.h>
 #include <lkg/publish.h>
-
 #include <lkg/tried.h>
 #include "engine.h"
 #include <lkg/manifest-rules.h>
 #include <lkg/peers.h>
-#include <lkg/inotify.h>
 
 #define LKG_NEVER UINT64_MAX
 #define LKG_PERSIST_NS \
@@ -124,8 +121,6 @@ void lkg_engine_persist(struct lkg_engine *e);
 /** lkg_engine_save_record() - @record as that of @c, durable. Return: 0 or -errno, which the log has. */
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);
-/** lkg_component_find() - the one named @name; NULL: none. */
-struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
 void lkg_engine_mark_findings(struct lkg_engine *e);
 /** lkg_engine_env() - what the components go by now. Borrowed until the next call. */
 const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);

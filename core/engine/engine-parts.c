@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about the engine and its components that its parts share. These functions change nothing and call none of the parts. */
+/* What the parts of the engine share. These functions call none of the parts. */
 #include <lkg/log.h>
 
 #include "engine-internal.h"
-
-struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(components[i].config->name, name) == 0)
-                        return &components[i];
-        return NULL;
-}
 
 const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
 {

@@ -67,26 +67,11 @@ static void save(struct lkg_engine *e)
                 lkg_log_warning("%s", err.message);
 }
 
-/* A mark that was made because of it is removed with it. */
-static void forgive(struct lkg_component *c, const char *source)
-{
-        struct lkg_error err = { 0 };
-
-        if (!c->dynamic || !*source ||
-            lkg_dynamic_forgive(c->dynamic, source, /* exactly= */ true, &err) < 0)
-                return;
-        if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
-                lkg_report_deinit(&c->remote_findings);
-        c->explained = false;
-        c->waited = lkg_candidate_unref(c->waited);
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
-}
-
 void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c)
 {
         for (size_t i = 0; i < e->poison.n_items; i++)
                 if (strcmp(e->poison.items[i].component, c->config->name) == 0)
-                        forgive(c, e->poison.items[i].source);
+                        lkg_component_forgive(c, e->poison.items[i].source);
         lkg_poison_lift(&e->poison, c->config->name, NULL);
         save(e);
 }
@@ -100,7 +85,7 @@ void lkg_engine_lift_old_poison(struct lkg_engine *e)
                         continue;
                 for (size_t k = 0; k < e->n_components; k++)
                         if (strcmp(e->components[k].config->name, refused->component) == 0)
-                                forgive(&e->components[k], refused->source);
+                                lkg_component_forgive(&e->components[k], refused->source);
                 lkg_poison_remove(&e->poison, i);
         }
         save(e);

@@ -6,21 +6,6 @@
 #include <lkg/log.h>
 
 #include "engine-internal.h"
-#include <lkg/track.h>
-
-/* @waiting: why the rollout holds back the desired configuration; "" = it does not */
-static void set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
-                        const char *waiting)
-{
-        struct lkg_dynamic *d = c->dynamic;
-
-        if (d->desired == state && strcmp(d->desired_fault, fault) == 0 && strcmp(d->waiting, waiting) == 0)
-                return;
-        d->desired = state;
-        (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "%.500s", fault);
-        (void)snprintf(d->waiting, sizeof(d->waiting), "%.255s", waiting);
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
-}
 
 /* The next look tries again. */
 static void again(struct lkg_engine *e, struct lkg_component *c, const char *words,
@@ -32,7 +17,7 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
 
         lkg_places_again(e->places);
         e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-        set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
+        lkg_component_set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
         if (!told) /* a full disk stays full for long */
                 lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
 }
@@ -91,7 +76,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                         answer->place == LKG_PLACE_FILE
                                 ? "; remove metadata.resourceVersion from the file, or change it"
                                 : "");
-                set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
+                lkg_component_set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
                 return;
         }
 
@@ -103,7 +88,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 again(e, c, words, &err);
                 return;
         }
-        set_desired(c, LKG_DESIRED_REMOTE, "", "");
+        lkg_component_set_desired(c, LKG_DESIRED_REMOTE, "", "");
         if (known && c->base && c->base->fault && lkg_config_source_equal(&c->base->source, source))
                 load_again(e, c); /* its checkpoint had been lost, and has come back */
         if (known)
@@ -132,7 +117,7 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_event event = { .kind = LKG_EVENT_RESET };
         struct lkg_error err = { 0 };
 
-        set_desired(c, LKG_DESIRED_LOCAL, "", "");
+        lkg_component_set_desired(c, LKG_DESIRED_LOCAL, "", "");
         if (lkg_config_source_is_local(&p->assigned) && lkg_config_source_is_local(&p->active) &&
             lkg_config_source_is_local(&p->good.source))
                 return;
@@ -193,7 +178,7 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
         case LKG_PLACES_UNCHANGED:
                 break;
         case LKG_PLACES_UNKNOWN:
-                set_desired(c, LKG_DESIRED_UNKNOWN, answer.words, "");
+                lkg_component_set_desired(c, LKG_DESIRED_UNKNOWN, answer.words, "");
                 break;
         case LKG_PLACES_LOCAL:
                 reset(e, c);
@@ -202,7 +187,7 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
                 assign(e, c, &answer);
                 break;
         case LKG_PLACES_WAITING:
-                set_desired(c, LKG_DESIRED_REMOTE, "", answer.words);
+                lkg_component_set_desired(c, LKG_DESIRED_REMOTE, "", answer.words);
                 break;
         }
         lkg_places_answer_deinit(&answer);

@@ -6,11 +6,9 @@
  *
  * architecture.md, "Dynamic configuration", has the flow.
  */
-
 #include <lkg/log.h>
 
 #include "engine-internal.h"
-#include <lkg/track.h>
 
 #define BUSY_TRIES       20u /* 100 ms each */
 #define TRY_PAUSE_MAX_NS (60 * LKG_NSEC_PER_SEC)

@@ -6,9 +6,6 @@
  * the generation keeps its number); else the generation that was served last before
  * the reboot, for the case that the layers are invalid now; else nothing, and then an invalid candidate is fatal.
  */
-#include <inttypes.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -22,74 +19,6 @@
 static char *copy_or_null(const char *text)
 {
         return text ? strdup(text) : NULL;
-}
-
-/* One file of the predecessor's publication, by its path below the virtual directory. */
-static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret,
-                          const char *fmt, ...) LKG_PRINTF(4, 5);
-static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret,
-                          const char *fmt, ...)
-{
-        const char *top = e->config->virtual_dir;
-        char path[2 * PATH_MAX];
-        size_t n = *top ? (size_t)snprintf(path, sizeof(path), "%s/", top) : 0;
-        const struct lkg_entry *entry;
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
-        va_end(ap);
-        entry = lkg_publication_find(p, path);
-        if (!entry || entry->type != LKG_ENTRY_FILE)
-                return -ENOENT;
-        return lkg_publisher_read(e->publisher, entry, &ret->data, &ret->size);
-}
-
-/* As status/<c>/active has it: `init`, `default`, or an id and an object. */
-static void set_source(struct lkg_generation *g, char *word)
-{
-        char *object = strchr(word, ' ');
-
-        word[strcspn(word, "\n")] = '\0';
-        g->has_base = strcmp(word, "init") == 0;
-        if (!object)
-                return;
-        *object++ = '\0';
-        (void)snprintf(g->source, sizeof(g->source), "%s", word);
-        (void)snprintf(g->object, sizeof(g->object), "%s", object);
-}
-
-/* The generation that the predecessor's publication shows, put together from its blobs. */
-static int from_publication(struct lkg_engine *e, const struct lkg_component *c,
-                            const struct lkg_publication *p, const struct lkg_entry *view,
-                            struct lkg_generation **ret)
-{
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
-        const char *name = c->config->name;
-        struct lkg_text word = { 0 };
-        int r;
-
-        if (!g)
-                return -ENOMEM;
-        g->number = view->generation;
-        g->time_ns = (uint64_t)view->mtime_ns;
-        memcpy(g->sha256, view->sha256, LKG_SHA256_HEX);
-        r = lkg_publisher_read(e->publisher, view, &g->document.data, &g->document.size);
-        if (r >= 0)
-                r = read_published(e, p, &g->origin, "status/%s/origin", name);
-        if (r >= 0)
-                r = read_published(e, p, &g->meta, "history/%s/%" PRIu64 "/meta.json", name, g->number);
-        if (r >= 0) /* equal to the document unless that holds secrets */
-                r = read_published(e, p, &g->shown, "history/%s/%" PRIu64 "/%s", name, g->number,
-                                   c->config->file);
-        if (r >= 0)
-                r = read_published(e, p, &word, "status/%s/active", name);
-        if (r < 0)
-                return r;
-        set_source(g, word.data);
-        free(word.data);
-        *ret = LKG_STEAL(g);
-        return 0;
 }
 
 /* Return: 1 when something is served again from the running publication; 0; -ENOMEM. */
@@ -106,7 +35,7 @@ static int recover_running(struct lkg_engine *e, struct lkg_component *c,
         r = lkg_history_get(&c->history, view->generation, &g, NULL);
         if (r < 0 || strcmp(g->sha256, view->sha256) != 0) {
                 g = lkg_generation_unref(g);
-                r = from_publication(e, c, previous, view, &g);
+                r = lkg_publisher_recover(e->publisher, previous, c, view, &g);
                 if (r >= 0)
                         r = lkg_history_add(&c->history, g);
         }

@@ -6,9 +6,7 @@
  * the old publication, the condition says why, and a timer tries again. So a change is late, never lost.
  */
 #include <inttypes.h>
-#include <limits.h>
 
-#include <lkg/file.h>
 #include <lkg/log.h>
 
 #include "engine-internal.h"

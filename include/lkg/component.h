@@ -143,6 +143,14 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
                                                    const struct lkg_config_component *k, int source_fd,
                                                    const char *source_path);
 
+/**
+ * lkg_component_check() - read, merge and judge the layers of @k once.
+ * @report: what is wrong with them
+ * Return: 0; 1: it could not be served; -errno, which is on standard error.
+ */
+int lkg_component_check(const struct lkg_config *config, const struct lkg_config_component *k, int source_fd,
+                        const char *source_path, struct lkg_report *report);
+
 /** lkg_component_admission() - for the stacks of @c; all zero without c->poison. Borrows @c. */
 struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 
@@ -311,6 +319,8 @@ int lkg_component_check_first(const struct lkg_component *c, const char *source_
 
 /* ---- questions that several files of the view answer: component-facts.c ---- */
 
+/** lkg_component_find() - the one named @name; NULL: none. */
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
 /** lkg_component_log_fields() - of what is logged about @c. */
 struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c);
 /** lkg_component_error() - what the field `error` of NodeConfigStatus says; "" = nothing. */
@@ -353,6 +363,11 @@ bool lkg_component_manager_says(const struct lkg_component *c, int pid, uint64_t
  */
 void lkg_component_note_ends(struct lkg_component *c);
 
+/**
+ * lkg_component_planned_restart() - a remote change restarts each node at a moment of its own (remote.restartJitter): wall time at
+ * which this one is due; 0 = none is.
+ */
+uint64_t lkg_component_planned_restart(const struct lkg_component *c);
 /** lkg_component_learn_version() - bad list and startups of the component's version count. @report: what of them is lost */
 void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report);
 

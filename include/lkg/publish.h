@@ -36,6 +36,14 @@ struct lkg_publisher *lkg_publisher_free(struct lkg_publisher *publisher);
 uint64_t lkg_publisher_number(const struct lkg_publisher *publisher);
 /** lkg_publisher_is_fresh() - there was no publication when it was opened: the first boot of this runtime directory. */
 bool lkg_publisher_is_fresh(const struct lkg_publisher *publisher);
+/**
+ * lkg_publisher_recover() - the generation of @c that @publication, of an engine before this one, shows.
+ * @view: its entry
+ * Return: 0; -ENOENT; -ENOMEM; as lkg_publication_read().
+ */
+int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lkg_publication *publication,
+                          const struct lkg_component *c, const struct lkg_entry *view,
+                          struct lkg_generation **ret);
 /** lkg_publisher_read() - the bytes of @entry of a publication. Caller frees. Return: as lkg_publication_read(). */
 int lkg_publisher_read(const struct lkg_publisher *publisher, const struct lkg_entry *entry, char **ret,
                        size_t *ret_size);

@@ -51,3 +51,8 @@ void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_co
 
 /** lkg_component_try_anew() - another source is assigned, or a sync was asked for: try it now. */
 void lkg_component_try_anew(struct lkg_component *c);
+/** lkg_component_set_desired() - what the reference means now. @waiting: why the rollout holds it back; "" = it does not */
+void lkg_component_set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
+                               const char *waiting);
+/** lkg_component_forgive() - content of @source may be used again: a mark that was made because of it is removed. "" = of none */
+void lkg_component_forgive(struct lkg_component *c, const char *source);
