@@ -71,3 +71,18 @@ int lkg_account_find(const char *database, const char *name, struct lkg_account 
                         return 0;
         return -ENOENT;
 }
+
+int lkg_account_parse(char *text, struct lkg_account *ret)
+{
+        char *group = strchr(text, ':');
+        struct lkg_account user, other;
+
+        if (!group || strspn(text, "0123456789:") != strlen(text))
+                return -EINVAL;
+        *group++ = '\0';
+        if (lkg_account_find(LKG_PASSWD_FILE, text, &user) < 0 ||
+            lkg_account_find(LKG_PASSWD_FILE, group, &other) < 0)
+                return -EINVAL;
+        *ret = (struct lkg_account){ .uid = user.uid, .gid = other.gid };
+        return 0;
+}

@@ -2,6 +2,20 @@
 /* Questions about a component that several files of the view answer. */
 #include <lkg/component.h>
 
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(components[i].config->name, name) == 0)
+                        return &components[i];
+        return NULL;
+}
+
+struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c)
+{
+        return (struct lkg_log_fields){ .component = c->config->name,
+                                        .generation = c->active ? c->active->number : 0 };
+}
+
 /* The text of the NodeConfigStatus field `error`; empty if there is none. A hint for people, never a value. */
 const char *lkg_component_error(const struct lkg_component *c)
 {

@@ -187,7 +187,7 @@ static int new_stack(struct lkg_component *c, const struct lkg_component_env *en
         r = lkg_stack_new(&config, &stack, err);
         if (r < 0)
                 return r;
-        lkg_stack_set_unsettled(stack, env->unsettled, env->userdata);
+        lkg_stack_set_unsettled(stack, lkg_is_unsettled, env->settled);
         lkg_stack_set_judge(stack, lkg_candidate_judge, c->judge);
         lkg_stack_set_admission(stack, &admission);
         lkg_stack_free(c->stack);
@@ -526,7 +526,7 @@ static int refresh_first(struct lkg_component *c, const struct lkg_component_env
 
         lkg_stack_set_unsettled(c->stack, NULL, NULL);
         r = lkg_stack_refresh(c->stack, ret, err);
-        lkg_stack_set_unsettled(c->stack, env->unsettled, env->userdata);
+        lkg_stack_set_unsettled(c->stack, lkg_is_unsettled, env->settled);
         return r;
 }
 
@@ -659,6 +659,48 @@ int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *
                 return r;
         }
         return 0;
+}
+
+/* ---- watching ---- */
+
+static int watch_stack(const struct lkg_stack *stack, struct lkg_watch *watch)
+{
+        const struct lkg_stack_watch *wanted;
+        size_t n = stack ? lkg_stack_watches(stack, &wanted) : 0;
+        int r = 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (lkg_watch_add(watch, &wanted[i]) < 0)
+                        r = -ENOMEM;
+        return r;
+}
+
+/*
+ * The stack of a component whose base is our own fallback copy has no base, so it does not name that place; a file
+ * that takes the copy's place must be seen all the same.
+ */
+static int watch_fallback(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
+{
+        LKG_CLEANUP(lkg_freep) char *dir = NULL;
+        const char *slash = strrchr(c->config->base, '/'), *name = slash ? slash + 1 : c->config->base;
+        struct lkg_stack_watch wanted = { .names = &name, .n_names = 1 };
+
+        if (asprintf(&dir, "%s%s%.*s", source_path, slash ? "/" : "",
+                     slash ? (int)(slash - c->config->base) : 0, c->config->base) < 0) {
+                dir = NULL;
+                return -ENOMEM;
+        }
+        wanted.path = dir;
+        return lkg_watch_add(watch, &wanted);
+}
+
+int lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
+{
+        int r = watch_stack(c->stack, watch);
+
+        if (c->base_is_fallback && watch_fallback(c, source_path, watch) < 0)
+                r = -ENOMEM;
+        return watch_stack(c->local.stack, watch) < 0 ? -ENOMEM : r;
 }
 
 /* ---- what is served ---- */

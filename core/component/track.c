@@ -26,7 +26,7 @@ int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
                 lkg_track_close(track);
                 return r;
         }
-        lkg_stack_set_unsettled(track->stack, env->unsettled, env->userdata);
+        lkg_stack_set_unsettled(track->stack, lkg_is_unsettled, env->settled);
         lkg_stack_set_judge(track->stack, lkg_candidate_judge, track->judge);
         lkg_stack_set_admission(track->stack, &admission);
         return 0;

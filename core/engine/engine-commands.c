@@ -85,7 +85,7 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
 int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_event event = { .kind = LKG_EVENT_FINISH };
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
         int r;
 
@@ -202,7 +202,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
                 return do_hold(e, c, call, ticket, refusal);
         case LKG_DO_SYNC:
                 lkg_engine_lift_poison(e, c);
-                lkg_engine_try_anew(c);
+                lkg_component_try_anew(c);
                 lkg_places_fetch(e->places);
                 return 0;
         case LKG_DO_ROLLBACK_GOOD:
@@ -257,7 +257,7 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         if (r == 0)
                 return 0;
         if (r > 0) {
-                lkg_engine_note_ends(c);
+                lkg_component_note_ends(c);
                 e->command = m;
                 r = lkg_engine_finish_command(e, c);
                 if (r < 0)
@@ -272,10 +272,10 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         }
         lkg_component_set_last_error(c, r < 0 ? text : NULL);
         log_command(c, m, r, text);
-        e->vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
+        e->settled.vouched_all = r >= 0 && call.action == LKG_DO_SYNC;
         lkg_watch_touch(&e->watch, NULL);
         e->hooks->cycle(e, /* look= */ r >= 0);
-        e->vouched_all = false;
+        e->settled.vouched_all = false;
         c->answers_start = false;
         return r < 0 ? r : 0;
 }

@@ -18,13 +18,12 @@ int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, 
 
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err)
 {
-        const struct lkg_component_env env = lkg_engine_env(e);
-
         e->components = calloc(e->config->n_components, sizeof(*e->components));
         if (!e->components)
                 return lkg_error_set(err, -ENOMEM, NULL, "components");
         for (size_t i = 0; i < e->config->n_components; i++) {
-                int r = lkg_component_init(&e->components[i], &env, (unsigned)i, &e->report, err);
+                int r = lkg_component_init(&e->components[i], lkg_engine_env(e), (unsigned)i, &e->report,
+                                           err);
 
                 if (r < 0)
                         return r;
@@ -46,24 +45,4 @@ int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err)
         for (size_t i = before; i < e->report.n_findings; i++)
                 lkg_log_warning("%s: %s", e->source_path, e->report.findings[i].text);
         return 0;
-}
-
-void lkg_engine_recover_last_good(struct lkg_component *c)
-{
-        const struct lkg_log_fields fields = { .component = c->config->name };
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        struct lkg_error err = { 0 };
-        int r = c->state.last_good ? lkg_history_get(&c->history, c->state.last_good, &g, &err) : -ENOENT;
-
-        for (size_t i = c->history.n_entries; r < 0 && i-- > 0;)
-                r = lkg_history_get(&c->history, c->history.entries[i].number, &g, &err);
-        if (r < 0) {
-                if (c->history.n_entries)
-                        lkg_log(LOG_WARNING, &fields, "no generation of the history can be read: %s",
-                                err.message);
-                return;
-        }
-        lkg_component_set_active(c, g);
-        (void)lkg_component_note_published(c); /* it was; nothing new follows from it */
-        c->last_good = true;
 }

@@ -3,63 +3,14 @@
  * The component runs with an older document: ask the supervisor to restart it, if it is configured. Never for a document with
  * the same meaning, and never while the starting process is about to read the new one.
  */
-#include <lkg/decode.h>
-#include <lkg/render.h>
-
 #include "engine-internal.h"
-
-static int parse(const struct lkg_generation *g, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        const struct lkg_text *text = &g->document;
-
-        return lkg_decode(text->data, text->size, lkg_detect_format(text->data, text->size), 0, NULL,
-                          &ignored, ret);
-}
-
-/* Unknown counts as different. */
-static bool means_the_same(const struct lkg_generation *a, const struct lkg_generation *b)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *x = NULL, *y = NULL;
-
-        return a && b &&
-               (strcmp(a->sha256, b->sha256) == 0 ||
-                (parse(a, &x) >= 0 && parse(b, &y) >= 0 && lkg_value_equal(x, y)));
-}
-
-/* The document that the newest living process has read; NULL = none lives, or unknown. One reference. */
-static struct lkg_generation *running(const struct lkg_component *c, bool *ret_alive)
-{
-        struct lkg_generation *g = NULL;
-
-        *ret_alive = false;
-        for (size_t i = c->facts ? c->facts->n_processes : 0; i-- > 0;) {
-                const struct lkg_tracked *t = &c->facts->processes[i];
-
-                if (t->pidfd < 0)
-                        continue;
-                *ret_alive = true;
-                (void)lkg_history_get(&c->history, t->generation, &g, NULL);
-                return g;
-        }
-        return NULL;
-}
 
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
 {
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         struct lkg_message m;
-        bool alive;
 
         if (c->config->restart.policy == LKG_RESTART_NEVER || !c->active || !e->server.supervisor ||
-            c->answers_start || !e->started)
-                return;
-        g = running(c, &alive);
-        if (!alive && c->dynamic && c->dynamic->watched)
-                return; /* the next process that starts reads it */
-        if (!g)
-                g = lkg_generation_ref(c->previous);
-        if (means_the_same(g, c->active))
+            c->answers_start || !e->started || !lkg_component_runs_older(c))
                 return;
         lkg_message_init(&m, LKG_MSG_RESTART);
         m.component = c->index;
@@ -78,71 +29,4 @@ void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c)
         lkg_message_init(&m, LKG_MSG_RESTART); /* of generation 0: no longer needed */
         m.component = c->index;
         lkg_peer_send(e->server.supervisor, &m);
-}
-
-/* ---- status/<c>/drift ---- */
-
-struct drift {
-        const struct lkg_value *other;
-        struct lkg_buf *buf;
-        size_t *n;
-        bool served; /* walks the served document, and only members that the other lacks are new */
-};
-
-/* As `origin` shows a value; `-` = the document does not have the field. */
-static void put_value(const struct lkg_value *value, enum lkg_secrecy secrecy, struct lkg_buf *buf)
-{
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *masked = value ? lkg_mask_value(value, secrecy) : NULL;
-
-        lkg_buf_putc(buf, '\t');
-        if (masked)
-                lkg_render_json_compact(masked, buf);
-        else if (value)
-                buf->failed = true;
-        else
-                lkg_buf_putc(buf, '-');
-}
-
-static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
-{
-        struct drift *d = userdata;
-        const struct lkg_value *value =
-                *leaf->pointer ? lkg_value_get_pointer(d->other, leaf->pointer) : d->other;
-
-        enum lkg_secrecy secrecy;
-
-        if (value && (d->served || lkg_value_equal(value, leaf->value)))
-                return 0;
-        ++*d->n;
-        if (lkg_pointer_text(leaf->pointer, d->buf) < 0)
-                return -ENOMEM;
-        secrecy = lkg_pointer_secrecy(leaf->pointer);
-        put_value(d->served ? NULL : leaf->value, secrecy, d->buf);
-        put_value(d->served ? leaf->value : value, secrecy, d->buf);
-        lkg_buf_putc(d->buf, '\n');
-        return 0;
-}
-
-int lkg_engine_update_drift(struct lkg_component *c)
-{
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *runs = NULL, *served = NULL;
-        struct drift d = { .buf = &c->drift, .n = &c->n_drift };
-        bool alive;
-
-        if (!(c->dirty & (LKG_DIRTY_ACTIVE | LKG_DIRTY_DYNAMIC)))
-                return 0;
-        lkg_buf_deinit(&c->drift);
-        c->n_drift = 0;
-        g = running(c, &alive);
-        if (!g || !c->active || g->number == c->active->number || parse(g, &runs) < 0 ||
-            parse(c->active, &served) < 0)
-                return 0;
-        d.other = served;
-        (void)lkg_value_walk(runs, compare_leaf, &d);
-        d.other = runs;
-        d.served = true;
-        (void)lkg_value_walk(served, compare_leaf, &d);
-        return lkg_buf_failed(&c->drift) ? -ENOMEM : 0;
 }

@@ -26,77 +26,10 @@ struct running {
 static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                      struct lkg_error *err, bool *ret_accepted);
 
-/* ---- state ---- */
-
-void lkg_engine_take_lifecycle(const struct lkg_engine *e, const struct lkg_component *c,
-                               struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts)
-{
-        static const struct lkg_bad_list none;
-        const struct lkg_dynamic *d = c->dynamic;
-
-        memset(ret, 0, sizeof(*ret));
-        ret->record = c->state;
-        if (d) {
-                ret->pointers = d->pointers;
-                ret->trial = d->trial;
-                ret->document = d->document;
-        }
-        *ret_facts = (struct lkg_lifecycle_facts){
-                .bad = d ? &d->bad : &none,
-                .remote = lkg_engine_is_remote(e, c),
-                .scope_all = d && d->scope_all,
-                .watched = d && d->watched,
-                .serves_active = d && lkg_engine_serves_active(c),
-                .active = c->active ? c->active->number : 0,
-                .sha256 = c->active ? c->active->sha256 : "",
-                .trial_saved_ns = d ? d->trial_saved_ns : 0,
-        };
-}
-
-static bool is_same_hold(const struct lkg_hold *a, const struct lkg_hold *b)
-{
-        return a->mode == b->mode && a->generation == b->generation && a->try_phase == b->try_phase &&
-               a->try_duration_ns == b->try_duration_ns && a->try_previous == b->try_previous &&
-               a->try_deadline_ns == b->try_deadline_ns;
-}
-
-static bool is_same_record(const struct lkg_component_state *a, const struct lkg_component_state *b)
-{
-        return is_same_hold(&a->hold, &b->hold) && a->held_by.time_ns == b->held_by.time_ns &&
-               a->tried_by.time_ns == b->tried_by.time_ns && strcmp(a->pinned_for, b->pinned_for) == 0 &&
-               a->unfinished.kind == b->unfinished.kind && strcmp(a->lost, b->lost) == 0 &&
-               a->last_good == b->last_good && a->ticket == b->ticket;
-}
-
-static bool is_same_trial(const struct lkg_trial *a, const struct lkg_trial *b)
-{
-        return a->state == b->state && a->prior == b->prior && a->good_ns == b->good_ns &&
-               a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns;
-}
-
 static int adopt(struct running *run, const struct lkg_effect *effect)
 {
-        const struct lkg_lifecycle *now = &run->now, *next = &run->step.next;
-        struct lkg_component *c = run->c;
-        struct lkg_dynamic *d = c->dynamic;
-
         (void)effect;
-        if (!is_same_record(&now->record, &next->record)) {
-                c->state = next->record;
-                c->state_changed = !run->saved_record;
-                c->dirty |= LKG_DIRTY_CONDITION;
-        }
-        if (!d)
-                return 0;
-        if (!lkg_config_source_equal(&now->pointers.active, &next->pointers.active))
-                d->good_failed = false;
-        if (!is_same_trial(&now->trial, &next->trial))
-                c->dirty |= LKG_DIRTY_DYNAMIC;
-        if (now->trial.state != next->trial.state || run->saved_pointers)
-                c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
-        d->pointers = next->pointers;
-        d->trial = next->trial;
-        d->document = next->document;
+        lkg_component_adopt(run->c, &run->now, &run->step.next, run->saved_record, run->saved_pointers);
         return 0;
 }
 
@@ -224,14 +157,14 @@ static int note_start(struct running *run, const struct lkg_effect *effect)
 static int follow(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_engine_follow_tried(run->c);
+        lkg_component_follow_tried(run->c);
         return 0;
 }
 
 static int follow_missing(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_engine_follow_missing(run->e, run->c, run->event->fault);
+        lkg_component_follow_missing(run->c, lkg_engine_env(run->e), run->event->fault);
         return 0;
 }
 
@@ -240,14 +173,14 @@ static int refresh(struct running *run, const struct lkg_effect *effect)
         struct lkg_error err = { 0 };
 
         (void)effect;
-        (void)lkg_engine_refresh_anew(run->e, run->c, &err); /* noted as a fault */
+        (void)lkg_component_refresh_anew(run->c, lkg_engine_env(run->e), &err); /* noted as a fault */
         return 0;
 }
 
 static int serve_stored(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_engine_serve_stored_or_local(run->e, run->c);
+        lkg_component_serve_stored_or_local(run->c, lkg_engine_env(run->e));
         return 0;
 }
 
@@ -265,9 +198,9 @@ static int nested(struct running *run, const struct lkg_event *event)
 static int merge_good(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_event event = *run->event;
-        struct lkg_engine_merge merge;
+        struct lkg_good_merge merge;
 
-        lkg_engine_merge_good(run->e, run->c, effect->same, &merge);
+        lkg_component_merge_good(run->c, lkg_engine_env(run->e), effect->same, &merge);
         event.kind = LKG_EVENT_MERGED;
         event.usable = merge.usable;
         event.valid = merge.valid;
@@ -285,14 +218,15 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
 
         if (r >= 0)
                 r = lkg_component_good_generation(c, &good);
-        return r >= 0 && good ? lkg_engine_serve_stored(c) : r;
+        return r >= 0 && good ? lkg_component_serve_stored(c, NULL) : r;
 }
 
 /* A stored document has its number already, and the pin holds today's layers back. A merge gets one by being published. */
 static int serve_good(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_event event = *run->event;
-        int r = effect->same ? lkg_engine_serve_stored(run->c) : serve_merge_or_stored(run->e, run->c);
+        int r = effect->same ? lkg_component_serve_stored(run->c, NULL)
+                             : serve_merge_or_stored(run->e, run->c);
 
         if (r >= 0 && !run->c->active)
                 r = -EBUSY;
@@ -340,7 +274,7 @@ static int next(struct running *run, const struct lkg_effect *effect)
 
 static void tell_rejected(const struct running *run)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
         const struct lkg_bad *mark = &run->step.mark;
 
         lkg_log(LOG_WARNING, &fields, "%s: ConfigMap %s/%s%s, see findings", mark->reason, mark->source.ns,
@@ -362,7 +296,7 @@ static enum lkg_rollback kind_of(enum lkg_bad_cause cause)
 
 static void tell_rolled_back(const struct running *run)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
         const struct lkg_pointers *p = &run->step.next.pointers;
 
         lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", p->rollback.reason);
@@ -375,7 +309,7 @@ static void tell_rolled_back(const struct running *run)
 
 static void tell_promoted(const struct running *run)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
         const struct lkg_good *good = &run->step.next.pointers.good;
 
         lkg_log(LOG_NOTICE, &fields, "generation %" PRIu64 " is the last known good", good->generation);
@@ -384,7 +318,7 @@ static void tell_promoted(const struct running *run)
 
 static void tell_try_expired(const struct running *run)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
 
         lkg_log(LOG_WARNING, &fields, "the try was not committed in time, going back to generation %" PRIu64,
                 run->step.next.record.hold.generation);
@@ -435,7 +369,7 @@ static const struct {
 
 static int carry_out_one(struct running *run, const struct lkg_effect *effect)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(run->c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
         const char *failure = effects[effect->kind].failure;
         int r = effects[effect->kind].run(run, effect);
 
@@ -470,7 +404,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         bool accepted = false;
         int r = 0;
 
-        lkg_engine_take_lifecycle(e, c, &run.now, &facts);
+        lkg_component_take_lifecycle(c, e->config, &run.now, &facts);
         lkg_step(&run.now, &facts, event, run.now_ns, &run.step);
         *ret_accepted = run.step.accepted;
         if (run.step.result < 0) {

@@ -15,7 +15,7 @@
 
 void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         int r = lkg_component_learn(c);
 
         c->dirty |= LKG_DIRTY_EFFECTIVE; /* it says whether the process runs, too */
@@ -61,7 +61,7 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
         (void)revents;
         if (!c)
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        lkg_engine_note_ends(c);
+        lkg_component_note_ends(c);
         lkg_facts_gone(c->facts);
         c->dirty |= LKG_DIRTY_DYNAMIC; /* the process that runs now, and its differences */
         lkg_engine_update_alive(e, c);
@@ -80,13 +80,13 @@ static int watch_process(struct lkg_engine *e, struct lkg_tracked *t)
 bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
 {
         struct lkg_component *c = &e->components[m->component];
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_tracked *process = NULL;
         int r;
 
         if (!c->facts)
                 return false;
-        lkg_engine_note_ends(c); /* the process before this one is dropped with it */
+        lkg_component_note_ends(c); /* the process before this one is dropped with it */
         r = lkg_facts_started(c->facts, m->pid, m->start_time, m->number, &process);
         if (r > 0)
                 r = watch_process(e, process) < 0 ? -ENOMEM : 1;
@@ -145,7 +145,7 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
                 if (lkg_facts_load(c->facts) < 0)
                         lkg_log(LOG_ERR, none, "cannot read what is known about %s: out of memory",
                                 c->config->name);
-                lkg_engine_learn_version(e, c);
+                lkg_component_learn_version(c, &e->report);
                 lkg_engine_learn(e, c);
         }
         return 0;

@@ -3,16 +3,13 @@
 #pragma once
 
 #include <lkg/claims.h>
-#include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/places.h>
 #include <lkg/publish.h>
-
-#include <lkg/component.h>
+#include <lkg/tried.h>
 #include "engine.h"
 #include <lkg/manifest-rules.h>
-#include "peers.h"
-#include <lkg/inotify.h>
+#include <lkg/peers.h>
 
 #define LKG_NEVER UINT64_MAX
 #define LKG_PERSIST_NS \
@@ -30,19 +27,9 @@
         "forgetting" /* runtime directory: ticket of the last command that removed bad marks */
 #define LKG_STARTING_NAME "starting" /* runtime directory: an engine began and has not published yet */
 
-/* How old the last change of a file must be to count without a close through the mount: well above a clock tick. */
-#define LKG_RECENT_NS (20 * LKG_NSEC_PER_MSEC)
-
 struct lkg_pending {
         struct lkg_peer *peer;
         uint64_t ticket;
-};
-
-/* A changed file, and since when it has looked like that. */
-struct lkg_stability_sample {
-        char *path;
-        struct lkg_file_id id;
-        uint64_t since_ns; /* CLOCK_BOOTTIME */
 };
 
 /* A start for which the service manager is asked; the opener waits. */
@@ -94,8 +81,6 @@ struct lkg_engine {
         struct lkg_report reload_report;
         struct lkg_report shown; /* both: what publications show */
         bool started, orphan, over_limit_noted;
-        bool look_again; /* something happened to the sources while they were read */
-        bool new_stacks; /* they have no earlier content to fall back on, so every file counts as it is */
 
         /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
         uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
@@ -106,15 +91,10 @@ struct lkg_engine {
                 pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch: one look answers them all */
         size_t n_pending;
         bool looking_for_pending; /* the current cycle looks at what these say, so its publication answers them */
-        char *vouched[LKG_BATCH_MAX]; /* their paths: their writers have said that they are complete */
-        size_t n_vouched;
-        bool vouched_all; /* an operator asked for a look now */
-        uint64_t lost_ns; /* when a file server went away; 0 = never */
-        struct lkg_stability_sample stability_samples[64];
-        size_t n_stability_samples;
+        struct lkg_component_env env; /* lkg_engine_env() */
+        struct lkg_settled settled;   /* which changed files count yet */
         struct lkg_starting starting[LKG_STARTING_MAX];
         size_t n_starting;
-        bool recent;                       /* a file was left alone because it had just been written */
         const struct lkg_message *command; /* that is being carried out; NULL = none */
 };
 
@@ -146,14 +126,9 @@ void lkg_engine_persist(struct lkg_engine *e);
 /** lkg_engine_save_record() - @record as that of @c, durable. Return: 0 or -errno, which the log has. */
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);
-struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c);
-/** lkg_component_find() - the one named @name; NULL: none. */
-struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
 void lkg_engine_mark_findings(struct lkg_engine *e);
-/** lkg_engine_serves_active() - is the followed source served (and not a held generation)? */
-bool lkg_engine_serves_active(const struct lkg_component *c);
-/** lkg_engine_is_remote() - may @c follow a remote configuration? */
-bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c);
+/** lkg_engine_env() - what the components go by now. Borrowed until the next call. */
+const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);
 
 /* engine-snapshot.c */
 struct lkg_engine_snapshot {
@@ -180,16 +155,10 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
 /** lkg_engine_add_sources() - inotify, timer and deferred work on the loop. */
 int lkg_engine_add_sources(struct lkg_engine *e);
 
-/* engine-settled.c */
-struct lkg_component_env lkg_engine_env(struct lkg_engine *e);
-void lkg_engine_forget_samples(struct lkg_engine *e); /* of files that nobody has looked at for long */
-
 /* engine-config.c: steps of a start that a reload repeats. */
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_recover_last_good() - what @c served last, from its history, if it can be read. */
-void lkg_engine_recover_last_good(struct lkg_component *c);
 
 /* engine-facts.c: release and command line of the components. */
 /** lkg_engine_open_facts() - the facts of every component that has none yet. Return: 0 or -errno. */
@@ -214,13 +183,6 @@ uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
  * Return: 0; -EINVAL no such process; -errno: it cannot be noted, so nothing was.
  */
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket);
-/**
- * lkg_engine_note_ends() - which processes of @c have ended, and was the last publication the reason?
- *
- * Call it before anything new is served and before a start is judged: the event about an end may be handled long after
- * either, and a process that had crashed before would then look like one that our change ended.
- */
-void lkg_engine_note_ends(struct lkg_component *c);
 /* engine-effects.c: the lifecycle of a component. */
 /**
  * lkg_engine_step() - @event has happened: find out what follows (lkg_step()), and do it.
@@ -229,17 +191,11 @@ void lkg_engine_note_ends(struct lkg_component *c);
  */
 int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                     struct lkg_error *err);
-/** lkg_engine_take_lifecycle() - the state of @c, and the facts that steps go by. */
-void lkg_engine_take_lifecycle(const struct lkg_engine *e, const struct lkg_component *c,
-                               struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
 
 /* engine-trial.c */
-/** lkg_was_killed() - by a signal? Known only when its parent has waited for it. */
-bool lkg_was_killed(int pidfd);
 /** lkg_engine_update_alive() - the trial clock runs while a process lives that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
-uint64_t lkg_engine_trial_deadline(const struct lkg_engine *e, const struct lkg_component *c);
 
 /* engine-poison.c: content that ended an engine. */
 /**
@@ -258,13 +214,6 @@ void lkg_engine_lift_old_poison(struct lkg_engine *e);
 void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_out_of_memory() - ends the process when it was in the middle of work that it noted. */
 void lkg_engine_out_of_memory(struct lkg_engine *e);
-/**
- * lkg_engine_refused_source() - content of @source has just been refused, so it is going to be bad. @err: the reason, code
- * -EKEYREJECTED.
- */
-void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_source *source,
-                               struct lkg_error *err);
-
 /* engine-commands.c */
 /** lkg_engine_run_command() - one write to a control file or in bad/, carried out and published. Return: 0 or -errno. */
 int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
@@ -279,13 +228,6 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_consumed() - a starting process reads the served document: a planned restart is not needed. */
 void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
-/**
- * lkg_engine_update_drift() - c->drift: fields in which the running process differs from the served document, one JSON pointer
- * a line; only when one of the two may have changed.
- * Return: 0 or -ENOMEM.
- */
-int lkg_engine_update_drift(struct lkg_component *c);
-
 /* engine-remote.c: which configuration each component follows. */
 /** lkg_engine_open_store() - the durable memory of dynamic configuration. Return: 0; -EBUSY and others that are fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);
@@ -300,13 +242,6 @@ int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *err);
 /** lkg_engine_check_pin() - at the start of an engine: is the pin of a rollback still valid, or was something new assigned? */
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_watch_remote() - directories on which the reference depends. */
-void lkg_engine_watch_remote(struct lkg_engine *e);
-/** lkg_engine_look_at_local() - the local layers, while a remote base hides them. */
-int lkg_engine_look_at_local(struct lkg_engine *e, struct lkg_component *c,
-                             const struct lkg_touched *touched, struct lkg_error *err);
-/** lkg_engine_try_anew() - another source is assigned, or a sync was asked for: try it now. */
-void lkg_engine_try_anew(struct lkg_component *c);
 /** lkg_engine_settle_remote() - make what should be active active; before a commit. */
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - begin or end the trial of c->active. Durable before the publication. */
@@ -319,48 +254,7 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
                       const struct lkg_config_source *source, const char *words);
 /** lkg_engine_report() - a publication shows @c as it is; nothing for a component that follows no reference. */
 void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c);
-/* engine-good.c: the last known good. */
-struct lkg_trial_settings lkg_engine_trial_settings(const struct lkg_engine *e);
-/**
- * lkg_engine_load_base() - @source from its checkpoint.
- * Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why, and code -EKEYREJECTED of @err that an engine
- * died of it (its message is the reason, then); another -errno.
- */
-int lkg_engine_load_base(struct lkg_engine *e, const struct lkg_component *c,
-                         const struct lkg_config_source *source, struct lkg_remote_base **ret,
-                         struct lkg_report *report, struct lkg_error *err);
-/** lkg_engine_refresh_anew() - look at the layers of @c after a change of the base. */
-int lkg_engine_refresh_anew(struct lkg_engine *e, struct lkg_component *c, struct lkg_error *err);
-/** lkg_engine_follow_tried() - the layers of @c are those of c->tried from now on. */
-void lkg_engine_follow_tried(struct lkg_component *c);
-/** lkg_engine_open_track() - open and look for the first time. @base: taken over. */
-int lkg_engine_open_track(struct lkg_engine *e, struct lkg_component *c, struct lkg_track *track,
-                          struct lkg_remote_base *base, struct lkg_error *err);
-/** lkg_engine_look_at_good() - the merge for a rollback, while that is another source than the one followed. */
-int lkg_engine_look_at_good(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched,
-                            struct lkg_error *err);
-/** lkg_engine_follow_missing() - the last known good has no checkpoint any more, because of @fault: its stored document, else the local one. */
-void lkg_engine_follow_missing(struct lkg_engine *e, struct lkg_component *c, const char *fault);
-/* What became of a merge over the last known good. */
-struct lkg_engine_merge {
-        bool usable; /* its checkpoint could be loaded */
-        bool valid;  /* the merge can be served */
-        char sha256
-                [LKG_SHA256_HEX]; /* of the merge, if the local layers are those of the configuration that is left; else "" */
-        char fault[LKG_REASON_MAX]; /* why it is not usable */
-};
-/** lkg_engine_merge_good() - the layers of @c over the last known good from now on. @same_base: it is that already */
-void lkg_engine_merge_good(struct lkg_engine *e, struct lkg_component *c, bool same_base,
-                           struct lkg_engine_merge *ret);
-/** lkg_engine_serve_stored_or_local() - the stored document of the last known good, else the local configuration. */
-void lkg_engine_serve_stored_or_local(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_serve_stored() - the stored document of the last known good instead of a merge. */
-int lkg_engine_serve_stored(struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - our own configuration has changed: references, scope, allowed sources. */
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_collect() - remove checkpoints that are not needed. */
-void lkg_engine_collect(struct lkg_engine *e);
-/** lkg_engine_learn_version() - bad list and startups of the component's version count. */
-void lkg_engine_learn_version(struct lkg_engine *e, struct lkg_component *c);
 
 extern const struct lkg_server_ops lkg_engine_server_ops;

@@ -13,7 +13,7 @@
 
 static void persist_component(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
 
         if (lkg_history_write(&c->history, c->active ? c->active->number : 0, &err) < 0)
@@ -69,7 +69,7 @@ void lkg_engine_persist(struct lkg_engine *e)
         e->persist_at_ns = LKG_NEVER;
         for (size_t i = 0; i < e->n_components; i++)
                 persist_component(e, &e->components[i]);
-        lkg_engine_collect(e);
+        lkg_components_collect(e->components, e->n_components, &e->store);
         if (lkg_poison_persist(&e->poison, &err) < 0)
                 lkg_log_warning("cannot record which content was validated without a crash: %s",
                                 err.message);
@@ -92,7 +92,7 @@ void lkg_engine_arm(struct lkg_engine *e)
         at = earlier(earlier(at, e->layers_at_ns), lkg_watch_deadline(&e->watch));
         for (size_t i = 0; i < e->n_components; i++)
                 at = earlier(at, earlier(lkg_hold_deadline(&e->components[i].state.hold),
-                                         lkg_engine_trial_deadline(e, &e->components[i])));
+                                         lkg_component_trial_deadline(&e->components[i], e->config)));
         at = earlier(at, lkg_engine_starts_deadline(e));
         if (at == LKG_NEVER) {
                 (void)sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);

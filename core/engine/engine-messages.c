@@ -24,14 +24,13 @@ void lkg_engine_answer_looked_at(struct lkg_engine *e)
 /* One look answers every change of this batch: as soon as a publication shows it, else at its end. */
 static void answer_changes(struct lkg_engine *e)
 {
-        if (e->n_pending == 0 && e->n_vouched == 0)
+        if (e->n_pending == 0 && e->settled.n_vouched == 0)
                 return;
         e->looking_for_pending = true;
         lkg_engine_cycle(e, /* look= */ true);
         lkg_engine_answer_looked_at(e);
         e->looking_for_pending = false;
-        while (e->n_vouched > 0)
-                free(e->vouched[--e->n_vouched]);
+        lkg_settled_forget_vouched(&e->settled);
 }
 
 /* @path: of the source directory. A path that is not a layer yet, or is known under another name, causes a full look. */
@@ -49,15 +48,13 @@ static void touch_source(struct lkg_engine *e, const char *path)
 
 static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
 {
-        if (e->n_pending == LKG_BATCH_MAX || e->n_vouched == LKG_BATCH_MAX)
+        if (e->n_pending == LKG_BATCH_MAX || e->settled.n_vouched == LKG_BATCH_MAX)
                 answer_changes(e);
         /* Our own events of this write first: afterwards the file is complete, even if it is still open. */
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         lkg_watch_settle(&e->watch, m->text);
         touch_source(e, m->text);
-        e->vouched[e->n_vouched] = strdup(m->text);
-        if (e->vouched[e->n_vouched])
-                e->n_vouched++; /* else inotify and a short delay must do */
+        lkg_settled_vouch(&e->settled, m->text);
         e->pending[e->n_pending++] = (struct lkg_pending){ peer, m->ticket };
 }
 
@@ -158,7 +155,7 @@ static void on_gone(struct lkg_peer *peer, void *userdata)
                 lkg_log_notice("the supervisor is gone, serving on");
                 e->orphan = true;
         } else {
-                e->lost_ns = lkg_boottime_ns();
+                e->settled.lost_ns = lkg_boottime_ns();
         }
         watch_for_orphans(e);
 }

@@ -1,44 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about the engine and its components that its parts share. These functions change nothing and call none of the parts. */
+/* What the parts of the engine share. These functions call none of the parts. */
 #include <lkg/log.h>
 
 #include "engine-internal.h"
 
-struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
+const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
 {
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(components[i].config->name, name) == 0)
-                        return &components[i];
-        return NULL;
-}
-
-struct lkg_log_fields lkg_engine_fields(const struct lkg_component *c)
-{
-        return (struct lkg_log_fields){ .component = c->config->name,
-                                        .generation = c->active ? c->active->number : 0 };
-}
-
-/* The reference is about the kubelet of a node; without a component of that name, about the first one. */
-bool lkg_engine_is_remote(const struct lkg_engine *e, const struct lkg_component *c)
-{
-        size_t chosen = 0;
-
-        if (!e->config->remote.enabled || !c->dynamic)
-                return false;
-        for (size_t i = 0; i < e->n_components; i++)
-                if (strcmp(e->components[i].config->name, "kubelet") == 0)
-                        chosen = i;
-        return c == &e->components[chosen];
-}
-
-bool lkg_engine_serves_active(const struct lkg_component *c)
-{
-        char id[LKG_SOURCE_ID_MAX + 1];
-
-        if (!c->active)
-                return false;
-        lkg_config_source_id(&c->dynamic->pointers.active, id);
-        return strcmp(c->active->source, id) == 0 || (c->same && c->verdict == LKG_KEEP);
+        e->env = (struct lkg_component_env){
+                .config = e->config,
+                .state = &e->state,
+                .poison = &e->poison,
+                .source_fd = e->options.source_fd,
+                .source_path = e->source_path,
+                .settled = &e->settled,
+                .store = &e->store,
+        };
+        return &e->env;
 }
 
 void lkg_engine_mark_findings(struct lkg_engine *e)
@@ -53,7 +30,7 @@ void lkg_engine_mark_findings(struct lkg_engine *e)
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
         int r = lkg_state_save_component(&e->state, c->config->name, record, /* durable= */ true, &err);
 

@@ -19,7 +19,7 @@ static int admit_object(enum lkg_admit_what what, const char *file, const char *
         struct lkg_engine *e = userdata;
 
         for (size_t i = 0; i < e->n_components; i++)
-                if (lkg_engine_is_remote(e, &e->components[i]))
+                if (lkg_component_is_remote(&e->components[i], e->config))
                         return lkg_poison_admit(&e->poison, e->components[i].config->name, what, file,
                                                 sha256, "", ret_why);
         return 0;
@@ -57,7 +57,7 @@ void lkg_engine_out_of_memory(struct lkg_engine *e)
         _exit(EX_OSERR);
 }
 
-/* ---- a remote object that was refused ---- */
+/* ---- trying again ---- */
 
 static void save(struct lkg_engine *e)
 {
@@ -67,44 +67,11 @@ static void save(struct lkg_engine *e)
                 lkg_log_warning("%s", err.message);
 }
 
-void lkg_engine_refused_source(struct lkg_engine *e, const struct lkg_config_source *source,
-                               struct lkg_error *err)
-{
-        char id[LKG_SOURCE_ID_MAX + 1], how[128] = "an engine died of it";
-        struct lkg_refused *refused = lkg_poison_last(&e->poison);
-
-        if (refused) {
-                lkg_config_source_id(source, id);
-                lkg_poison_set_source(&e->poison, refused, id);
-                save(e); /* before the mark is made: lifting it must find the mark */
-                lkg_poison_how(refused, how, sizeof(how));
-        }
-        err->code = -EKEYREJECTED;
-        (void)snprintf(err->message, sizeof(err->message), "failed to judge current, %s", how);
-}
-
-/* ---- trying again ---- */
-
-/* A mark that was made because of it is removed with it. */
-static void forgive(struct lkg_component *c, const char *source)
-{
-        struct lkg_error err = { 0 };
-
-        if (!c->dynamic || !*source ||
-            lkg_dynamic_forgive(c->dynamic, source, /* exactly= */ true, &err) < 0)
-                return;
-        if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
-                lkg_report_deinit(&c->remote_findings);
-        c->explained = false;
-        c->waited = lkg_candidate_unref(c->waited);
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
-}
-
 void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c)
 {
         for (size_t i = 0; i < e->poison.n_items; i++)
                 if (strcmp(e->poison.items[i].component, c->config->name) == 0)
-                        forgive(c, e->poison.items[i].source);
+                        lkg_component_forgive(c, e->poison.items[i].source);
         lkg_poison_lift(&e->poison, c->config->name, NULL);
         save(e);
 }
@@ -118,7 +85,7 @@ void lkg_engine_lift_old_poison(struct lkg_engine *e)
                         continue;
                 for (size_t k = 0; k < e->n_components; k++)
                         if (strcmp(e->components[k].config->name, refused->component) == 0)
-                                forgive(&e->components[k], refused->source);
+                                lkg_component_forgive(&e->components[k], refused->source);
                 lkg_poison_remove(&e->poison, i);
         }
         save(e);

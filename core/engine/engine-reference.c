@@ -6,33 +6,18 @@
 #include <lkg/log.h>
 
 #include "engine-internal.h"
-#include <lkg/track.h>
-
-/* @waiting: why the rollout holds back the desired configuration; "" = it does not */
-static void set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
-                        const char *waiting)
-{
-        struct lkg_dynamic *d = c->dynamic;
-
-        if (d->desired == state && strcmp(d->desired_fault, fault) == 0 && strcmp(d->waiting, waiting) == 0)
-                return;
-        d->desired = state;
-        (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "%.500s", fault);
-        (void)snprintf(d->waiting, sizeof(d->waiting), "%.255s", waiting);
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
-}
 
 /* The next look tries again. */
 static void again(struct lkg_engine *e, struct lkg_component *c, const char *words,
                   const struct lkg_error *err)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         bool told =
                 c->dynamic->desired == LKG_DESIRED_UNKNOWN && strcmp(c->dynamic->desired_fault, words) == 0;
 
         lkg_places_again(e->places);
         e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-        set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
+        lkg_component_set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
         if (!told) /* a full disk stays full for long */
                 lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
 }
@@ -51,17 +36,17 @@ static void load_again(struct lkg_engine *e, struct lkg_component *c)
         struct lkg_remote_base *base = NULL;
         struct lkg_error err = { 0 };
 
-        if (lkg_engine_load_base(e, c, &c->base->source, &base, &ignored, &err) < 0)
+        if (lkg_component_load_base(c, lkg_engine_env(e), &c->base->source, &base, &ignored, &err) < 0)
                 return;
         lkg_component_set_base(c, base);
-        (void)lkg_engine_refresh_anew(e, c, &err);
+        (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
 }
 
 /* It is recorded, and may be bad at once: a new version of bad content is bad, too. */
 static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                           const struct lkg_config_source *source)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_bad *bad = lkg_dynamic_is_bad(c->dynamic, source);
 
         lkg_log(LOG_NOTICE, &fields, "assigned: ConfigMap %s/%s, UID %s, resourceVersion %s, key %s",
@@ -91,7 +76,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                         answer->place == LKG_PLACE_FILE
                                 ? "; remove metadata.resourceVersion from the file, or change it"
                                 : "");
-                set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
+                lkg_component_set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
                 return;
         }
 
@@ -103,7 +88,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 again(e, c, words, &err);
                 return;
         }
-        set_desired(c, LKG_DESIRED_REMOTE, "", "");
+        lkg_component_set_desired(c, LKG_DESIRED_REMOTE, "", "");
         if (known && c->base && c->base->fault && lkg_config_source_equal(&c->base->source, source))
                 load_again(e, c); /* its checkpoint had been lost, and has come back */
         if (known)
@@ -119,7 +104,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         if (c->base && lkg_config_source_same_content(&c->base->source, source))
                 c->base->source = *source;
         c->waited = lkg_candidate_unref(c->waited);
-        lkg_engine_try_anew(c);
+        lkg_component_try_anew(c);
         lkg_report_deinit(&c->remote_findings);
         c->explained = false;
         c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD | LKG_DIRTY_FINDINGS;
@@ -127,12 +112,12 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 static void reset(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_pointers *p = &c->dynamic->pointers;
         const struct lkg_event event = { .kind = LKG_EVENT_RESET };
         struct lkg_error err = { 0 };
 
-        set_desired(c, LKG_DESIRED_LOCAL, "", "");
+        lkg_component_set_desired(c, LKG_DESIRED_LOCAL, "", "");
         if (lkg_config_source_is_local(&p->assigned) && lkg_config_source_is_local(&p->active) &&
             lkg_config_source_is_local(&p->good.source))
                 return;
@@ -142,12 +127,12 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         }
         lkg_log(LOG_NOTICE, &fields, "reset to the local configuration");
         lkg_engine_event(e, c, false, "ConfigAssigned", &c->dynamic->pointers.assigned, "");
-        lkg_engine_try_anew(c);
+        lkg_component_try_anew(c);
         lkg_track_close(&c->good);
         lkg_report_deinit(&c->remote_findings);
         c->dirty |= LKG_DIRTY_FINDINGS;
         lkg_component_set_base(c, NULL);
-        (void)lkg_engine_refresh_anew(e, c, &err);
+        (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
 }
 
 static void ask_again_at(struct lkg_engine *e, uint64_t at_ns)
@@ -162,7 +147,7 @@ static void note_node(struct lkg_engine *e, struct lkg_component *c, const struc
 {
         const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
         const struct lkg_event event = { .kind = LKG_EVENT_NODE, .node_uid = node_uid };
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
 
         if (strcmp(assigned->uid, source->uid) != 0 || strcmp(assigned->key, source->key) != 0 ||
@@ -193,7 +178,7 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
         case LKG_PLACES_UNCHANGED:
                 break;
         case LKG_PLACES_UNKNOWN:
-                set_desired(c, LKG_DESIRED_UNKNOWN, answer.words, "");
+                lkg_component_set_desired(c, LKG_DESIRED_UNKNOWN, answer.words, "");
                 break;
         case LKG_PLACES_LOCAL:
                 reset(e, c);
@@ -202,7 +187,7 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
                 assign(e, c, &answer);
                 break;
         case LKG_PLACES_WAITING:
-                set_desired(c, LKG_DESIRED_REMOTE, "", answer.words);
+                lkg_component_set_desired(c, LKG_DESIRED_REMOTE, "", answer.words);
                 break;
         }
         lkg_places_answer_deinit(&answer);
@@ -210,37 +195,18 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
 
-        if (!lkg_engine_is_remote(e, c))
+        if (!lkg_component_is_remote(c, e->config))
                 return;
-        if (lkg_engine_look_at_local(e, c, touched, &err) < 0 ||
-            lkg_engine_look_at_good(e, c, touched, &err) < 0)
+        if (lkg_component_look_at_local(c, lkg_engine_env(e), touched, &err) < 0 ||
+            lkg_component_look_at_good(c, lkg_engine_env(e), touched, &err) < 0)
                 lkg_log(LOG_DEBUG, &fields, "cannot look at what a rollback would serve: %s", err.message);
         follow(e, c, touched);
         if (c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_NAME_TAKEN &&
             c->candidate != c->local.candidate)
                 (void)lkg_component_take_candidate(c, lkg_candidate_ref(c->local.candidate));
-}
-
-void lkg_engine_watch_remote(struct lkg_engine *e)
-{
-        const struct lkg_way *way = lkg_places_way(e->places);
-
-        for (size_t i = 0; i < way->n; i++)
-                if (lkg_watch_add(&e->watch, &way->items[i]) < 0)
-                        e->watch.poll = true;
-        for (size_t i = 0; i < e->n_components; i++) {
-                const struct lkg_stack_watch *wanted;
-                size_t n = e->components[i].local.stack
-                                   ? lkg_stack_watches(e->components[i].local.stack, &wanted)
-                                   : 0;
-
-                for (size_t k = 0; k < n; k++)
-                        if (lkg_watch_add(&e->watch, &wanted[k]) < 0)
-                                e->watch.poll = true;
-        }
 }
 
 /* ---- the life of the places ---- */
@@ -273,7 +239,7 @@ static bool turn(void *userdata)
         if (!c)
                 return false;
         c->dirty |= LKG_DIRTY_REMOTE;
-        if (lkg_engine_is_remote(e, c))
+        if (lkg_component_is_remote(c, e->config))
                 follow(e, c, NULL);
         if (lkg_places_update_findings(e->places))
                 c->dirty |= LKG_DIRTY_FINDINGS;
@@ -283,9 +249,9 @@ static bool turn(void *userdata)
 
 static bool vouched_or_settled(const char *path, void *userdata)
 {
-        const struct lkg_component_env env = lkg_engine_env(userdata);
+        struct lkg_engine *e = userdata;
 
-        return env.unsettled(path, env.userdata);
+        return lkg_is_unsettled(path, &e->settled);
 }
 
 int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err)
@@ -313,7 +279,8 @@ int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *e
         const struct lkg_report *findings = lkg_places_findings(e->places);
 
         for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].api_findings = lkg_engine_is_remote(e, &e->components[i]) ? findings : NULL;
+                e->components[i].api_findings =
+                        lkg_component_is_remote(&e->components[i], e->config) ? findings : NULL;
         if (r >= 0 && e->started)
                 lkg_places_run(e->places);
         return r;

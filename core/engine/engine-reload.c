@@ -3,47 +3,7 @@
  * SIGHUP: the configuration is read again. Settings of the mount itself wait for the next mount, with a message; the others
  * apply with the next publication. Components that stay keep what they serve; a document with mistakes changes nothing.
  */
-#include <lkg/strings.h>
-
 #include "engine-internal.h"
-
-static void swap_text(char **a, char **b)
-{
-        char *text = *a;
-
-        *a = *b;
-        *b = text;
-}
-
-/* Settings of the mount itself stay as they are until the next mount. */
-static void keep_mount_settings(struct lkg_engine *e, struct lkg_config *next)
-{
-        const struct {
-                const char *name;
-                char **old, **new;
-        } texts[] = {
-                { "stateDir", &e->config->state_dir, &next->state_dir },
-                { "runtimeDir", &e->config->runtime_dir, &next->runtime_dir },
-                { "sourceDir", &e->config->source_dir, &next->source_dir },
-                { "virtualDir", &e->config->virtual_dir, &next->virtual_dir },
-        };
-        struct lkg_strings list;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
-                if (strcmp(*texts[i].old, *texts[i].new) == 0)
-                        continue;
-                lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL,
-                               "%s: the change takes effect at the next mount", texts[i].name);
-                swap_text(texts[i].old, texts[i].new);
-        }
-        if (lkg_strings_equal(&e->config->native_dirs, &next->native_dirs))
-                return;
-        lkg_report_add(&e->reload_report, LKG_NOTE, 4012, NULL,
-                       "nativeDirs: the change takes effect at the next mount");
-        list = e->config->native_dirs;
-        e->config->native_dirs = next->native_dirs;
-        next->native_dirs = list;
-}
 
 static void free_components(struct lkg_component *components, size_t n)
 {
@@ -80,7 +40,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
                 if (from)
                         lkg_component_keep(&e->components[i], from);
                 else
-                        lkg_engine_recover_last_good(&e->components[i]);
+                        lkg_component_recover_last_good(&e->components[i]);
         }
         lkg_publisher_reset(e->publisher);
         lkg_places_set_config(e->places, next);
@@ -109,7 +69,7 @@ void lkg_engine_reload(struct lkg_engine *e)
                 lkg_log_error("the configuration was not reloaded: %zu findings", report.n_findings);
         } else {
                 lkg_engine_persist(e); /* new components read their history from disk */
-                keep_mount_settings(e, next);
+                lkg_config_keep_mount(e->config, next, &e->reload_report);
                 lkg_report_deinit(&e->report);
                 lkg_report_append(&e->report, &report);
                 r = apply_config(e, next, &err);
@@ -122,8 +82,8 @@ void lkg_engine_reload(struct lkg_engine *e)
                 lkg_log_notice("%s", e->reload_report.findings[i].text);
         lkg_report_deinit(&report);
         lkg_engine_mark_findings(e);
-        e->new_stacks = r >= 0;
+        e->settled.new_stacks = r >= 0;
         lkg_watch_touch(&e->watch, NULL);
         lkg_engine_cycle(e, /* look= */ true);
-        e->new_stacks = false;
+        e->settled.new_stacks = false;
 }

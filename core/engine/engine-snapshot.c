@@ -2,17 +2,6 @@
 /* What the engine knows at one moment, for the publisher (<lkg/snapshot.h>). */
 #include "engine-internal.h"
 
-/* A remote change restarts each node at a moment of its own (remote.restartJitter): when this one is due. */
-static uint64_t planned_restart(const struct lkg_component *c)
-{
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        uint64_t now = lkg_boottime_ns(), at = 0;
-
-        if (c->facts && lkg_fact_read(c->facts->dirfd, LKG_FACT_PLAN, &text, NULL) >= 0)
-                at = lkg_fact_plan_due(text);
-        return at ? lkg_realtime_ns() + (at > now ? at - now : 0) : 0;
-}
-
 void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *ret)
 {
         for (size_t i = 0; i < e->n_components; i++) {
@@ -20,7 +9,7 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
 
                 if (c->api_findings) {
                         lkg_places_status(e->places, &ret->remote[i]);
-                        ret->remote[i].restart_ns = planned_restart(c);
+                        ret->remote[i].restart_ns = lkg_component_planned_restart(c);
                 }
                 ret->components[i] = (struct lkg_snapshot_component){
                         .component = c,

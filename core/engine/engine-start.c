@@ -6,9 +6,6 @@
  * the generation keeps its number); else the generation that was served last before
  * the reboot, for the case that the layers are invalid now; else nothing, and then an invalid candidate is fatal.
  */
-#include <inttypes.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -22,74 +19,6 @@
 static char *copy_or_null(const char *text)
 {
         return text ? strdup(text) : NULL;
-}
-
-/* One file of the predecessor's publication, by its path below the virtual directory. */
-static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret,
-                          const char *fmt, ...) LKG_PRINTF(4, 5);
-static int read_published(struct lkg_engine *e, const struct lkg_publication *p, struct lkg_text *ret,
-                          const char *fmt, ...)
-{
-        const char *top = e->config->virtual_dir;
-        char path[2 * PATH_MAX];
-        size_t n = *top ? (size_t)snprintf(path, sizeof(path), "%s/", top) : 0;
-        const struct lkg_entry *entry;
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
-        va_end(ap);
-        entry = lkg_publication_find(p, path);
-        if (!entry || entry->type != LKG_ENTRY_FILE)
-                return -ENOENT;
-        return lkg_publisher_read(e->publisher, entry, &ret->data, &ret->size);
-}
-
-/* As status/<c>/active has it: `init`, `default`, or an id and an object. */
-static void set_source(struct lkg_generation *g, char *word)
-{
-        char *object = strchr(word, ' ');
-
-        word[strcspn(word, "\n")] = '\0';
-        g->has_base = strcmp(word, "init") == 0;
-        if (!object)
-                return;
-        *object++ = '\0';
-        (void)snprintf(g->source, sizeof(g->source), "%s", word);
-        (void)snprintf(g->object, sizeof(g->object), "%s", object);
-}
-
-/* The generation that the predecessor's publication shows, put together from its blobs. */
-static int from_publication(struct lkg_engine *e, const struct lkg_component *c,
-                            const struct lkg_publication *p, const struct lkg_entry *view,
-                            struct lkg_generation **ret)
-{
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
-        const char *name = c->config->name;
-        struct lkg_text word = { 0 };
-        int r;
-
-        if (!g)
-                return -ENOMEM;
-        g->number = view->generation;
-        g->time_ns = (uint64_t)view->mtime_ns;
-        memcpy(g->sha256, view->sha256, LKG_SHA256_HEX);
-        r = lkg_publisher_read(e->publisher, view, &g->document.data, &g->document.size);
-        if (r >= 0)
-                r = read_published(e, p, &g->origin, "status/%s/origin", name);
-        if (r >= 0)
-                r = read_published(e, p, &g->meta, "history/%s/%" PRIu64 "/meta.json", name, g->number);
-        if (r >= 0) /* equal to the document unless that holds secrets */
-                r = read_published(e, p, &g->shown, "history/%s/%" PRIu64 "/%s", name, g->number,
-                                   c->config->file);
-        if (r >= 0)
-                r = read_published(e, p, &word, "status/%s/active", name);
-        if (r < 0)
-                return r;
-        set_source(g, word.data);
-        free(word.data);
-        *ret = LKG_STEAL(g);
-        return 0;
 }
 
 /* Return: 1 when something is served again from the running publication; 0; -ENOMEM. */
@@ -106,7 +35,7 @@ static int recover_running(struct lkg_engine *e, struct lkg_component *c,
         r = lkg_history_get(&c->history, view->generation, &g, NULL);
         if (r < 0 || strcmp(g->sha256, view->sha256) != 0) {
                 g = lkg_generation_unref(g);
-                r = from_publication(e, c, previous, view, &g);
+                r = lkg_publisher_recover(e->publisher, previous, c, view, &g);
                 if (r >= 0)
                         r = lkg_history_add(&c->history, g);
         }
@@ -115,19 +44,6 @@ static int recover_running(struct lkg_engine *e, struct lkg_component *c,
         lkg_component_set_active(c, g);
         (void)lkg_component_note_published(c); /* readers have it already */
         return 1;
-}
-
-/* For `diff`: the newest generation before the active one. */
-static void recover_previous(struct lkg_component *c)
-{
-        for (size_t i = c->history.n_entries; c->active && i-- > 0;) {
-                if (c->history.entries[i].number >= c->active->number)
-                        continue;
-                lkg_generation_unref(c->previous);
-                c->previous = NULL;
-                (void)lkg_history_get(&c->history, c->history.entries[i].number, &c->previous, NULL);
-                return;
-        }
 }
 
 static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
@@ -139,9 +55,9 @@ static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
                 if (r < 0)
                         return r;
                 if (r == 0)
-                        lkg_engine_recover_last_good(c);
+                        lkg_component_recover_last_good(c);
                 lkg_component_note_base(c);
-                recover_previous(c);
+                lkg_component_recover_previous(c);
                 if (c->dynamic && c->active &&
                     (r = lkg_dynamic_resume(c->dynamic, c->active->sha256, &e->report)) < 0)
                         return r;
@@ -220,6 +136,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->vendor_dir = copy_or_null(options->vendor_dir);
         e->mount_point = copy_or_null(options->mount_point);
         e->source_path = strdup(options->source_path);
+        e->settled = (struct lkg_settled){ .watch = &e->watch, .source_path = e->source_path };
         r = e->source_path ? lkg_engine_load_config(e, &e->config, &e->report) : -ENOMEM;
         if (r < 0)
                 (void)lkg_error_set(err, r, NULL, "configuration");
@@ -254,10 +171,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         e->publisher = lkg_publisher_free(e->publisher); /* the files stay: a file server is serving them */
         if (e->watch.fd >= 0)
                 lkg_watch_deinit(&e->watch);
-        while (e->n_stability_samples > 0)
-                free(e->stability_samples[--e->n_stability_samples].path);
-        while (e->n_vouched > 0)
-                free(e->vouched[--e->n_vouched]);
+        lkg_settled_deinit(&e->settled);
         lkg_rules_deinit(&e->rules);
         lkg_report_deinit(&e->report);
         lkg_report_deinit(&e->reload_report);
@@ -289,82 +203,6 @@ static int fatal(struct lkg_engine *e, int code, struct lkg_error *err)
         return code;
 }
 
-static void log_all_findings(const struct lkg_component *c, const struct lkg_candidate *wrong)
-{
-        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(&wrong->report, NULL);
-        const struct lkg_log_fields fields = { .component = c->config->name };
-        char *rest = text, *line;
-
-        while (rest && (line = strsep(&rest, "\n")))
-                if (*line)
-                        lkg_log(LOG_ERR, &fields, "%s", line);
-}
-
-static const struct lkg_finding *first_error(const struct lkg_candidate *wrong)
-{
-        const struct lkg_report *report = &wrong->report;
-
-        for (size_t i = 0; i < report->n_findings; i++)
-                if (report->findings[i].severity == LKG_ERROR)
-                        return &report->findings[i];
-        return NULL;
-}
-
-/* The candidate that keeps a component from being served; with strict also the local one, which a remote one would hide. */
-static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
-{
-        bool strict = c->config->local_policy != LKG_LOCAL_LKG;
-
-        if (c->candidate->state == LKG_CANDIDATE_INVALID)
-                return strict || !c->active ? c->candidate : NULL;
-        return strict && c->base && c->local.candidate &&
-                               c->local.candidate->state == LKG_CANDIDATE_INVALID &&
-                               lkg_component_local_errors(c) > 0
-                       ? c->local.candidate
-                       : NULL;
-}
-
-/* May this component begin to be served? Only asked when nothing of it is mounted yet. */
-static int check_first(struct lkg_engine *e, const struct lkg_component *c, struct lkg_error *err)
-{
-        const struct lkg_candidate *wrong;
-        const struct lkg_finding *f;
-        struct lkg_where where;
-        char place[PATH_MAX];
-
-        if (!c->candidate) {
-                (void)lkg_error_set(err, -EIO, NULL, "component %s: %s.", c->config->name,
-                                    c->fault ? c->fault : "the layers cannot be looked at");
-                return c->active && c->config->local_policy == LKG_LOCAL_LKG ? 0 : EX_IOERR;
-        }
-        if (c->candidate->state == LKG_CANDIDATE_NAME_TAKEN) {
-                (void)lkg_error_set(
-                        err, -EINVAL, NULL,
-                        "%s/%s is a kubeconfig, and component %s would have to hide it; write into the "
-                        "configuration:\ncomponents:\n  - name: %s\n    file: %s-config.yaml\n    base: "
-                        "/var/lib/%s/config.yaml\n    dropInDir: %s.conf.d\nand start the component with "
-                        "--config=%s/%s-config.yaml.",
-                        e->source_path, c->config->file, c->config->name, c->config->name, c->config->name,
-                        c->config->name, c->config->name, e->mount_point ? e->mount_point : e->source_path,
-                        c->config->name);
-                log_all_findings(c, c->candidate);
-                return EX_CONFIG;
-        }
-        wrong = find_wrong(c);
-        if (!wrong)
-                return 0;
-        log_all_findings(c, wrong);
-        f = first_error(wrong);
-        where = f ? (struct lkg_where){ f->file, f->line, f->column } : (struct lkg_where){ 0 };
-        (void)lkg_where_text(&where, place, sizeof(place));
-        (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s%s.", c->config->name,
-                            wrong->report.n_severity[LKG_ERROR],
-                            wrong->report.n_severity[LKG_ERROR] == 1 ? "" : "s",
-                            c->active ? "localPolicy is strict" : "no last-known-good to serve instead",
-                            place, f ? f->text : "");
-        return EX_CONFIG;
-}
-
 /*
  * An engine that died before its first publication may have died of a layer. Then the last served generation is published before
  * any layer is read, so that an engine which dies of it again leaves a node with a document.
@@ -391,21 +229,21 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         publish_before_looking(e);
         lkg_engine_look(e);
         /* Nobody waits yet: a file that is just being written is not read half. */
-        for (unsigned i = 0; i < 5 && e->recent; i++) {
+        for (unsigned i = 0; i < 5 && e->settled.recent; i++) {
                 const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
 
                 (void)nanosleep(&moment, NULL);
                 lkg_watch_touch(&e->watch, NULL);
                 lkg_engine_look(e);
         }
-        e->vouched_all = e->recent; /* written all the time: take it as it is */
-        if (e->recent) {
+        e->settled.vouched_all = e->settled.recent; /* written all the time: take it as it is */
+        if (e->settled.recent) {
                 lkg_watch_touch(&e->watch, NULL);
                 lkg_engine_look(e);
         }
-        e->vouched_all = false;
+        e->settled.vouched_all = false;
         for (size_t i = 0; fresh && i < e->n_components; i++) {
-                int code = check_first(e, &e->components[i], err);
+                int code = lkg_component_check_first(&e->components[i], e->source_path, e->mount_point, err);
 
                 if (code)
                         return fatal(e, code, err);
@@ -430,7 +268,7 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         else
                 lkg_engine_persist_soon(e);
         lkg_engine_arm(e);
-        e->started = true;
+        e->started = e->settled.started = true;
         lkg_places_run(e->places);
         return 0;
 }

@@ -2,64 +2,12 @@
 /*
  * A component starts: remember it, ask why where somebody knows, look at the trial, switch, answer. The opener waits for the
  * answer, so everything here is bounded; what its command line means is looked at afterwards.
- *
- * Whether a start counts is decided by facts, in this order of trust: our own request for a restart (the supervisor's file
- * `restarted`), how the process before it ended, the boot id, and the service manager's word (its file `start`).
  */
-#include <fcntl.h>
-#include <inttypes.h>
-
-#include <lkg/file.h>
 #include <lkg/log.h>
 
 #include "engine-internal.h"
 
-#define MANAGER_NS   (1 * LKG_NSEC_PER_SEC) /* for the manager's word; the caller's open() is waiting */
-#define OWN_EVENT_NS (2 * LKG_NSEC_PER_SEC) /* a watcher ends itself at once */
-
-/* ---- facts ---- */
-
-/* Did we ask for this start? Then nothing started since we did. */
-static bool was_asked_for(const struct lkg_component *c)
-{
-        const struct lkg_startups *starts = &c->dynamic->startups;
-        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns();
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_fact_restarted last;
-
-        if (!c->facts || lkg_fact_read(c->facts->dirfd, LKG_FACT_RESTARTED, &text, NULL) < 0 ||
-            !lkg_fact_restarted_parse(text, &last) ||
-            strncmp(last.result, "failed", strlen("failed")) == 0 ||
-            strcmp(last.boot, c->dynamic->boot) != 0 || last.asked_ns > now)
-                return false;
-        return starts->n_items == 0 ||
-               starts->items[starts->n_items - 1].time_ns < wall - (now - last.asked_ns);
-}
-
-/* The service manager's word about this very process. Return: true when it has one. */
-static bool manager_says(const struct lkg_component *c, int pid, uint64_t start_time, bool *ret_automatic)
-{
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_fact_start start;
-
-        if (!c->facts || lkg_fact_read(c->facts->dirfd, LKG_FACT_START, &text, NULL) < 0 ||
-            !lkg_fact_start_parse(text, &start) || start.pid != pid || start.start_time != start_time)
-                return false;
-        *ret_automatic = start.why == LKG_START_AUTOMATIC;
-        return true;
-}
-
-/* ---- how the process before it ended ---- */
-
-/* kube-proxy ends itself when its file changes; what crashes then did not. */
-static bool take_own_event(struct lkg_component *c)
-{
-        bool own = c->own_event && !lkg_was_killed(c->ended_fd);
-
-        c->own_event = false;
-        c->ended_fd = lkg_close(c->ended_fd);
-        return own;
-}
+#define MANAGER_NS (1 * LKG_NSEC_PER_SEC) /* for the manager's word; the caller's open() is waiting */
 
 /* ---- a start ---- */
 
@@ -67,13 +15,8 @@ static bool take_own_event(struct lkg_component *c)
 static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time,
                         bool by_command)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        const struct lkg_dynamic *d = c->dynamic;
-        struct lkg_start_facts facts = {
-                .first_after_boot = *d->startups.boot && strcmp(d->startups.boot, d->boot) != 0,
-                .asked_for = was_asked_for(c),
-                .own_event = take_own_event(c),
-        };
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        const struct lkg_start_facts facts = lkg_component_start_facts(c, pid, start_time);
         struct lkg_startup startup = { .time_ns = lkg_realtime_ns(), .pid = pid, .start_time = start_time };
         const struct lkg_event event = { .kind = LKG_EVENT_START,
                                          .startup = &startup,
@@ -82,7 +25,6 @@ static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, 
         struct lkg_error err = { 0 };
         int r;
 
-        facts.manager_knows = pid && manager_says(c, pid, start_time, &facts.automatic);
         startup.counted = lkg_start_counts(&facts, &why);
         lkg_log(LOG_INFO, &fields, "%s started (pid %d)%s%s", c->config->name, pid,
                 why ? ", not counted: " : "", why ? why : "");
@@ -174,7 +116,7 @@ void lkg_engine_resolve_starts(struct lkg_engine *e)
                 bool automatic;
                 int r;
 
-                if (s.deadline_ns > now && !manager_says(c, s.pid, s.start_time, &automatic)) {
+                if (s.deadline_ns > now && !lkg_component_manager_says(c, s.pid, s.start_time, &automatic)) {
                         i++;
                         continue;
                 }

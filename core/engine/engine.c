@@ -6,43 +6,19 @@
  * the old publication, the condition says why, and a timer tries again. So a change is late, never lost.
  */
 #include <inttypes.h>
-#include <limits.h>
 
-#include <lkg/file.h>
 #include <lkg/log.h>
 
 #include "engine-internal.h"
 
 /* ---- looking ---- */
 
-static void log_refusal(const struct lkg_component *c)
-{
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
-        const struct lkg_report *report = &c->candidate->report;
-        struct lkg_where where;
-        char place[PATH_MAX];
-
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
-
-                if (f->severity != LKG_ERROR)
-                        continue;
-                where = (struct lkg_where){ f->file, f->line, f->column };
-                (void)lkg_where_text(&where, place, sizeof(place));
-                lkg_log(LOG_WARNING, &fields, "refused, %zu error%s, the first: %s%s [LKG%04u]",
-                        report->n_severity[LKG_ERROR], report->n_severity[LKG_ERROR] == 1 ? "" : "s", place,
-                        f->text, f->code);
-                return;
-        }
-}
-
 static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
                               const struct lkg_touched *touched)
 {
-        const struct lkg_component_env env = lkg_engine_env(e);
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
-        int r = lkg_component_refresh(c, &env, touched, &err);
+        int r = lkg_component_refresh(c, lkg_engine_env(e), touched, &err);
 
         if (r == -ENOMEM)
                 lkg_engine_out_of_memory(e);
@@ -54,47 +30,24 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
         }
         lkg_component_clear_fault(c);
         if (r > 0 && c->candidate->state == LKG_CANDIDATE_INVALID)
-                log_refusal(c);
+                lkg_component_log_refusal(c);
         if (r > 0 && !c->base) /* what is assigned would meet other layers now */
                 c->explained = false;
-}
-
-/*
- * The stack of a component whose base is our own fallback copy has no base, so it does not name that place; a file
- * that takes the copy's place must be seen all the same.
- */
-static int watch_fallback(struct lkg_engine *e, const struct lkg_component *c)
-{
-        LKG_CLEANUP(lkg_freep) char *dir = NULL;
-        const char *slash = strrchr(c->config->base, '/'), *name = slash ? slash + 1 : c->config->base;
-        struct lkg_stack_watch wanted = { .names = &name, .n_names = 1 };
-
-        if (asprintf(&dir, "%s%s%.*s", e->source_path, slash ? "/" : "",
-                     slash ? (int)(slash - c->config->base) : 0, c->config->base) < 0) {
-                dir = NULL;
-                return -ENOMEM;
-        }
-        wanted.path = dir;
-        return lkg_watch_add(&e->watch, &wanted);
 }
 
 /* Return: true when a new directory is watched, so something may have happened before the watch was there. */
 static bool update_watches(struct lkg_engine *e)
 {
+        const struct lkg_way *way = lkg_places_way(e->places);
         bool added;
 
         lkg_watch_begin(&e->watch);
-        for (size_t i = 0; i < e->n_components; i++) {
-                const struct lkg_stack_watch *wanted;
-                size_t n = lkg_stack_watches(e->components[i].stack, &wanted);
-
-                for (size_t k = 0; k < n; k++)
-                        if (lkg_watch_add(&e->watch, &wanted[k]) < 0)
-                                e->watch.poll = true;
-                if (e->components[i].base_is_fallback && watch_fallback(e, &e->components[i]) < 0)
+        for (size_t i = 0; i < e->n_components; i++)
+                if (lkg_component_watch(&e->components[i], e->source_path, &e->watch) < 0)
                         e->watch.poll = true;
-        }
-        lkg_engine_watch_remote(e);
+        for (size_t i = 0; i < way->n; i++)
+                if (lkg_watch_add(&e->watch, &way->items[i]) < 0)
+                        e->watch.poll = true;
         added = lkg_watch_end(&e->watch);
         if (e->watch.over_limit && !e->over_limit_noted) {
                 e->over_limit_noted = true;
@@ -128,17 +81,17 @@ static bool look_once(struct lkg_engine *e)
                 lkg_watch_touch(&e->watch, NULL);
                 return true;
         }
-        return e->look_again;
+        return e->settled.look_again;
 }
 
 void lkg_engine_look(struct lkg_engine *e)
 {
-        lkg_engine_forget_samples(e);
+        lkg_settled_forget_old(&e->settled);
         for (unsigned round = 0; round < 4; round++) {
-                e->look_again = e->recent = false;
+                e->settled.look_again = e->settled.recent = false;
                 if (look_once(e))
                         continue;
-                if (e->recent && e->retry_at_ns > lkg_boottime_ns() + LKG_RECENT_NS)
+                if (e->settled.recent && e->retry_at_ns > lkg_boottime_ns() + LKG_RECENT_NS)
                         e->retry_at_ns = lkg_boottime_ns() + LKG_RECENT_NS;
                 return;
         }
@@ -159,7 +112,7 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
 /* The pinned generation is gone: reported, because the hold was acknowledged. */
 static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
         char lost[LKG_LOST_MAX];
         const struct lkg_event event = { .kind = LKG_EVENT_HOLD_LOST, .reason = lost };
@@ -195,50 +148,6 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
 
 /* ---- committing ---- */
 
-/* A component's state before a publication that may fail. */
-struct undo {
-        struct lkg_generation *active, *previous;
-        struct lkg_hold hold;
-        bool last_good, changed;
-        uint64_t number; /* of a new generation */
-};
-
-static void remember(struct undo *u, const struct lkg_component *c)
-{
-        *u = (struct undo){
-                .active = lkg_generation_ref(c->active),
-                .previous = lkg_generation_ref(c->previous),
-                .hold = c->state.hold,
-                .last_good = c->last_good,
-        };
-}
-
-static void forget(struct undo *u)
-{
-        u->active = lkg_generation_unref(u->active);
-        u->previous = lkg_generation_unref(u->previous);
-}
-
-static void prune_history(struct lkg_engine *e, struct lkg_component *c)
-{
-        /* What disk says was served last stays until a newer record is on disk. */
-        uint64_t keep[6 + LKG_FACTS_PROCESSES_MAX] = {
-                c->active ? c->active->number : 0,
-                c->state.hold.generation,
-                c->state.hold.try_previous,
-                c->state.last_good,
-                c->dynamic ? c->dynamic->pointers.good.generation : 0,
-                c->state.unfinished.held,
-        };
-
-        /* And the configuration of a process, to show its differences. */
-        for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
-                if (c->facts->processes[i].pidfd >= 0)
-                        keep[6 + i] = c->facts->processes[i].generation;
-        if (lkg_history_prune(&c->history, e->config->history_limit, keep, LKG_ARRAY_SIZE(keep)))
-                c->dirty |= LKG_DIRTY_HISTORY;
-}
-
 struct layer_files {
         const struct lkg_publisher *publisher;
         unsigned component;
@@ -252,7 +161,7 @@ static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i,
         return lkg_publisher_layer_sha256(files->publisher, files->component, i, layer->doc);
 }
 
-static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct undo *u,
+static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *u,
                           struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
@@ -287,7 +196,8 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 }
 
 /* Make the served generation follow the verdict. */
-static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u, struct lkg_error *err)
+static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *u,
+                   struct lkg_error *err)
 {
         bool was_served_from_disk = c->last_good;
         int r = lkg_component_judge(c);
@@ -308,7 +218,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
         u->changed = c->active != u->active;
         if (u->changed) {
                 r = lkg_component_judge(c); /* against the active one */
-                prune_history(e, c);
+                lkg_component_prune_history(c, e->config->history_limit);
         }
         lkg_engine_prepare_remote(e, c);
         lkg_component_note(c, e->source_path);
@@ -318,31 +228,21 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct undo *u
         return r < 0 ? lkg_error_set(err, r, NULL, "component %s", c->config->name) : 0;
 }
 
-static void take_back(struct lkg_engine *e, struct lkg_component *c, struct undo *u)
+static void take_back(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *before)
 {
-        const struct lkg_event unpublished = { .kind = LKG_EVENT_UNPUBLISHED, .hold = &u->hold };
+        const struct lkg_event unpublished = { .kind = LKG_EVENT_UNPUBLISHED, .hold = &before->hold };
         struct lkg_error err = { 0 };
 
-        if (!u->changed)
+        if (!before->changed)
                 return;
-        if (u->number) {
-                lkg_history_remove(&c->history, u->number);
-                c->n_published--;
-        }
-        lkg_generation_unref(c->active);
-        lkg_generation_unref(c->previous);
-        c->active = LKG_STEAL(u->active);
-        c->previous = LKG_STEAL(u->previous);
-        c->same = c->made_active = false;
-        c->last_good = u->last_good;
+        lkg_component_serve_before(c, before);
         (void)lkg_engine_step(e, c, &unpublished, &err);
-        c->dirty |= LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION | LKG_DIRTY_HISTORY;
 }
 
 /* The one place for what follows when readers get another generation, whoever has chosen it. */
 static void announce(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_log_fields fields = lkg_engine_fields(c);
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         bool again = c->served_before;
 
         if (!lkg_component_note_published(c))
@@ -369,7 +269,7 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < e->n_components; i++)
-                r = lkg_engine_update_drift(&e->components[i]);
+                r = lkg_component_update_drift(&e->components[i]);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "drift");
         lkg_engine_take_snapshot(e, &now);
@@ -401,7 +301,8 @@ static bool any_dirty(const struct lkg_engine *e)
 }
 
 /* The old document with the reason in the condition; may fail for the same cause, then only the log has it. */
-static void publish_failed(struct lkg_engine *e, struct undo *undo, int cause, const struct lkg_error *why)
+static void publish_failed(struct lkg_engine *e, struct lkg_served *undo, int cause,
+                           const struct lkg_error *why)
 {
         struct lkg_error ignored;
 
@@ -422,13 +323,13 @@ static void publish_failed(struct lkg_engine *e, struct undo *undo, int cause, c
 
 int lkg_engine_commit(struct lkg_engine *e, bool force)
 {
-        struct undo undo[LKG_COMPONENTS_MAX] = { 0 };
+        struct lkg_served undo[LKG_COMPONENTS_MAX] = { 0 };
         struct lkg_error err = { 0 };
         bool publishing = false, layers = false;
         int r = 0;
 
         for (size_t i = 0; i < e->n_components; i++) {
-                remember(&undo[i], &e->components[i]);
+                lkg_component_remember(&e->components[i], &undo[i]);
                 if (e->components[i].publish_fault)
                         lkg_component_clear_fault(&e->components[i]);
                 if (r >= 0)
@@ -453,7 +354,7 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
         for (size_t i = 0; i < e->n_components; i++) {
                 e->components[i].lost_now = false;
                 layers = layers || e->components[i].dirty & LKG_DIRTY_LAYERS;
-                forget(&undo[i]);
+                lkg_served_deinit(&undo[i]);
         }
         if (layers && publishing && r >= 0)
                 e->hooks->layers_soon(e);
@@ -463,7 +364,7 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
 void lkg_engine_cycle(struct lkg_engine *e, bool look)
 {
         for (size_t i = 0; i < e->n_components; i++)
-                lkg_engine_note_ends(&e->components[i]);
+                lkg_component_note_ends(&e->components[i]);
         if (look) {
                 e->retry_at_ns = LKG_NEVER;
                 lkg_engine_look(e);

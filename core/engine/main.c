@@ -21,15 +21,14 @@
 #include <lkg/buf.h>
 #include <lkg/config.h>
 #include <lkg/control.h>
+#include <lkg/credential.h>
+#include <lkg/exec-plugin.h>
 #include <lkg/log.h>
-#include <lkg/schema.h>
+#include <lkg/sandbox.h>
 #include <lkg/settings.h>
-#include <lkg/stack.h>
 
 #include <lkg/component.h>
 #include "engine.h"
-#include "exec-credential.h"
-#include "sandbox.h"
 
 struct arguments {
         const char *config, *mountpoint, *source_path, *hostname;
@@ -100,22 +99,6 @@ static int parse_fd(const char *text, int *ret)
         return 0;
 }
 
-/* UID:GID */
-static int parse_account(char *text, struct lkg_account *ret)
-{
-        char *group = strchr(text, ':');
-        struct lkg_account user, other;
-
-        if (!group || strspn(text, "0123456789:") != strlen(text))
-                return -EINVAL;
-        *group++ = '\0';
-        if (lkg_account_find(LKG_PASSWD_FILE, text, &user) < 0 ||
-            lkg_account_find(LKG_PASSWD_FILE, group, &other) < 0)
-                return -EINVAL;
-        *ret = (struct lkg_account){ .uid = user.uid, .gid = other.gid };
-        return 0;
-}
-
 static int *fd_of(struct arguments *a, int option)
 {
         switch (option) {
@@ -144,7 +127,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
                 int *fd = fd_of(a, option);
 
                 if ((fd && parse_fd(optarg, fd) < 0) ||
-                    (option == OPT_USER && parse_account(optarg, &a->account) < 0))
+                    (option == OPT_USER && lkg_account_parse(optarg, &a->account) < 0))
                         return usage() + 1;
                 if (option == '?')
                         return usage() + 1;
@@ -223,39 +206,6 @@ static int print_settings(const struct arguments *a)
 
 /* ---- --check ---- */
 
-static int check_component(const struct lkg_config *config, const struct lkg_config_component *k,
-                           int source_fd, const char *source_path)
-{
-        const struct lkg_stack_config layers = lkg_component_stack_config(config, k, source_fd, source_path);
-        struct lkg_judge_config judge_config = { .release = (unsigned)k->schema_release,
-                                                 .component = lkg_component_reader(k),
-                                                 .lint = true,
-                                                 .startup_refuses = k->startup_rules == LKG_STARTUP_REFUSE };
-        LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;
-        struct lkg_candidate *candidate = NULL;
-        struct lkg_stack *stack = NULL;
-        struct lkg_error err = { 0 };
-        int r = lkg_stack_new(&layers, &stack, &err);
-
-        lkg_host_detect(&judge_config.host);
-        if (r >= 0)
-                r = lkg_judge_new(&judge_config, &judge);
-        if (r >= 0) {
-                lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
-                r = lkg_stack_refresh(stack, &candidate, &err);
-        }
-        if (r < 0) {
-                lkg_shown_error("%s: %s\n", k->name, err.message);
-        } else {
-                print_findings(&candidate->report);
-                r = candidate->state == LKG_CANDIDATE_INVALID ||
-                    candidate->state == LKG_CANDIDATE_NAME_TAKEN;
-        }
-        lkg_candidate_unref(candidate);
-        lkg_stack_free(stack);
-        return r;
-}
-
 static const char *source_of(const struct arguments *a, const struct lkg_config *config)
 {
         if (a->source_path || a->mountpoint)
@@ -279,7 +229,10 @@ static int check(const struct arguments *a)
                 worst = EX_IOERR;
         }
         for (size_t i = 0; worst == 0 && i < config->n_components; i++) {
-                r = check_component(config, &config->components[i], fd, source);
+                LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+
+                r = lkg_component_check(config, &config->components[i], fd, source, &report);
+                print_findings(&report);
                 if (r != 0)
                         worst = r < 0 ? EX_IOERR : 1;
         }
@@ -289,15 +242,19 @@ static int check(const struct arguments *a)
 
 static int exec_credential(const struct arguments *a)
 {
-        struct lkg_exec_credential_options o = { .mount_point = a->mountpoint };
+        LKG_CLEANUP(lkg_closep) int source_fd = -EBADF;
+        struct lkg_credential_options o = { .mount_point = a->mountpoint };
         struct lkg_config *config = NULL;
         int r = load(a, &config);
 
         if (r < 0)
                 return exit_code(r);
-        o.config = config;
+        o.kubeconfig = config->remote.kubeconfig;
+        o.allow_exec = config->remote.allow_exec;
+        o.allow_insecure = config->remote.allow_insecure;
         o.source_path = source_of(a, config);
-        r = lkg_exec_credential(&o);
+        o.source_fd = source_fd = open(o.source_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = lkg_exec_credential(&o, config->remote.enabled);
         lkg_config_free(config);
         return r;
 }

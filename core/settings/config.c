@@ -515,3 +515,42 @@ int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings 
         *ret = s;
         return 0;
 }
+
+/* ---- a reload ---- */
+
+static void swap_text(char **a, char **b)
+{
+        char *text = *a;
+
+        *a = *b;
+        *b = text;
+}
+
+void lkg_config_keep_mount(struct lkg_config *config, struct lkg_config *next, struct lkg_report *report)
+{
+        const struct {
+                const char *name;
+                char **old, **new;
+        } texts[] = {
+                { "stateDir", &config->state_dir, &next->state_dir },
+                { "runtimeDir", &config->runtime_dir, &next->runtime_dir },
+                { "sourceDir", &config->source_dir, &next->source_dir },
+                { "virtualDir", &config->virtual_dir, &next->virtual_dir },
+        };
+        struct lkg_strings list;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                if (strcmp(*texts[i].old, *texts[i].new) == 0)
+                        continue;
+                lkg_report_add(report, LKG_NOTE, 4012, NULL, "%s: the change takes effect at the next mount",
+                               texts[i].name);
+                swap_text(texts[i].old, texts[i].new);
+        }
+        if (lkg_strings_equal(&config->native_dirs, &next->native_dirs))
+                return;
+        lkg_report_add(report, LKG_NOTE, 4012, NULL,
+                       "nativeDirs: the change takes effect at the next mount");
+        list = config->native_dirs;
+        config->native_dirs = next->native_dirs;
+        next->native_dirs = list;
+}

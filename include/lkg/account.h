@@ -23,3 +23,6 @@ struct lkg_account {
  * Return: 0; -ENOENT: unknown, or a number that no process can have; another -errno: @database cannot be read.
  */
 int lkg_account_find(const char *database, const char *name, struct lkg_account *ret);
+
+/** lkg_account_parse() - @text is `UID:GID`, in numbers; it is changed. Return: 0; -EINVAL. */
+int lkg_account_parse(char *text, struct lkg_account *ret);

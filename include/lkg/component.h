@@ -11,6 +11,8 @@
 #include <lkg/buf.h>
 #include <lkg/condition.h>
 #include <lkg/config.h>
+#include <lkg/lifecycle.h>
+#include <lkg/log.h>
 #include <lkg/remote-base.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
@@ -20,8 +22,8 @@
 #include "generation.h"
 #include "history.h"
 #include "poison.h"
+#include "settled.h"
 #include "state.h"
-#include "inotify.h"
 
 enum lkg_component_dirty {
         LKG_DIRTY_ACTIVE = 1 << 0,
@@ -136,14 +138,22 @@ struct lkg_component_env {
         struct lkg_poison *poison; /* may be NULL */
         int source_fd;
         const char *source_path;
-        lkg_unsettled_fn *unsettled;
-        void *userdata;
+        struct lkg_settled *settled;
+        struct lkg_store *store;
 };
 
 /** lkg_component_stack_config() - where the layers of @k are. Borrows the strings of @k and @source_path. */
 struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *config,
                                                    const struct lkg_config_component *k, int source_fd,
                                                    const char *source_path);
+
+/**
+ * lkg_component_check() - read, merge and judge the layers of @k once.
+ * @report: what is wrong with them
+ * Return: 0; 1: it could not be served; -errno, which is on standard error.
+ */
+int lkg_component_check(const struct lkg_config *config, const struct lkg_config_component *k, int source_fd,
+                        const char *source_path, struct lkg_report *report);
 
 /** lkg_component_admission() - for the stacks of @c; all zero without c->poison. Borrows @c. */
 struct lkg_admission lkg_component_admission(const struct lkg_component *c);
@@ -292,8 +302,52 @@ const char *lkg_component_waiting(const struct lkg_component *c);
 /** lkg_component_try_deadline() - wall time, in whole seconds, at which a running try ends. */
 uint64_t lkg_component_try_deadline(const struct lkg_component *c);
 
+/**
+ * lkg_component_watch() - directories whose changes may concern the layers of @c, also those that a remote base hides.
+ * Return: 0; -ENOMEM: not all of them.
+ */
+int lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch);
+
+/* ---- which generation is served: served.c ---- */
+
+/* Before a publication that may fail. */
+struct lkg_served {
+        struct lkg_generation *active, *previous;
+        struct lkg_hold hold;
+        bool last_good, changed;
+        uint64_t number; /* of a new generation */
+};
+void lkg_component_remember(const struct lkg_component *c, struct lkg_served *ret);
+void lkg_served_deinit(struct lkg_served *served);
+/** lkg_component_serve_before() - the publication has failed: @before, which has changed, is served again. Takes its generations. */
+void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *before);
+
+/** lkg_component_prune_history() - @limit generations, those that are needed not counted. */
+void lkg_component_prune_history(struct lkg_component *c, size_t limit);
+/** lkg_component_recover_last_good() - what @c served last, from its history, if it can be read. */
+void lkg_component_recover_last_good(struct lkg_component *c);
+/** lkg_component_recover_previous() - for `diff`: the newest generation before the active one. */
+void lkg_component_recover_previous(struct lkg_component *c);
+
+/* ---- layers that are not served: refusal.c ---- */
+
+/** lkg_component_log_refusal() - the first error of the candidate, which is invalid. */
+void lkg_component_log_refusal(const struct lkg_component *c);
+/**
+ * lkg_component_check_first() - may @c begin to be served? Only asked when nothing of it is mounted yet. Logs all errors.
+ * @mount_point: NULL = no view
+ *
+ * Return: 0, or a sysexits code, @err says why.
+ */
+int lkg_component_check_first(const struct lkg_component *c, const char *source_path,
+                              const char *mount_point, struct lkg_error *err);
+
 /* ---- values that several files of the view show: component-facts.c ---- */
 
+/** lkg_component_find() - the one named @name; NULL: none. */
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
+/** lkg_component_log_fields() - of what is logged about @c. */
+struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c);
 /** lkg_component_error() - the field `error` of NodeConfigStatus; "" = no error. */
 const char *lkg_component_error(const struct lkg_component *c);
 /**
@@ -308,6 +362,56 @@ const struct lkg_pointers *lkg_component_pointers(const struct lkg_component *c)
 uint64_t lkg_component_good_document(const struct lkg_component *c, const char **ret_sha256);
 /** lkg_trial_wall_deadline() - wall time; 0 = there is none now. */
 uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
+
+/* ---- as the lifecycle sees it: component-lifecycle.c ---- */
+
+/** lkg_component_is_remote() - may @c follow a remote configuration? */
+bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_config *config);
+/** lkg_component_take_lifecycle() - the state of @c, and the facts that steps go by. */
+void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
+                                  struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
+/** lkg_component_adopt() - @next takes the place of @now. @saved_record, @saved_pointers: those of @next are on disk already */
+void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
+                         const struct lkg_lifecycle *next, bool saved_record, bool saved_pointers);
+/** lkg_component_runs_tried() - does @t live, with the configuration that is on trial? */
+bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_config *config,
+                              const struct lkg_tracked *t);
+/** lkg_component_trial_deadline() - when the trial passes, or how long it has run is to be noted. UINT64_MAX = never. */
+uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struct lkg_config *config);
+
+/* ---- starts and ends of its processes: starts.c ---- */
+
+/** lkg_component_start_facts() - what is known about this start. @pid: 0 = not known */
+struct lkg_start_facts lkg_component_start_facts(struct lkg_component *c, int pid, uint64_t start_time);
+/** lkg_component_manager_says() - the service manager's word about this very process. Return: true when it has one. */
+bool lkg_component_manager_says(const struct lkg_component *c, int pid, uint64_t start_time,
+                                bool *ret_automatic);
+/**
+ * lkg_component_note_ends() - which processes of @c have ended, and was the last publication the reason?
+ *
+ * Call it before anything new is served and before a start is judged: the event about an end may be handled long after
+ * either, and a process that had crashed before would then look like one that our change ended.
+ */
+void lkg_component_note_ends(struct lkg_component *c);
+
+/**
+ * lkg_component_planned_restart() - a remote change restarts each node at a moment of its own (remote.restartJitter): wall time at
+ * which this one is due; 0 = none is.
+ */
+uint64_t lkg_component_planned_restart(const struct lkg_component *c);
+/** lkg_component_learn_version() - bad list and startups of the component's version count. @report: what of them is lost */
+void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report);
+
+/* ---- what runs with what: drift.c ---- */
+
+/** lkg_component_runs_older() - does a process have a document that means something else than c->active? Unknown counts as yes. */
+bool lkg_component_runs_older(const struct lkg_component *c);
+/**
+ * lkg_component_update_drift() - c->drift: fields in which the running process differs from the served document, one JSON pointer
+ * a line; only when one of the two may have changed.
+ * Return: 0 or -ENOMEM.
+ */
+int lkg_component_update_drift(struct lkg_component *c);
 
 /* ---- its command line: component-flags.c ---- */
 

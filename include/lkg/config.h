@@ -149,3 +149,9 @@ extern const char *const lkg_config_virtual_dirs[];
 struct lkg_settings;
 /** lkg_config_to_settings() - the part the supervisor needs. Return: 0 or -ENOMEM. */
 int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings **ret);
+
+/**
+ * lkg_config_keep_mount() - settings of the mount itself stay as @config has them until the next mount; what differs changes
+ * places. @report: which
+ */
+void lkg_config_keep_mount(struct lkg_config *config, struct lkg_config *next, struct lkg_report *report);

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <lkg/buf.h>
-#include <lkg/kubeconfig.h>
+#include <lkg/credential.h>
 
 #define LKG_EXEC_PATH       "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define LKG_EXEC_OUTPUT_MAX (64u << 10)
@@ -43,3 +43,12 @@ void lkg_exec_plugin_info(const struct lkg_kubeconfig *kubeconfig, struct lkg_bu
  */
 int lkg_exec_plugin_run(const struct lkg_kubeconfig *kubeconfig, const char *program, uint64_t limit_ns,
                         char **ret, size_t *ret_size, struct lkg_buf *said, struct lkg_error *err);
+
+/**
+ * lkg_exec_credential() - print the output of the plugin that the kubeconfig names, or one line why there is none. Logs that line
+ * and the plugin's stderr.
+ * @enabled: is remote configuration on?
+ *
+ * Return: exit code: 0; 78: the configuration or the kubeconfig does not allow it or is wrong; 74: the plugin failed; 70.
+ */
+int lkg_exec_credential(const struct lkg_credential_options *options, bool enabled);

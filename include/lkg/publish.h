@@ -42,6 +42,14 @@ uint64_t lkg_publisher_number(const struct lkg_publisher *publisher);
  */
 bool lkg_publisher_is_fresh(const struct lkg_publisher *publisher);
 /**
+ * lkg_publisher_recover() - the generation of @c that @publication, of an engine before this one, shows.
+ * @view: its entry
+ * Return: 0; -ENOENT; -ENOMEM; as lkg_publication_read().
+ */
+int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lkg_publication *publication,
+                          const struct lkg_component *c, const struct lkg_entry *view,
+                          struct lkg_generation **ret);
+/**
  * lkg_publisher_read() - read the bytes of @entry of a publication. Caller frees.
  * Return: see lkg_publication_read().
  */

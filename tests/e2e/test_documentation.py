@@ -58,7 +58,7 @@ def remote_words():
     rest = r'((?:[^;"]|"(?:[^"\\]|\\.)*")*);'  # to the end of the statement; a literal may hold a semicolon
     calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|say|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
                        rf"|desired_fault\),{rest}",
-                       joined(REMOTE + PLACES + source("engine/engine-good.c") + source("engine/engine.c")))
+                       joined(REMOTE + PLACES + source("component/bases.c") + source("component/good.c") + source("engine/engine.c")))
     calls += re.findall(rf"snprintf\(\s*(?:ret(?:->words)?|api->name_fault|fault),{rest}", joined(API))
     return sorted({text for call in calls for part in ([call] if isinstance(call, str) else call) for text in literals(part)
                    if " " in text and not text.startswith("%")})

@@ -643,12 +643,12 @@ static void test_a_trial_that_cannot_be_stored_waits(void **state)
         block(n, "trial.json");
         c->dynamic->trial_saved_ns = 0;
         lkg_engine_cycle(n->engine, /* look= */ false);
-        assert_true(lkg_engine_trial_deadline(n->engine, c) > lkg_boottime_ns());
+        assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());
         block(n, "pointers.json");
         c->dynamic->trial.good_ns = UINT64_MAX / 2; /* the trial is over */
         lkg_engine_cycle(n->engine, /* look= */ false);
         assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
-        assert_true(lkg_engine_trial_deadline(n->engine, c) > lkg_boottime_ns());
+        assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());
         assert_true(n->engine->retry_at_ns <= lkg_boottime_ns() + LKG_RETRY_MAX_NS);
         assert_int_equal(rmdir(at(n, "state/dynamic/kubelet/pointers.json")), -1);
         assert_int_equal(unlink(at(n, "state/dynamic/kubelet/pointers.json/full")), 0);

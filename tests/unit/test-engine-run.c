@@ -192,8 +192,8 @@ static void test_half_written_file_is_not_published(void **state)
 /* Look at everything as if the unsettled file had been unchanged for @ns. */
 static void look_after(struct node *n, uint64_t ns)
 {
-        assert_int_equal(n->engine->n_stability_samples, 1);
-        n->engine->stability_samples[0].since_ns = lkg_boottime_ns() - ns;
+        assert_int_equal(n->engine->settled.n_samples, 1);
+        n->engine->settled.samples[0].since_ns = lkg_boottime_ns() - ns;
         lkg_watch_touch(&n->engine->watch, NULL);
         lkg_engine_cycle(n->engine, /* look= */ true);
 }

@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #include <lkg/base.h>
+#include <lkg/sandbox.h>
 
-#include "../../core/engine/sandbox.h"
-#include "../../core/engine/syscall-policy.h"
+#include "../../core/base/syscall-policy.h"
 
 #define N_THREADS 32u
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets of the engine: see peers.h. */
+/* Sockets of the engine: see <lkg/peers.h>. */
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <lkg/array.h>
 
-#include "peers.h"
+#include <lkg/peers.h>
 
 static struct lkg_peer *free_peer(struct lkg_peer *peer, bool close_fd)
 {

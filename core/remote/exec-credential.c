@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec-credential.h"
-
+/*
+ * `lkgfs-engine --exec-credential`: runs the exec plugin of the kubeconfig that the configuration names, outside of the
+ * engine's sandbox, for an engine that cannot execute anything. The engine only asks (LKG_MSG_CREDENTIAL); the command is read
+ * from root's own files here, so it has no say in it.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sysexits.h>
@@ -11,9 +14,8 @@
 #include <lkg/exec-plugin.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
+#include <lkg/sandbox.h>
 #include <lkg/span.h>
-
-#include "sandbox.h"
 
 #define SAID_LINES_MAX 8u
 #define SAID_LINE_MAX  256u
@@ -100,30 +102,21 @@ static int run(const struct lkg_kubeconfig *k)
         return r;
 }
 
-int lkg_exec_credential(const struct lkg_exec_credential_options *o)
+int lkg_exec_credential(const struct lkg_credential_options *options, bool enabled)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_closep) int source_fd = open(o->source_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        const struct lkg_credential_options options = {
-                .kubeconfig = o->config->remote.kubeconfig,
-                .source_path = o->source_path,
-                .source_fd = source_fd,
-                .mount_point = o->mount_point,
-                .allow_exec = o->config->remote.allow_exec,
-                .allow_insecure = o->config->remote.allow_insecure,
-        };
         struct lkg_kubeconfig *k = NULL;
         struct lkg_error err = { 0 };
         int r;
 
         if (lkg_sandbox_hide_memory(&err) < 0)
                 return give_up(EX_OSERR, err.message);
-        if (!o->config->remote.enabled || !o->config->remote.allow_exec)
-                return give_up(EX_CONFIG, o->config->remote.enabled ? "remote.allowExec is not true"
-                                                                    : "remote.enabled is not true");
-        if (source_fd < 0)
+        if (!enabled || !options->allow_exec)
+                return give_up(EX_CONFIG,
+                               enabled ? "remote.allowExec is not true" : "remote.enabled is not true");
+        if (options->source_fd < 0)
                 return give_up(EX_IOERR, "the source directory cannot be opened");
-        r = lkg_credential_load(&options, &k, &report);
+        r = lkg_credential_load(options, &k, &report);
         if (r == -EBADMSG)
                 return refuse(&report);
         if (r < 0)

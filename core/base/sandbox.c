@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving up privileges: see sandbox.h. */
+/* Giving up privileges: see <lkg/sandbox.h>. */
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -9,8 +9,8 @@
 #include <lkg/landlock.h>
 #include <lkg/log.h>
 #include <lkg/privilege.h>
+#include <lkg/sandbox.h>
 
-#include "sandbox.h"
 #include "syscall-policy.h"
 
 #define DATA_BYTES_MAX     (256u << 20)

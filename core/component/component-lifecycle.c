@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A component as the lifecycle sees it: the state that a step begins with, and the one that it leaves. */
+#include <lkg/component.h>
+
+/* The reference is about the kubelet of a node; without a component of that name, about the first one. */
+bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_config *config)
+{
+        unsigned chosen = 0;
+
+        if (!config->remote.enabled || !c->dynamic)
+                return false;
+        for (unsigned i = 0; i < config->n_components; i++)
+                if (strcmp(config->components[i].name, "kubelet") == 0)
+                        chosen = i;
+        return c->index == chosen;
+}
+
+/* Is the followed source served (and not a held generation)? */
+static bool serves_active(const struct lkg_component *c)
+{
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (!c->active)
+                return false;
+        lkg_config_source_id(&c->dynamic->pointers.active, id);
+        return strcmp(c->active->source, id) == 0 || (c->same && c->verdict == LKG_KEEP);
+}
+
+void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
+                                  struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts)
+{
+        static const struct lkg_bad_list none;
+        const struct lkg_dynamic *d = c->dynamic;
+
+        memset(ret, 0, sizeof(*ret));
+        ret->record = c->state;
+        if (d) {
+                ret->pointers = d->pointers;
+                ret->trial = d->trial;
+                ret->document = d->document;
+        }
+        *ret_facts = (struct lkg_lifecycle_facts){
+                .bad = d ? &d->bad : &none,
+                .remote = lkg_component_is_remote(c, config),
+                .scope_all = d && d->scope_all,
+                .watched = d && d->watched,
+                .serves_active = d && serves_active(c),
+                .active = c->active ? c->active->number : 0,
+                .sha256 = c->active ? c->active->sha256 : "",
+                .trial_saved_ns = d ? d->trial_saved_ns : 0,
+        };
+}
+
+static bool is_same_hold(const struct lkg_hold *a, const struct lkg_hold *b)
+{
+        return a->mode == b->mode && a->generation == b->generation && a->try_phase == b->try_phase &&
+               a->try_duration_ns == b->try_duration_ns && a->try_previous == b->try_previous &&
+               a->try_deadline_ns == b->try_deadline_ns;
+}
+
+static bool is_same_record(const struct lkg_component_state *a, const struct lkg_component_state *b)
+{
+        return is_same_hold(&a->hold, &b->hold) && a->held_by.time_ns == b->held_by.time_ns &&
+               a->tried_by.time_ns == b->tried_by.time_ns && strcmp(a->pinned_for, b->pinned_for) == 0 &&
+               a->unfinished.kind == b->unfinished.kind && strcmp(a->lost, b->lost) == 0 &&
+               a->last_good == b->last_good && a->ticket == b->ticket;
+}
+
+static bool is_same_trial(const struct lkg_trial *a, const struct lkg_trial *b)
+{
+        return a->state == b->state && a->prior == b->prior && a->good_ns == b->good_ns &&
+               a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns;
+}
+
+void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
+                         const struct lkg_lifecycle *next, bool saved_record, bool saved_pointers)
+{
+        struct lkg_dynamic *d = c->dynamic;
+
+        if (!is_same_record(&now->record, &next->record)) {
+                c->state = next->record;
+                c->state_changed = !saved_record;
+                c->dirty |= LKG_DIRTY_CONDITION;
+        }
+        if (!d)
+                return;
+        if (!lkg_config_source_equal(&now->pointers.active, &next->pointers.active))
+                d->good_failed = false;
+        if (!is_same_trial(&now->trial, &next->trial))
+                c->dirty |= LKG_DIRTY_DYNAMIC;
+        if (now->trial.state != next->trial.state || saved_pointers)
+                c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+        d->pointers = next->pointers;
+        d->trial = next->trial;
+        d->document = next->document;
+}
+
+/* ---- the trial's clock ---- */
+
+bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_config *config,
+                              const struct lkg_tracked *t)
+{
+        struct lkg_lifecycle_facts facts;
+        struct lkg_lifecycle l;
+        const struct lkg_history_entry *entry = lkg_history_find(&c->history, t->generation);
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        if (!c->active || t->pidfd < 0)
+                return false;
+        if (t->generation == c->active->number) {
+                lkg_component_take_lifecycle(c, config, &l, &facts);
+                return lkg_lifecycle_serves_tried(&l, &facts); /* an operator may have pinned another one */
+        }
+        if (c->dynamic->scope_all || !entry)
+                return false;
+        lkg_config_source_id(&c->dynamic->pointers.active, id);
+        return strcmp(entry->source, id) == 0;
+}
+
+static bool is_on_trial(const struct lkg_component *c, const struct lkg_config *config)
+{
+        struct lkg_lifecycle_facts facts;
+        struct lkg_lifecycle l;
+
+        lkg_component_take_lifecycle(c, config, &l, &facts);
+        return lkg_lifecycle_on_trial(&l, &facts);
+}
+
+uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struct lkg_config *config)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        uint64_t due, save, first;
+
+        if (!d || d->trial.state != LKG_TRIAL_RUNNING)
+                return UINT64_MAX;
+        due = is_on_trial(c, config) ? lkg_trial_due(&d->trial) : UINT64_MAX;
+        save = d->trial.running_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS : UINT64_MAX;
+        first = due < save ? due : save;
+        return first <= c->trial_failed_ns ? UINT64_MAX : first;
+}

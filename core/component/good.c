@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last known good for a rollback: merged with today's local layers or, if that is impossible or not wanted, the stored
+ * document.
+ */
+#include <lkg/log.h>
+
+#include <lkg/bases.h>
+
+int lkg_component_serve_stored(struct lkg_component *c, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        int r = lkg_component_stored_good(c, &g, err);
+
+        if (r >= 0)
+                r = lkg_history_add(&c->history, g);
+        if (r >= 0)
+                lkg_component_serve_again(c, g);
+        return r;
+}
+
+/* Layers over the last known good. Return: 0; negative: its checkpoint cannot be used, nothing has changed. */
+static int set_good_base(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        struct lkg_remote_base *base = NULL;
+        int r = lkg_config_source_is_local(source)
+                        ? 0
+                        : lkg_component_load_base(c, env, source, &base, &ignored, err);
+
+        if (r >= 0)
+                lkg_component_set_base(c, base);
+        return r;
+}
+
+/* Nothing of the last known good can be used. */
+static void go_local(struct lkg_component *c, const struct lkg_component_env *env, const char *why)
+{
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        struct lkg_error err = { 0 };
+
+        lkg_log(LOG_ERR, &fields,
+                "the last known good cannot be used, going on with the local configuration: %s", why);
+        c->dynamic->good_failed = true;
+        if (!c->base)
+                return;
+        lkg_component_set_base(c, NULL);
+        (void)lkg_component_refresh_anew(c, env, &err);
+}
+
+/*
+ * The last known good cannot be merged any more, because its checkpoint is lost: its stored document is served, and its layers
+ * are invalid until the object is read again. Without a stored document the local configuration is used.
+ */
+void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_component_env *env,
+                                  const char *why)
+{
+        struct lkg_remote_base *base = NULL;
+        struct lkg_error err = { 0 };
+        char fault[LKG_REASON_MAX];
+
+        (void)snprintf(fault, sizeof(fault),
+                       "the checkpoint is lost; what was served last, or its stored document, serves until "
+                       "the object is read again: %.250s",
+                       why);
+        if (lkg_component_serve_stored(c, &err) >= 0)
+                base = lkg_remote_base_missing(&c->dynamic->pointers.good.source, fault);
+        if (base)
+                lkg_component_set_base(c, base);
+        else
+                go_local(c, env, err.message);
+}
+
+void lkg_component_serve_stored_or_local(struct lkg_component *c, const struct lkg_component_env *env)
+{
+        struct lkg_error err = { 0 };
+
+        if (lkg_component_serve_stored(c, &err) < 0)
+                go_local(c, env, err.message);
+}
+
+/* The next layer over the base, from @at on; NULL = none. */
+static const struct lkg_layer_info *next_local(const struct lkg_candidate *candidate, size_t *at)
+{
+        while (*at < candidate->n_layers) {
+                const struct lkg_layer_info *layer = &candidate->layers[(*at)++];
+
+                if (layer->role != LKG_LAYER_BASE && layer->role != LKG_LAYER_REMOTE)
+                        return layer;
+        }
+        return NULL;
+}
+
+static bool has_same_local_layers(const struct lkg_candidate *a, const struct lkg_candidate *b)
+{
+        const struct lkg_layer_info *x, *y;
+        size_t i = 0, k = 0;
+
+        if (!a || !b)
+                return a == b;
+        do {
+                x = next_local(a, &i);
+                y = next_local(b, &k);
+                if (!x != !y || (x && (strcmp(x->file, y->file) != 0 || !x->doc != !y->doc ||
+                                       (x->doc && !lkg_value_equal(x->doc, y->doc)))))
+                        return false;
+        } while (x);
+        return true;
+}
+
+void lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env, bool same_base,
+                              struct lkg_good_merge *ret)
+{
+        LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *failed = lkg_candidate_ref(c->candidate);
+        struct lkg_error err = { 0 };
+
+        *ret = (struct lkg_good_merge){ .usable = true };
+        c->dynamic->good_failed = c->explained = false;
+        if (!same_base && set_good_base(c, env, &err) < 0) {
+                ret->usable = false;
+                (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", err.message);
+                return;
+        }
+        ret->valid = lkg_component_refresh_anew(c, env, &err) >= 0 && c->candidate &&
+                     c->candidate->state == LKG_CANDIDATE_VALID;
+        /* A layer that has changed meanwhile had no part in the failure: the layers are tried again with it. */
+        if (c->rendered.data && has_same_local_layers(failed, c->candidate))
+                (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, ret->sha256);
+}
+
+/* Open while the last known good is another source than the one that is followed. */
+int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_component_env *env,
+                               const struct lkg_touched *touched, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        struct lkg_remote_base *base = NULL;
+        int r;
+
+        if (c->good.stack && (!c->good.base || !lkg_config_source_equal(&c->good.base->source, source)))
+                lkg_track_close(&c->good);
+        if (lkg_config_source_equal(lkg_component_source(c), source) || lkg_config_source_is_local(source))
+                return 0; /* c->candidate or c->local is it */
+        if (c->good.stack) {
+                r = lkg_track_refresh(&c->good, touched, err);
+        } else {
+                r = lkg_component_load_base(c, env, source, &base, &ignored, err);
+                if (r >= 0)
+                        r = lkg_component_open_track(c, env, &c->good, base, err);
+        }
+        if (r > 0)
+                c->dirty |= LKG_DIRTY_DYNAMIC;
+        return r;
+}

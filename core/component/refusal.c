@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers that are not served: what the log says about them, and whether a component may begin without them. */
+#include <limits.h>
+#include <sysexits.h>
+
+#include <lkg/component.h>
+
+static const struct lkg_finding *first_error(const struct lkg_candidate *wrong)
+{
+        const struct lkg_report *report = &wrong->report;
+
+        for (size_t i = 0; i < report->n_findings; i++)
+                if (report->findings[i].severity == LKG_ERROR)
+                        return &report->findings[i];
+        return NULL;
+}
+
+void lkg_component_log_refusal(const struct lkg_component *c)
+{
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        const size_t n_errors = c->candidate->report.n_severity[LKG_ERROR];
+        const struct lkg_finding *f = first_error(c->candidate);
+        struct lkg_where where;
+        char place[PATH_MAX];
+
+        if (!f)
+                return;
+        where = (struct lkg_where){ f->file, f->line, f->column };
+        (void)lkg_where_text(&where, place, sizeof(place));
+        lkg_log(LOG_WARNING, &fields, "refused, %zu error%s, the first: %s%s [LKG%04u]", n_errors,
+                n_errors == 1 ? "" : "s", place, f->text, f->code);
+}
+
+static void log_all_findings(const struct lkg_component *c, const struct lkg_candidate *wrong)
+{
+        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(&wrong->report, NULL);
+        const struct lkg_log_fields fields = { .component = c->config->name };
+        char *rest = text, *line;
+
+        while (rest && (line = strsep(&rest, "\n")))
+                if (*line)
+                        lkg_log(LOG_ERR, &fields, "%s", line);
+}
+
+/* The candidate that keeps a component from being served; with strict also the local one, which a remote one would hide. */
+static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
+{
+        bool strict = c->config->local_policy != LKG_LOCAL_LKG;
+
+        if (c->candidate->state == LKG_CANDIDATE_INVALID)
+                return strict || !c->active ? c->candidate : NULL;
+        return strict && c->base && c->local.candidate &&
+                               c->local.candidate->state == LKG_CANDIDATE_INVALID &&
+                               lkg_component_local_errors(c) > 0
+                       ? c->local.candidate
+                       : NULL;
+}
+
+int lkg_component_check_first(const struct lkg_component *c, const char *source_path,
+                              const char *mount_point, struct lkg_error *err)
+{
+        const struct lkg_candidate *wrong;
+        const struct lkg_finding *f;
+        struct lkg_where where;
+        char place[PATH_MAX];
+
+        if (!c->candidate) {
+                (void)lkg_error_set(err, -EIO, NULL, "component %s: %s.", c->config->name,
+                                    c->fault ? c->fault : "the layers cannot be looked at");
+                return c->active && c->config->local_policy == LKG_LOCAL_LKG ? 0 : EX_IOERR;
+        }
+        if (c->candidate->state == LKG_CANDIDATE_NAME_TAKEN) {
+                (void)lkg_error_set(
+                        err, -EINVAL, NULL,
+                        "%s/%s is a kubeconfig, and component %s would have to hide it; write into the "
+                        "configuration:\ncomponents:\n  - name: %s\n    file: %s-config.yaml\n    base: "
+                        "/var/lib/%s/config.yaml\n    dropInDir: %s.conf.d\nand start the component with "
+                        "--config=%s/%s-config.yaml.",
+                        source_path, c->config->file, c->config->name, c->config->name, c->config->name,
+                        c->config->name, c->config->name, mount_point ? mount_point : source_path,
+                        c->config->name);
+                log_all_findings(c, c->candidate);
+                return EX_CONFIG;
+        }
+        wrong = find_wrong(c);
+        if (!wrong)
+                return 0;
+        log_all_findings(c, wrong);
+        f = first_error(wrong);
+        where = f ? (struct lkg_where){ f->file, f->line, f->column } : (struct lkg_where){ 0 };
+        (void)lkg_where_text(&where, place, sizeof(place));
+        (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s%s.", c->config->name,
+                            wrong->report.n_severity[LKG_ERROR],
+                            wrong->report.n_severity[LKG_ERROR] == 1 ? "" : "s",
+                            c->active ? "localPolicy is strict" : "no last-known-good to serve instead",
+                            place, f ? f->text : "");
+        return EX_CONFIG;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Judging what is assigned: see tried.h. */
+#include <lkg/guard.h>
+#include <lkg/log.h>
+#include <lkg/tried.h>
+
+/* ---- what is local ---- */
+
+struct lkg_candidate *lkg_component_local(const struct lkg_component *c)
+{
+        return c->base ? c->local.candidate : c->candidate;
+}
+
+/* The document of the base file, for pinned fields. */
+static const struct lkg_value *local_base(const struct lkg_component *c)
+{
+        const struct lkg_candidate *local = lkg_component_local(c);
+
+        return local && local->n_layers > 0 && local->layers[0].role == LKG_LAYER_BASE ? local->layers[0].doc
+                                                                                       : NULL;
+}
+
+int lkg_component_check_guard(const struct lkg_component *c, const struct lkg_candidate *tried,
+                              struct lkg_report *report)
+{
+        const struct lkg_config_component *k = c->config;
+        const struct lkg_guard guard = {
+                .hardened = k->guard.profile == LKG_GUARD_HARDENED,
+                .deny = (const char *const *)k->guard.deny.items,
+                .n_deny = k->guard.deny.n_items,
+                .pinned = (const char *const *)k->guard.pinned.items,
+                .n_pinned = k->guard.pinned.n_items,
+        };
+        const struct lkg_value *remote =
+                tried && tried->n_layers > 0 && tried->layers[0].role == LKG_LAYER_REMOTE
+                        ? tried->layers[0].doc
+                        : NULL;
+
+        return remote ? lkg_guard_check(&guard, remote, local_base(c), report) : 0;
+}
+
+static bool is_base_broken(const struct lkg_candidate *local)
+{
+        return local && local->n_layers > 0 && local->layers[0].role == LKG_LAYER_BASE &&
+               !local->layers[0].doc;
+}
+
+enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct lkg_track *track,
+                                   bool *ret_syntax)
+{
+        const struct lkg_candidate *local = lkg_component_local(c);
+
+        if (c->config->guard.pinned.n_items && is_base_broken(local))
+                return LKG_TRIED_WAIT; /* the value to compare with is not known */
+        if (c->remote_findings.n_severity[LKG_ERROR] > 0)
+                return LKG_TRIED_BAD;
+        if (lkg_track_valid(track))
+                return LKG_TRIED_GOOD;
+        if (track->candidate &&
+            lkg_component_errors_in(&track->candidate->report, track->base->file, ret_syntax) > 0)
+                return LKG_TRIED_BAD;
+        if (local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0)
+                return LKG_TRIED_WAIT;
+        /* A local layer that has become invalid with the current configuration is not better with the next one. */
+        return c->base && c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID ? LKG_TRIED_WAIT
+                                                                                       : LKG_TRIED_BAD;
+}
+
+int lkg_component_open_assigned(struct lkg_component *c, const struct lkg_component_env *env,
+                                struct lkg_track *track, struct lkg_error *err)
+{
+        struct lkg_remote_base *base = NULL;
+        int r;
+
+        lkg_report_deinit(&c->remote_findings);
+        c->explained = true;
+        c->dirty |= LKG_DIRTY_FINDINGS;
+        r = lkg_component_load_base(c, env, &c->dynamic->pointers.assigned, &base, &c->remote_findings, err);
+        if (r == -EINVAL)
+                return 1;
+        if (r >= 0)
+                r = lkg_component_open_track(c, env, track, base, err);
+        if (r < 0)
+                return r;
+        r = lkg_component_check_guard(c, track->candidate, &c->remote_findings);
+        return r < 0 ? lkg_error_set(err, r, NULL, "guard") : 0;
+}
+
+/* ---- findings ---- */
+
+void lkg_component_say_not_used(struct lkg_component *c, const char *id, const char *reason)
+{
+        const struct lkg_where where = { .file = id };
+
+        lkg_report_add(&c->remote_findings, LKG_WARNING, 6008, &where,
+                       "is assigned and not used: %s; remove %sbad/%s/%s to try it again", reason, c->top,
+                       c->config->name, id);
+        c->dirty |= LKG_DIRTY_FINDINGS;
+}
+
+/*
+ * The findings of a tried configuration that will not be served. Findings of the local layers themselves, or found without one of
+ * them, are shown with those layers, as long as they are true.
+ */
+void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate)
+{
+        const struct lkg_candidate *local = lkg_component_local(c);
+
+        for (size_t i = 0; candidate && i < candidate->report.n_findings; i++) {
+                const struct lkg_finding *f = &candidate->report.findings[i];
+
+                if (!f->incomplete && !(local && lkg_report_has(&local->report, f)))
+                        lkg_report_add_copy(&c->remote_findings, f);
+        }
+        if (candidate)
+                lkg_report_count_unlisted(&c->remote_findings, &candidate->report);
+        c->dirty |= LKG_DIRTY_FINDINGS;
+}
+
+void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_component_env *env,
+                                    const struct lkg_bad *bad)
+{
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        struct lkg_track track = { 0 };
+        struct lkg_error err = { 0 };
+        bool syntax = false;
+        int r;
+
+        lkg_component_try_anew(c);
+        if (c->explained)
+                return;
+        r = lkg_component_open_assigned(c, env, &track, &err);
+        if (r == 0 && lkg_component_blame(c, &track, &syntax) == LKG_TRIED_BAD)
+                lkg_component_keep_findings(c, track.candidate);
+        if (r < 0)
+                lkg_log(LOG_WARNING, &fields, "cannot find again what is wrong with what is assigned: %s",
+                        err.message);
+        lkg_track_close(&track);
+        lkg_component_say_not_used(c, bad->id, bad->reason);
+        c->explained = true;
+}
+
+void lkg_component_try_anew(struct lkg_component *c)
+{
+        if (*c->untried)
+                c->dirty |= LKG_DIRTY_CONDITION;
+        *c->untried = '\0';
+        c->try_at_ns = c->try_pause_ns = 0;
+}
+
+/* ---- what is wanted of it ---- */
+
+void lkg_component_set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
+                               const char *waiting)
+{
+        struct lkg_dynamic *d = c->dynamic;
+
+        if (d->desired == state && strcmp(d->desired_fault, fault) == 0 && strcmp(d->waiting, waiting) == 0)
+                return;
+        d->desired = state;
+        (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "%.500s", fault);
+        (void)snprintf(d->waiting, sizeof(d->waiting), "%.255s", waiting);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}
+
+void lkg_component_forgive(struct lkg_component *c, const char *source)
+{
+        struct lkg_error err = { 0 };
+
+        if (!c->dynamic || !*source ||
+            lkg_dynamic_forgive(c->dynamic, source, /* exactly= */ true, &err) < 0)
+                return;
+        if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
+                lkg_report_deinit(&c->remote_findings);
+        c->explained = false;
+        c->waited = lkg_candidate_unref(c->waited);
+        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does a changed file count yet, or is somebody in the middle of writing it? docs/specification.md 2.5 has the table. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include <lkg/settled.h>
+
+static bool is_vouched(const struct lkg_settled *s, const char *path)
+{
+        size_t top = strlen(s->source_path);
+
+        for (size_t i = 0; i < s->n_vouched; i++) {
+                const char *said = s->vouched[i], *there = path;
+                size_t n = strlen(said);
+
+                if (*said != '/') {
+                        if (strncmp(path, s->source_path, top) != 0 || path[top] != '/')
+                                continue;
+                        there = path + top + 1;
+                }
+                if (strncmp(there, said, n) == 0 && (there[n] == '\0' || there[n] == '/'))
+                        return true;
+        }
+        return s->vouched_all;
+}
+
+static void forget_sample(struct lkg_settled *s, size_t i)
+{
+        free(s->samples[i].path);
+        s->samples[i] = s->samples[--s->n_samples];
+}
+
+/* How long @path is known to have had @st; 0 = seen for the first time. */
+static uint64_t stable_for(struct lkg_settled *s, const char *path, const struct stat *st, uint64_t now_ns)
+{
+        struct lkg_stability_sample *samples = s->samples;
+        struct lkg_file_id id;
+        size_t i = 0;
+
+        lkg_file_id_from_stat(st, &id);
+        while (i < s->n_samples && strcmp(samples[i].path, path) != 0)
+                i++;
+        if (i < s->n_samples && lkg_file_id_equal(&samples[i].id, &id))
+                return now_ns - samples[i].since_ns;
+        if (i == LKG_ARRAY_SIZE(s->samples))
+                return UINT64_MAX; /* this many at once are not an editor's: take them as they are */
+        if (i == s->n_samples) {
+                samples[i].path = strdup(path);
+                if (!samples[i].path)
+                        return UINT64_MAX;
+                s->n_samples++;
+        }
+        samples[i].id = id;
+        samples[i].since_ns = now_ns;
+        return 0;
+}
+
+/* ansible, rsync and others write `.name.XXXX` first, close it, some write it again, and rename it in the end. */
+static bool is_hidden(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        return (slash ? slash[1] : *path) == '.';
+}
+
+/*
+ * Does a changed file count yet? docs/specification.md 2.5 has the table.
+ *
+ * A truncation is visible before inotify reports it, and even before the time stamps show it. So inotify alone does not make a
+ * changed file count: it must look the same LKG_RECENT_NS later. On a busy machine that report may come much later, so
+ * an empty file counts after two seconds (LKG_UNSETTLED_NS), even if its writer has closed it: no layer is empty, a truncated
+ * one is. So does a hidden file, whose name is probably a temporary one. When a file server has just died, all its files were
+ * closed, even those that are half written: then the word of its successor, or the same time without a change, is needed. At
+ * the start there is no earlier look, only the time stamp.
+ */
+static bool just_written(struct lkg_settled *s, const char *path)
+{
+        uint64_t now = lkg_boottime_ns(), age;
+        bool lost = s->lost_ns != 0 && now - s->lost_ns < LKG_UNSETTLED_NS;
+        bool slow, closed = is_vouched(s, path);
+        struct stat st;
+
+        if (s->vouched_all || stat(path, &st) < 0)
+                return false;
+        slow = st.st_size == 0 || is_hidden(path);
+        if (closed && !slow)
+                return false;
+        if (!s->started) {
+                age = (uint64_t)st.st_ctim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
+                return age <= lkg_realtime_ns() && lkg_realtime_ns() - age < LKG_RECENT_NS;
+        }
+        return stable_for(s, path, &st, now) < (lost || slow ? LKG_UNSETTLED_NS : LKG_RECENT_NS);
+}
+
+void lkg_settled_forget_old(struct lkg_settled *s)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        for (size_t i = 0; i < s->n_samples;)
+                if (now - s->samples[i].since_ns > 2 * LKG_UNSETTLED_NS)
+                        forget_sample(s, i);
+                else
+                        i++;
+}
+
+/* Events until now count: the writer may have begun while the file was being read. */
+bool lkg_is_unsettled(const char *path, void *userdata)
+{
+        struct lkg_settled *s = userdata;
+
+        if (lkg_watch_drain(s->watch, lkg_boottime_ns()))
+                s->look_again = true;
+        if (s->new_stacks)
+                return false;
+        if (lkg_watch_unsettled(path, s->watch))
+                return true;
+        if (!just_written(s, path))
+                return false;
+        s->recent = true;
+        return true;
+}
+
+/* Without memory, inotify and a short delay must do; so must they for more than fit. */
+void lkg_settled_vouch(struct lkg_settled *s, const char *path)
+{
+        if (s->n_vouched == LKG_ARRAY_SIZE(s->vouched))
+                return;
+        s->vouched[s->n_vouched] = strdup(path);
+        s->n_vouched += s->vouched[s->n_vouched] != NULL;
+}
+
+void lkg_settled_forget_vouched(struct lkg_settled *s)
+{
+        while (s->n_vouched > 0)
+                free(s->vouched[--s->n_vouched]);
+}
+
+void lkg_settled_deinit(struct lkg_settled *s)
+{
+        lkg_settled_forget_vouched(s);
+        while (s->n_samples > 0)
+                forget_sample(s, s->n_samples - 1);
+}

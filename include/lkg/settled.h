@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does a changed file count yet, or is somebody in the middle of writing it? docs/specification.md 2.5 has the table. What inotify
+ * says is one answer; what writers have said, and how long a file has looked the same, are the others.
+ */
+#pragma once
+
+#include <lkg/file.h>
+#include <lkg/inotify.h>
+#include <lkg/limits.h>
+
+/* How old the last change of a file must be to count without a close through the mount: well above a clock tick. */
+#define LKG_RECENT_NS (20 * LKG_NSEC_PER_MSEC)
+
+/* A changed file, and since when it has looked like that. */
+struct lkg_stability_sample {
+        char *path;
+        struct lkg_file_id id;
+        uint64_t since_ns; /* CLOCK_BOOTTIME */
+};
+
+struct lkg_settled {
+        struct lkg_watch *watch;             /* borrowed */
+        const char *source_path;             /* borrowed */
+        char *vouched[LKG_MESSAGES_AT_ONCE]; /* paths whose writers have said that they are complete */
+        size_t n_vouched;
+        bool vouched_all; /* an operator asked for a look now */
+        bool new_stacks;  /* they have no earlier content to fall back on, so every file counts as it is */
+        bool started;     /* there were earlier looks; before, there are only time stamps */
+        uint64_t lost_ns; /* when a file server went away; 0 = never */
+        struct lkg_stability_sample samples[64];
+        size_t n_samples;
+        bool recent;     /* a file was left alone because it had just been written */
+        bool look_again; /* something happened to the sources while they were read */
+};
+
+/** lkg_is_unsettled() - lkg_unsettled_fn; @userdata is the struct lkg_settled. Notes `recent` and `look_again`. */
+bool lkg_is_unsettled(const char *path, void *userdata);
+/** lkg_settled_vouch() - the writer of @path (as the stacks name it, or below the source directory) says that it is complete. */
+void lkg_settled_vouch(struct lkg_settled *settled, const char *path);
+/** lkg_settled_forget_vouched() - what was said was about the look before. */
+void lkg_settled_forget_vouched(struct lkg_settled *settled);
+/** lkg_settled_forget_old() - samples of files that nobody has looked at for long. */
+void lkg_settled_forget_old(struct lkg_settled *settled);
+void lkg_settled_deinit(struct lkg_settled *settled);
