@@ -291,6 +291,7 @@ static int load_process(struct lkg_facts *facts)
         return 0;
 }
 
+/* "Have I seen this process?" - is it one of those that live? */
 static struct lkg_tracked *find_process(struct lkg_facts *facts, int pid, uint64_t start_time)
 {
         for (size_t i = 0; i < facts->n_processes; i++)

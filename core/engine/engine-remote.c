@@ -4,7 +4,7 @@
  * known good. Each step is durable before the next; the publication that shows it comes last (engine.c). What fails is
  * tried again by a later look and leaves everything as it was.
  *
- * architecture.md, "Dynamic configuration", has the flow.
+ * architecture.md, "The life of a bad ConfigMap", has the flow.
  */
 #include <lkg/log.h>
 
@@ -184,20 +184,6 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
 
 /* ---- trying what is assigned ---- */
 
-static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
-                             const char *words)
-{
-        const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
-        char reason[LKG_REASON_MAX], id[LKG_SOURCE_ID_MAX + 1];
-        const struct lkg_event event = { .kind = LKG_EVENT_TRIED_BAD, .cause = cause, .reason = reason };
-        struct lkg_error err = { 0 };
-
-        say_uid(reason, sizeof(reason), words, assigned);
-        lkg_config_source_id(assigned, id);
-        lkg_component_say_not_used(c, id, reason);
-        (void)lkg_engine_step(e, c, &event, &err);
-}
-
 static void retry_by(struct lkg_engine *e, uint64_t at_ns)
 {
         if (e->retry_at_ns > at_ns)
@@ -221,6 +207,21 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
                                                                    : TRY_PAUSE_MAX_NS;
         c->try_at_ns = lkg_boottime_ns() + c->try_pause_ns;
         retry_by(e, c->try_at_ns);
+}
+
+static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
+                             const char *words)
+{
+        const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
+        char reason[LKG_REASON_MAX], id[LKG_SOURCE_ID_MAX + 1];
+        const struct lkg_event event = { .kind = LKG_EVENT_TRIED_BAD, .cause = cause, .reason = reason };
+        struct lkg_error err = { 0 };
+
+        say_uid(reason, sizeof(reason), words, assigned);
+        lkg_config_source_id(assigned, id);
+        lkg_component_say_not_used(c, id, reason);
+        if (lkg_engine_step(e, c, &event, &err) < 0)
+                try_later(e, c, &err); /* without a mark it would be tried in every cycle */
 }
 
 static void try_assigned(struct lkg_engine *e, struct lkg_component *c)

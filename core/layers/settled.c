@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a changed file count yet, or is somebody in the middle of writing it? docs/specification.md 2.5 has the table. */
+/* Does a changed file count yet (is this file complete?), or is it still being written? docs/specification.md 2.5 has the table. */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identities of sources: which strings may become a path, and ids as users type them. */
+/* Which source is this? Identities of sources: which strings may become a path, and ids as users type them. */
 
 #include <stdarg.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queries of a state, and building blocks that several steps share. */
+#include <assert.h>
+
 #include "step-parts.h"
 
 /* ---- queries ---- */
@@ -71,6 +73,7 @@ struct lkg_effect *lkg_then(struct lkg_stepping *s, enum lkg_effect_kind kind)
 {
         struct lkg_effect *effect = &s->step->effects[s->step->n_effects++];
 
+        assert(s->step->n_effects <= LKG_EFFECTS_MAX);
         *effect = (struct lkg_effect){ .kind = kind };
         return effect;
 }

@@ -111,7 +111,10 @@ void lkg_on_begin(struct lkg_stepping *s)
 
 /* ---- a start ---- */
 
-/* A start is judged once, even if it is reported again because an engine died before recording it. */
+/*
+ * "Have I seen this process?" - has the trial counted its start? A start is judged once, even if it is reported again
+ * because an engine died before recording it.
+ */
 static bool is_judged(const struct lkg_trial *trial, const struct lkg_startup *startup)
 {
         return startup->start_time && trial->last_start_time == startup->start_time &&

@@ -153,7 +153,24 @@ static void failed(struct lkg_stepping *s)
         case LKG_EVENT_PROMOTE:
                 (void)lkg_then(s, LKG_EFFECT_RETRY);
                 break;
-        default: /* nothing has changed; the caller gets the error, or the event comes again anyway */
+        /* Nothing has changed, and whoever raised it gets the error or raises it again. */
+        case LKG_EVENT_ASSIGNED:
+        case LKG_EVENT_NODE:
+        case LKG_EVENT_RESET:
+        case LKG_EVENT_TRIED_GOOD:
+        case LKG_EVENT_PUBLISHING:
+                break;
+        /* All that they store is optional, or they store nothing. */
+        case LKG_EVENT_MERGED:
+        case LKG_EVENT_FINISHED:
+        case LKG_EVENT_UNPUBLISHED:
+        case LKG_EVENT_HOLD_LOST:
+        case LKG_EVENT_PIN:
+        case LKG_EVENT_ALIVE:
+        case LKG_EVENT_TRY_DUE:
+        case LKG_EVENT_FORGIVEN:
+        case LKG_EVENT_FAILED:
+        case _LKG_EVENT_MAX:
                 break;
         }
 }

@@ -121,6 +121,7 @@ void lkg_startups_add(struct lkg_startups *startups, const char *boot, const str
         startups->items[startups->n_items++] = *startup;
 }
 
+/* "Have I seen this process?" - is its start on record? Outlives the engine. */
 bool lkg_startups_knows(const struct lkg_startups *startups, const char *boot, int pid, uint64_t start_time)
 {
         if (!*boot || strcmp(startups->boot, boot) != 0 || pid < 0 || start_time == 0)

@@ -87,6 +87,7 @@ static struct lkg_opener *find_or_add(const struct lkg_message *started)
         return opener;
 }
 
+/* "Have I seen this process?" - has the engine been told of its open? Outlives this file server. */
 bool opener_known(const struct lkg_message *started, uint64_t *ret_generation)
 {
         struct lkg_opener *opener;

@@ -5,8 +5,9 @@
  * no clock and no file, and allocates nothing. Rules: docs/specification.md 4.4 to 4.11.
  *
  * Effects are carried out in order, and the first that fails ends the list (unless it is optional). At ADOPT the next state
- * becomes the state: what must be durable first comes before it, so a failure there leaves the state unchanged. A failure comes
- * back as LKG_EVENT_FAILED, whose effects handle it.
+ * becomes the state: what must be durable first comes before it, so a failure there leaves the state unchanged. (What has
+ * happened anyway, such as a start or a try that is due, is adopted first.) A failure that is not optional comes back as
+ * LKG_EVENT_FAILED of the event in which it happened; its effects handle it.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * The trial of a configuration: the pure part. State, facts and a time in, the next state and a verdict out;
  * no clock, no file, no allocation. Times are CLOCK_BOOTTIME in ns unless named wall.
  *
- * Starts are counted from the moment the source became assigned; the verdict of a start looks at the starts
+ * Starts are counted from the beginning of the trial; the verdict of a start looks at the starts
  * *before* it (docs/specification.md 4.9, 4.10: threshold 0 marks it bad at the second start, 10 at the
  * twelfth). The clock runs while the component runs on the configuration under trial; if it is unknown
  * whether it runs, the clock always runs.
