@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets of the engine: see <lkg/peers.h>. */
+/* The engine's sockets: see <lkg/peers.h>. */
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -41,14 +41,14 @@ static void drop_peer(struct lkg_peer *peer)
         free_peer(peer, /* close_fd= */ true);
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 static void want_out(struct lkg_peer *peer)
 {
         (void)sd_event_source_set_io_events(peer->io, peer->n_queue ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* Return: 0, or -errno when the peer is of no use any more. */
+/* Return: 0; -errno: the connection is broken. */
 static int flush(struct lkg_peer *peer)
 {
         size_t n = 0;
@@ -79,7 +79,10 @@ void lkg_peer_send(struct lkg_peer *peer, const struct lkg_message *message)
 
         if (r == -EAGAIN)
                 r = enqueue(peer, message);
-        /* Never free a peer here: the caller may be in the middle of its messages. The next read sees the end. */
+        /*
+         * Do not free the peer here: the caller may be handling its messages. The next read sees the
+         * shutdown.
+         */
         if (r < 0)
                 (void)shutdown(peer->fd, SHUT_RDWR);
 }
@@ -156,9 +159,9 @@ uint64_t lkg_server_loaded(const struct lkg_peers *s)
         return oldest;
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
-/* Return: 1 to go on, 0 when there is nothing more, -errno when the peer is gone. */
+/* Return: 1: a message was handled; 0: no more messages; -errno: the peer is gone. */
 static int receive_one(struct lkg_peer *peer)
 {
         struct lkg_message message;
@@ -166,7 +169,7 @@ static int receive_one(struct lkg_peer *peer)
 
         if (r == -EAGAIN)
                 return 0;
-        if (r <= 0) /* a peer of another build, or its end */
+        if (r <= 0) /* the connection has ended, or the peer is of another build */
                 return r < 0 ? r : -ECONNRESET;
         peer->server->ops->message(peer, &message, peer->server->userdata);
         return 1;
@@ -216,7 +219,7 @@ static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *us
         (void)source;
         (void)revents;
         if (client < 0)
-                return 0; /* it went away again, or we are out of descriptors: the next event tells */
+                return 0; /* the client is gone, or we are out of descriptors: the next event tries again */
         if (LKG_GROW(s->peers, s->n_peers) < 0 || new_peer(s, client, false, &peer) < 0) {
                 lkg_close(client);
                 return 0;
@@ -235,7 +238,7 @@ int lkg_server_init(struct lkg_peers *server, sd_event *event, int listen_fd, in
         if (listen_fd >= 0) {
                 int flags = fcntl(listen_fd, F_GETFL);
 
-                /* Shared with the supervisor, which never accepts: non-blocking harms nobody. */
+                /* The supervisor shares this socket but never accepts, so O_NONBLOCK does no harm. */
                 if (flags < 0 || fcntl(listen_fd, F_SETFL, flags | O_NONBLOCK) < 0)
                         r = -errno;
                 else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving up privileges: see <lkg/sandbox.h>. */
+/* Drops privileges: see <lkg/sandbox.h>. */
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -14,7 +14,7 @@
 #include "syscall-policy.h"
 
 #define DATA_BYTES_MAX     (256u << 20)
-#define THREAD_STACK_BYTES (1u << 20) /* instead of 8 MiB; the resolver needs a tenth of it */
+#define THREAD_STACK_BYTES (1u << 20) /* the default is 8 MiB; the resolver needs a tenth of this */
 
 static const int reading[] = { CAP_DAC_READ_SEARCH, -1 };
 
@@ -25,7 +25,7 @@ static int limit(int resource, rlim_t value)
         return setrlimit((__rlimit_resource_t)resource, &both) < 0 ? -errno : 0;
 }
 
-/* Threads of the resolver (libcurl starts one for each look-up): their stacks count as data. */
+/* Limits the stacks of the resolver's threads (libcurl starts one per lookup): stacks count as data. */
 static int bound_thread_stacks(void)
 {
         pthread_attr_t attr;
@@ -46,15 +46,19 @@ int lkg_sandbox_hide_memory(struct lkg_error *err)
 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "resource limits");
-        /* The limit is not for a core that goes into a pipe: core(5). The leak checker traces its own process. */
+        /*
+         * RLIMIT_CORE does not apply to a core dump that is piped to a program: core(5). The leak checker of
+         * a sanitizer build traces its own process, so that build stays dumpable.
+         */
         if (prctl(PR_SET_DUMPABLE, LKG_SANITIZED, 0, 0, 0) < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");
         return 0;
 }
 
 /*
- * The C library's resolver asks for both kinds of addresses in one sendmmsg(2), which is refused (syscall-policy.c). glibc tries
- * again without; whichever does not would take it for a server that does not answer. One after the other it sends without.
+ * The C library's resolver sends both address queries in one sendmmsg(2), which is refused
+ * (syscall-policy.c). glibc then sends them one by one; another library might take the error for a server
+ * that does not respond. With single-request, they are always sent one by one.
  */
 static int ask_one_by_one(void)
 {
@@ -65,7 +69,10 @@ static int ask_one_by_one(void)
         return setenv("RES_OPTIONS", n < (int)sizeof(options) ? options : "single-request", 1);
 }
 
-/* A user that this user namespace does not know is none to become: better root without capabilities than nothing at all. */
+/*
+ * A user that is not mapped in this user namespace cannot be used: better root without capabilities than no
+ * engine.
+ */
 static int become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err)
 {
         int r = account->uid == 0 ? 0 : lkg_become(account, capabilities, err);
@@ -83,7 +90,7 @@ int lkg_sandbox_become(const struct lkg_account *account, struct lkg_error *err)
         if (r < 0)
                 return r;
         lkg_trust_root_alone();
-        /* Who changes its user is dumpable again, where fs.suid_dumpable says so: proc(5). */
+        /* Changing the user makes the process dumpable again if fs.suid_dumpable says so: proc(5). */
         return lkg_sandbox_hide_memory(err);
 }
 
@@ -99,7 +106,10 @@ int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *
                 r = bound_thread_stacks();
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "resource limits");
-        /* Whoever debugs a shell's TLS with it must not have the keys of ours in the same file: libcurl would write them. */
+        /*
+         * If SSLKEYLOGFILE is set to debug TLS in a shell, libcurl would write the engine's keys to that
+         * file, too.
+         */
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || unsetenv("SSLKEYLOGFILE") < 0 ||
             ask_one_by_one() < 0)
                 return lkg_error_set(err, -errno, NULL, "process attributes");

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-/* socketpair(2) has its flags in the type. */
+/* socketpair(2) takes its flags in the type argument. */
 #define STREAM(flags) (SOCK_STREAM | (flags))
 
 #define NEVER(call)                                         \
@@ -13,7 +13,10 @@
                 SYS_##call, 0, true, false, 0, { 0 }, EPERM \
         }
 
-/* Calls that an engine of root may not make, and then those that are judged by an argument. */
+/*
+ * First the calls that an engine running as root may not make, then the calls that are checked by an
+ * argument.
+ */
 #ifdef SYS_open
 #define N_OLD 6
 #else
@@ -36,11 +39,15 @@ static const struct lkg_syscall_argument arguments[] = {
         NEVER(futimesat),
 #endif
         /*
-         * No AF_UNIX: by a name it would reach every socket of root's on this node, the service manager's and the container
-         * runtime's first of all. Netlink: the resolver asks for the addresses of this machine.
+         * No AF_UNIX: by name, it could reach every socket of root on this node, above all those of the
+         * service manager and the container runtime. Netlink: the resolver reads the addresses of this
+         * machine.
          */
         { SYS_socket, 0, true, false, 3, { AF_INET, AF_INET6, AF_NETLINK }, EAFNOSUPPORT },
-        /* libcurl wakes itself with one. A datagram socket could be sent to any name; these are connected for ever. */
+        /*
+         * libcurl wakes itself up with a socketpair. A datagram socket could send to any name; these stay
+         * connected to each other.
+         */
         { SYS_socketpair,
           1,
           true,
@@ -48,7 +55,10 @@ static const struct lkg_syscall_argument arguments[] = {
           4,
           { STREAM(0), STREAM(SOCK_CLOEXEC), STREAM(SOCK_NONBLOCK), STREAM(SOCK_CLOEXEC | SOCK_NONBLOCK) },
           EAFNOSUPPORT },
-        /* No leases and no locks: either keeps others waiting, and for some of them a file that can be read is enough. */
+        /*
+         * No leases and no locks: both can make other processes wait, and for some of them a readable file
+         * is enough.
+         */
         { SYS_fcntl,
           1,
           true,
@@ -56,7 +66,10 @@ static const struct lkg_syscall_argument arguments[] = {
           8,
           { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_ADD_SEALS, F_GET_SEALS },
           EPERM },
-        /* None of our processes takes a descriptor from it: closing the last one of a connection can take hours (SO_LINGER). */
+        /*
+         * The engine passes no descriptor to our other processes: closing the last one of a connection can
+         * take hours (SO_LINGER).
+         */
         { SYS_sendmsg, 0, true, false, 0, { 0 }, ENOSYS },
         { SYS_sendmmsg, 0, true, false, 0, { 0 }, ENOSYS },
 };
@@ -80,7 +93,7 @@ static const int allowed[] = {
         SYS_getxattr,
         SYS_lgetxattr,
         SYS_copy_file_range,
-        /* the API server, the resolver */
+        /* the API server and the resolver */
         SYS_connect,
         SYS_bind,
         SYS_recvmmsg,
