@@ -30,7 +30,7 @@ static void forget_sample(struct lkg_settled *s, size_t i)
         s->samples[i] = s->samples[--s->n_samples];
 }
 
-/* How long @path is known to have had @st; 0 = seen for the first time. */
+/* How long @path has had @st; 0 = seen for the first time. */
 static uint64_t stable_for(struct lkg_settled *s, const char *path, const struct stat *st, uint64_t now_ns)
 {
         struct lkg_stability_sample *samples = s->samples;
@@ -43,7 +43,7 @@ static uint64_t stable_for(struct lkg_settled *s, const char *path, const struct
         if (i < s->n_samples && lkg_file_id_equal(&samples[i].id, &id))
                 return now_ns - samples[i].since_ns;
         if (i == LKG_ARRAY_SIZE(s->samples))
-                return UINT64_MAX; /* this many at once are not an editor's: take them as they are */
+                return UINT64_MAX; /* an editor does not write this many at once: take them as they are */
         if (i == s->n_samples) {
                 samples[i].path = strdup(path);
                 if (!samples[i].path)
@@ -55,7 +55,10 @@ static uint64_t stable_for(struct lkg_settled *s, const char *path, const struct
         return 0;
 }
 
-/* ansible, rsync and others write `.name.XXXX` first, close it, some write it again, and rename it in the end. */
+/*
+ * ansible, rsync and others first write `.name.XXXX`, close it, sometimes write it again, and finally rename
+ * it.
+ */
 static bool is_hidden(const char *path)
 {
         const char *slash = strrchr(path, '/');
@@ -64,14 +67,15 @@ static bool is_hidden(const char *path)
 }
 
 /*
- * Does a changed file count yet? docs/specification.md 2.5 has the table.
+ * A truncation is visible before inotify reports it, and even before the timestamps show it. So inotify
+ * alone does not make a changed file count: the file must stay the same for LKG_RECENT_NS. On a busy machine
+ * the inotify event may come much later, so an empty file counts after two seconds (LKG_UNSETTLED_NS), even
+ * if its writer has closed it: a layer is never empty, but a truncated file is. The same delay applies to a
+ * hidden file, whose name is probably a temporary one.
  *
- * A truncation is visible before inotify reports it, and even before the time stamps show it. So inotify alone does not make a
- * changed file count: it must look the same LKG_RECENT_NS later. On a busy machine that report may come much later, so
- * an empty file counts after two seconds (LKG_UNSETTLED_NS), even if its writer has closed it: no layer is empty, a truncated
- * one is. So does a hidden file, whose name is probably a temporary one. When a file server has just died, all its files were
- * closed, even those that are half written: then the word of its successor, or the same time without a change, is needed. At
- * the start there is no earlier look, only the time stamp.
+ * When a file server dies, all its files are closed, even half-written ones. Then a file counts only if the
+ * next file server reports it as complete, or if it stays the same for LKG_UNSETTLED_NS. At the start there
+ * is no earlier look to compare with, only the timestamp.
  */
 static bool just_written(struct lkg_settled *s, const char *path)
 {
@@ -103,7 +107,7 @@ void lkg_settled_forget_old(struct lkg_settled *s)
                         i++;
 }
 
-/* Events until now count: the writer may have begun while the file was being read. */
+/* Reads all queued events first: the writer may have started while the file was being read. */
 bool lkg_is_unsettled(const char *path, void *userdata)
 {
         struct lkg_settled *s = userdata;
@@ -120,7 +124,7 @@ bool lkg_is_unsettled(const char *path, void *userdata)
         return true;
 }
 
-/* Without memory, inotify and a short delay must do; so must they for more than fit. */
+/* Without memory, or when the list is full, inotify and a short delay must do. */
 void lkg_settled_vouch(struct lkg_settled *s, const char *path)
 {
         if (s->n_vouched == LKG_ARRAY_SIZE(s->vouched))
