@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `lkgfs-engine --exec-credential`: runs the exec plugin of the kubeconfig that the configuration names, outside of the
- * engine's sandbox, for an engine that cannot execute anything. The engine only asks (LKG_MSG_CREDENTIAL); the command is read
- * from root's own files here, so it has no say in it.
+ * `lkgfs-engine --exec-credential`: runs the exec plugin of the configured kubeconfig outside of the
+ * engine's sandbox, for an engine that cannot execute anything. The engine only asks (LKG_MSG_CREDENTIAL);
+ * the command is read from root's own files here, so the engine cannot influence it.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int give_up(int code, const char *why)
         return code;
 }
 
-/* The first error is reported; each finding is logged. */
+/* Reports the first error; all errors are logged. */
 static int refuse(const struct lkg_report *report)
 {
         const char *why = "the kubeconfig cannot be used";
@@ -46,7 +46,7 @@ static int refuse(const struct lkg_report *report)
         return give_up(EX_CONFIG, why);
 }
 
-/* Bytes that could begin another line, or steer a terminal, are replaced. */
+/* Replaces bytes that could start a new line or control a terminal. */
 static void log_line(const char *program, struct lkg_span line)
 {
         char text[SAID_LINE_MAX + 1];
@@ -73,7 +73,7 @@ static int write_output(const char *output, size_t size)
 
         if (r >= 0)
                 return EX_OK;
-        /* Its text is reported as the reason of a failure. */
+        /* On failure, the content of standard output is reported as the reason. */
         if (ftruncate(STDOUT_FILENO, 0) < 0 || lseek(STDOUT_FILENO, 0, SEEK_SET) < 0)
                 return EX_IOERR;
         return give_up(EX_IOERR, "its output could not be passed on");
