@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation, put together from the blobs of the publication that shows it. */
+/* Rebuilds a generation from the blobs of the publication that shows it. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@ struct predecessor {
         const struct lkg_component *component;
 };
 
-/* One file, by its path below the virtual directory. */
+/* Reads one file, by its path below the virtual directory. */
 LKG_PRINTF(3, 4)
 static int read_published(const struct predecessor *from, struct lkg_text *ret, const char *fmt, ...)
 {
@@ -30,7 +30,7 @@ static int read_published(const struct predecessor *from, struct lkg_text *ret, 
         return lkg_publisher_read(from->publisher, entry, &ret->data, &ret->size);
 }
 
-/* As status/<c>/active has it: `init`, `default`, or an id and an object. */
+/* Parses status/<c>/active: `init`, `default`, or an id and an object. */
 static void set_source(struct lkg_generation *g, char *word)
 {
         char *object = strchr(word, ' ');
@@ -64,7 +64,7 @@ int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lk
                 r = read_published(&from, &g->origin, "status/%s/origin", name);
         if (r >= 0)
                 r = read_published(&from, &g->meta, "history/%s/%" PRIu64 "/meta.json", name, g->number);
-        if (r >= 0) /* equal to the document unless that holds secrets */
+        if (r >= 0) /* equals the document unless that contains secrets */
                 r = read_published(&from, &g->shown, "history/%s/%" PRIu64 "/%s", name, g->number,
                                    c->config->file);
         if (r >= 0)
