@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bases that the layers of a component can stand on: one from a checkpoint of the store, the last known good, and the local
- * one. A rollback serves the last known good merged with today's local layers or, if that is impossible or not wanted, its stored
- * document.
+ * The bases that a component's layers can use: one from a checkpoint of the store, the last known good, and
+ * the local one. A rollback serves the last known good merged with today's local layers or, if that is
+ * impossible or not wanted, its stored document.
  */
 #pragma once
 
@@ -11,52 +11,67 @@
 
 /* ---- from checkpoints: bases.c ---- */
 
-/** lkg_component_trial_rules() - of a trial of what @c follows. Return: 0 or -errno. */
+/** lkg_component_trial_rules() - the rules for a trial of what @c follows. Return: 0 or -errno. */
 int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_config *config,
                               struct lkg_trial_rules *ret);
-/** lkg_components_collect() - remove checkpoints that none of them needs. */
+/** lkg_components_collect() - remove checkpoints that no component needs. */
 void lkg_components_collect(const struct lkg_component *components, size_t n_components,
                             struct lkg_store *store);
 /**
- * lkg_component_load_base() - @source from its checkpoint.
- * Return: 0 and a base that can be tried; -EINVAL: it is bad, @report says why, and code -EKEYREJECTED of @err that an engine
- * died of it (its message is the reason, then); another -errno.
+ * lkg_component_load_base() - load @source from its checkpoint.
+ * Return: 0: @ret can be tried; -EINVAL: it is bad, @report says why; if an engine died of it, the code of
+ * @err is -EKEYREJECTED and its message is the reason; another -errno.
  */
 int lkg_component_load_base(const struct lkg_component *c, const struct lkg_component_env *env,
                             const struct lkg_config_source *source, struct lkg_remote_base **ret,
                             struct lkg_report *report, struct lkg_error *err);
-/** lkg_component_refresh_anew() - look at the layers of @c after a change of the base. */
+/** lkg_component_refresh_anew() - refresh the layers of @c after its base has changed. */
 int lkg_component_refresh_anew(struct lkg_component *c, const struct lkg_component_env *env,
                                struct lkg_error *err);
-/** lkg_component_open_track() - open and look for the first time. @base: taken over. */
+/** lkg_component_open_track() - open a track and refresh it for the first time. @base: taken over. */
 int lkg_component_open_track(const struct lkg_component *c, const struct lkg_component_env *env,
                              struct lkg_track *track, struct lkg_remote_base *base, struct lkg_error *err);
-/** lkg_component_follow_tried() - the layers of @c are those of c->tried from now on. */
+/** lkg_component_follow_tried() - from now on, @c uses the layers of c->tried. */
 void lkg_component_follow_tried(struct lkg_component *c);
-/** lkg_component_look_at_local() - the local layers, while a remote base hides them. */
+/** lkg_component_look_at_local() - refresh the local layers while a remote base hides them. */
 int lkg_component_look_at_local(struct lkg_component *c, const struct lkg_component_env *env,
                                 const struct lkg_touched *touched, struct lkg_error *err);
 
 /* ---- the last known good: good.c ---- */
 
-/** lkg_component_look_at_good() - the merge for a rollback, while that is another source than the one followed. */
+/**
+ * lkg_component_look_at_good() - refresh the merge for a rollback while the last known good is another
+ * source than the followed one.
+ */
 int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_component_env *env,
                                const struct lkg_touched *touched, struct lkg_error *err);
-/** lkg_component_follow_missing() - the last known good has no checkpoint any more, because of @why: its stored document, else the local one. */
+/**
+ * lkg_component_follow_missing() - the checkpoint of the last known good is lost because of @why: serve its
+ * stored document, else follow the local configuration.
+ */
 void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_component_env *env,
                                   const char *why);
-/* What became of a merge over the last known good. */
+/* The result of a merge over the last known good. */
 struct lkg_good_merge {
         bool usable; /* its checkpoint could be loaded */
         bool valid;  /* the merge can be served */
         char sha256
-                [LKG_SHA256_HEX]; /* of the merge, if the local layers are those of the configuration that is left; else "" */
+                [LKG_SHA256_HEX]; /* of the merge, if the local layers have not changed since the failed configuration; else "" */
         char fault[LKG_REASON_MAX]; /* why it is not usable */
 };
-/** lkg_component_merge_good() - the layers of @c over the last known good from now on. @same_base: it is that already */
+/**
+ * lkg_component_merge_good() - from now on, @c has its layers over the last known good. @same_base: it has
+ * already
+ */
 void lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env, bool same_base,
                               struct lkg_good_merge *ret);
-/** lkg_component_serve_stored() - the stored document of the last known good instead of a merge, byte for byte. */
+/**
+ * lkg_component_serve_stored() - serve the stored document of the last known good instead of a merge, byte
+ * for byte.
+ */
 int lkg_component_serve_stored(struct lkg_component *c, struct lkg_error *err);
-/** lkg_component_serve_stored_or_local() - the stored document of the last known good, else the local configuration. */
+/**
+ * lkg_component_serve_stored_or_local() - serve the stored document of the last known good, else follow the
+ * local configuration.
+ */
 void lkg_component_serve_stored_or_local(struct lkg_component *c, const struct lkg_component_env *env);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything the engine knows about one component: its layers, their candidate, the served generation and
- * earlier ones, the operator's commands, and which files of these are rendered.
+ * earlier ones, the operator's commands, and which of their files must be rendered again.
  *
- * Owned by the engine. The flow: refresh (stack -> candidate), decide (decide.h), commit (a new generation becomes
- * active) or undo (it could not be published). `dirty` says which status files differ from the last publication.
+ * Owned by the engine. The flow: refresh (stack -> candidate), decide (decide.h), commit (a new generation
+ * becomes active) or undo (it could not be published). `dirty` says which status files differ from the last
+ * publication.
  */
 #pragma once
 
@@ -67,7 +68,7 @@ struct lkg_component {
 
         struct lkg_facts *facts;  /* NULL in tests and --check: no facts are known */
         struct lkg_strings flags; /* the command line that the judge uses (it borrows the words) */
-        unsigned release;         /* and the release, 0 = the latest */
+        unsigned release;         /* and its release, 0 = the latest */
         bool facts_unchecked;     /* facts_findings are about older facts */
         struct lkg_judge *judge;
         struct lkg_stack *stack;
@@ -75,19 +76,19 @@ struct lkg_component {
         struct lkg_poison *poison;   /* borrowed from the engine; NULL = everything is admitted */
         struct lkg_dynamic *dynamic; /* NULL = no store: see the findings */
         const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = it is not asked */
-        struct lkg_remote_base *base;          /* instead of the base; NULL = the base file */
+        struct lkg_remote_base *base;          /* used instead of the base file; NULL = the base file */
         struct lkg_track local,
-                good;           /* open while base is remote, while the last known good is another source */
+                good; /* local: open while base is remote; good: open while the last known good is another source */
         struct lkg_track tried; /* open while the assigned source is judged */
         struct lkg_candidate
                 *waited; /* local candidate that was invalid when the assigned source was tried */
         char untried
-                [LKG_REASON_MAX]; /* the local fault (memory, disk) that keeps the assigned source from being tried */
-        uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: not earlier; the pause that led there */
+                [LKG_REASON_MAX]; /* the local fault (memory, disk) that prevents trying the assigned source */
+        uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: no new try before this; the pause before it */
         struct lkg_report remote_findings; /* about the assigned source */
         bool guard_unchecked;              /* base was followed before this lkgfs configuration was read */
-        bool bad_document;                 /* the candidate is known to be bad (trialScope all) */
-        bool explained; /* they say why it was refused; otherwise it is judged again to get them */
+        bool bad_document;                 /* the candidate is known to be bad (trial.scope all) */
+        bool explained; /* remote_findings say why it was refused; otherwise it is judged again to get them */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
         struct lkg_text rendered;        /* of a valid candidate that differs from active; otherwise empty */
         bool same;                       /* its bytes equal those of active */
@@ -99,12 +100,12 @@ struct lkg_component {
         bool last_good;       /* active comes from disk because no candidate was valid yet */
 
         struct lkg_generation *active, *previous; /* previous: what `diff` compares with */
-        struct lkg_generation *published;         /* what readers have got since the last publication */
-        bool served_before;                       /* active had been served before, and is served again */
+        struct lkg_generation *published;         /* what readers have had since the last publication */
+        bool served_before;                       /* active was served before and is served again */
         /* The document of generation served_number, whose values know their layers; NULL = it came from disk. */
         struct lkg_value *served;
         uint64_t served_number;
-        /* of served_number: the source that its document was last attributed to */
+        /* The source that this document was last attributed to. */
         struct lkg_config_source served_source;
         struct lkg_component_state state;
         struct lkg_condition condition;
@@ -113,8 +114,8 @@ struct lkg_component {
         struct lkg_report fallback_findings;
         struct lkg_report facts_findings; /* about release and command line */
         char *last_error;
-        bool lost_now; /* lost in this round: its consequences are not part of the answer yet */
-        /* the state file is older than the state (not for hold and try: those are written first) */
+        bool lost_now; /* lost in this round, so a new generation of this round does not clear it */
+        /* The state is newer than the state file (not for hold and try: those are written first). */
         bool state_changed;
         bool fallback_due;
         uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
@@ -124,10 +125,10 @@ struct lkg_component {
         size_t n_findings[_LKG_SEVERITY_MAX]; /* findings that status/<c>/findings shows or counts */
         uint64_t served_ns;                   /* CLOCK_BOOTTIME of the last new generation */
         bool own_event;                       /* the last process exited because of our change event ... */
-        int ended_fd; /* ... unless this pidfd says that it was killed; -EBADF = it does not */
+        int ended_fd; /* ... unless this pidfd says that it was killed; -EBADF = there is none */
         uint64_t
-                trial_failed_ns; /* CLOCK_BOOTTIME: what was due could not be stored; the next look tries again */
-        bool answers_start;      /* the next generation will be read by a process that is just starting */
+                trial_failed_ns; /* CLOCK_BOOTTIME: a due step could not be stored; the next look tries again */
+        bool answers_start;      /* a process that is just starting will read the next generation */
 
         unsigned dirty; /* enum lkg_component_dirty: changes since the last publication */
 };
@@ -150,7 +151,7 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
 /**
  * lkg_component_check() - read, merge and judge the layers of @k once.
  * @report: what is wrong with them
- * Return: 0; 1: it could not be served; -errno, which is on standard error.
+ * Return: 0; 1: it could not be served; -errno, already printed to standard error.
  */
 int lkg_component_check(const struct lkg_config *config, const struct lkg_config_component *k, int source_fd,
                         const char *source_path, struct lkg_report *report);
@@ -159,8 +160,8 @@ int lkg_component_check(const struct lkg_config *config, const struct lkg_config
 struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 
 /**
- * lkg_component_reader() - the component that reads the layers of @k, if its name tells; NULL = it does not,
- * or they are configured to be of another kind.
+ * lkg_component_reader() - the component that reads the layers of @k, judging by its name; NULL = unknown,
+ * or the layers are configured to be of another kind.
  */
 const char *lkg_component_reader(const struct lkg_config_component *k);
 
@@ -194,12 +195,12 @@ size_t lkg_component_local_errors(const struct lkg_component *c);
 size_t lkg_component_errors_in(const struct lkg_report *report, const char *file, bool *ret_syntax);
 
 /**
- * lkg_component_set_base() - use another base for its layers from the next refresh on. Takes @base over;
- * NULL = the base file.
+ * lkg_component_set_base() - use another base from the next refresh on. Takes @base over; NULL = the base
+ * file.
  */
 void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base);
 
-/** lkg_component_source() - the source of its base: the local one, or that of its remote base. */
+/** lkg_component_source() - the source of its base: local, or that of the remote base. */
 const struct lkg_config_source *lkg_component_source(const struct lkg_component *c);
 
 /**
@@ -221,8 +222,8 @@ int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
                        struct lkg_report *report, struct lkg_error *err);
 /**
- * lkg_component_keep() - @c was made for another configuration; it takes over @known, except for what a
- * configuration decides. Layers are read again. @known gets the rest of @c, for lkg_component_deinit().
+ * lkg_component_keep() - @c was created for a new lkgfs configuration; it takes over @known, except for what
+ * the configuration decides. Layers are read again. @known gets the rest of @c, for lkg_component_deinit().
  */
 void lkg_component_keep(struct lkg_component *c, struct lkg_component *known);
 void lkg_component_deinit(struct lkg_component *c);
@@ -237,7 +238,7 @@ int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_en
                           const struct lkg_touched *touched, struct lkg_error *err);
 
 /**
- * lkg_component_learn() - use the current c->facts for judging; the next refresh judges again.
+ * lkg_component_learn() - judge with the current c->facts from the next refresh on.
  * Return: 1: they have changed; 0; -ENOMEM.
  */
 int lkg_component_learn(struct lkg_component *c);
@@ -264,7 +265,7 @@ int lkg_component_judge(struct lkg_component *c);
  */
 void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *generation);
 
-/** lkg_component_serve_again() - the same for one that was served before. */
+/** lkg_component_serve_again() - the same for a generation that was served before. */
 void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *generation);
 /**
  * lkg_component_note_published() - readers get c->active now.
@@ -293,60 +294,62 @@ void lkg_component_set_lost(struct lkg_component *c, const char *text);
 /** lkg_component_note() - findings: held, tried, waiting for the rollout, or missing. */
 void lkg_component_note(struct lkg_component *c, const char *source_path);
 
-/**
- * lkg_component_waiting() - why the rollout holds back the desired configuration; NULL = it is not held
- * back.
- */
+/** lkg_component_waiting() - why the rollout holds back the desired configuration; NULL = it does not. */
 const char *lkg_component_waiting(const struct lkg_component *c);
 
 /** lkg_component_try_deadline() - wall time, in whole seconds, at which a running try ends. */
 uint64_t lkg_component_try_deadline(const struct lkg_component *c);
 
 /**
- * lkg_component_watch() - directories whose changes may concern the layers of @c, also those that a remote base hides.
- * Return: 0; -ENOMEM: not all of them.
+ * lkg_component_watch() - add the directories whose changes may concern the layers of @c, including layers
+ * that a remote base hides.
+ * Return: 0; -ENOMEM: some are missing.
  */
 int lkg_component_watch(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch);
 
 /* ---- which generation is served: served.c ---- */
 
-/* Before a publication that may fail. */
+/* The state before a publication that may fail. */
 struct lkg_served {
         struct lkg_generation *active, *previous;
         struct lkg_hold hold;
         bool last_good, changed;
-        uint64_t number; /* of a new generation */
+        uint64_t number; /* of a new generation; 0 = none */
 };
 void lkg_component_remember(const struct lkg_component *c, struct lkg_served *ret);
 void lkg_served_deinit(struct lkg_served *served);
-/** lkg_component_serve_before() - the publication has failed: @before, which has changed, is served again. Takes its generations. */
+/**
+ * lkg_component_serve_before() - the publication failed: serve @before again. Takes its generations. Only if
+ * @before->changed.
+ */
 void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *before);
 
-/** lkg_component_prune_history() - @limit generations, those that are needed not counted. */
+/** lkg_component_prune_history() - keep @limit generations, not counting those that are still needed. */
 void lkg_component_prune_history(struct lkg_component *c, size_t limit);
-/** lkg_component_recover_last_good() - what @c served last, from its history, if it can be read. */
+/** lkg_component_recover_last_good() - restore what @c served last from its history, if it can be read. */
 void lkg_component_recover_last_good(struct lkg_component *c);
-/** lkg_component_recover_previous() - for `diff`: the newest generation before the active one. */
+/** lkg_component_recover_previous() - restore the newest generation before the active one, for `diff`. */
 void lkg_component_recover_previous(struct lkg_component *c);
 
 /* ---- layers that are not served: refusal.c ---- */
 
-/** lkg_component_log_refusal() - the first error of the candidate, which is invalid. */
+/** lkg_component_log_refusal() - log the first error of the candidate, which is invalid. */
 void lkg_component_log_refusal(const struct lkg_component *c);
 /**
- * lkg_component_check_first() - may @c begin to be served? Only asked when nothing of it is mounted yet. Logs all errors.
+ * lkg_component_check_first() - may @c be served at all? Only called when none of it is mounted yet. Logs
+ * all errors.
  * @mount_point: NULL = no view
  *
- * Return: 0, or a sysexits code, @err says why.
+ * Return: 0, or a sysexits code; @err says why.
  */
 int lkg_component_check_first(const struct lkg_component *c, const char *source_path,
                               const char *mount_point, struct lkg_error *err);
 
 /* ---- values that several files of the view show: component-facts.c ---- */
 
-/** lkg_component_find() - the one named @name; NULL: none. */
+/** lkg_component_find() - the component named @name; NULL = none. */
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
-/** lkg_component_log_fields() - of what is logged about @c. */
+/** lkg_component_log_fields() - the fields for log messages about @c. */
 struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c);
 /** lkg_component_error() - the field `error` of NodeConfigStatus; "" = no error. */
 const char *lkg_component_error(const struct lkg_component *c);
@@ -360,67 +363,83 @@ const struct lkg_pointers *lkg_component_pointers(const struct lkg_component *c)
  * Return: its generation, 0 = none.
  */
 uint64_t lkg_component_good_document(const struct lkg_component *c, const char **ret_sha256);
-/** lkg_trial_wall_deadline() - wall time; 0 = there is none now. */
+/** lkg_trial_wall_deadline() - wall time of the deadline; 0 = none now. */
 uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial);
 
-/* ---- as the lifecycle sees it: component-lifecycle.c ---- */
+/* ---- the lifecycle's view of it: component-lifecycle.c ---- */
 
 /** lkg_component_is_remote() - may @c follow a remote configuration? */
 bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_config *config);
-/** lkg_component_take_lifecycle() - the state of @c, and the facts that steps go by. */
+/** lkg_component_take_lifecycle() - the state of @c, and the facts that a step needs. */
 void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
                                   struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
-/** lkg_component_adopt() - @next takes the place of @now. @saved_record, @saved_pointers: those of @next are on disk already */
+/**
+ * lkg_component_adopt() - replace @now by @next. @saved_record, @saved_pointers: those of @next are on disk
+ * already
+ */
 void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
                          const struct lkg_lifecycle *next, bool saved_record, bool saved_pointers);
-/** lkg_component_runs_tried() - does @t live, with the configuration that is on trial? */
+/** lkg_component_runs_tried() - is @t alive, with the configuration on trial? */
 bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_config *config,
                               const struct lkg_tracked *t);
-/** lkg_component_trial_deadline() - when the trial passes, or how long it has run is to be noted. UINT64_MAX = never. */
+/**
+ * lkg_component_trial_deadline() - when the trial passes, or its running time must be saved. UINT64_MAX =
+ * never.
+ */
 uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struct lkg_config *config);
 
 /* ---- starts and ends of its processes: starts.c ---- */
 
 /** lkg_component_start_facts() - what is known about this start. @pid: 0 = not known */
 struct lkg_start_facts lkg_component_start_facts(struct lkg_component *c, int pid, uint64_t start_time);
-/** lkg_component_manager_says() - the service manager's word about this very process. Return: true when it has one. */
+/**
+ * lkg_component_manager_says() - what the service manager says about this process. Return: true: it has said
+ * something.
+ */
 bool lkg_component_manager_says(const struct lkg_component *c, int pid, uint64_t start_time,
                                 bool *ret_automatic);
 /**
- * lkg_component_note_ends() - which processes of @c have ended, and was the last publication the reason?
+ * lkg_component_note_ends() - note which processes of @c have ended, and whether the last publication was
+ * the reason.
  *
- * Call it before anything new is served and before a start is judged: the event about an end may be handled long after
- * either, and a process that had crashed before would then look like one that our change ended.
+ * Call it before anything new is served and before a start is judged: the end of a process may be handled
+ * long after that, and a process that crashed earlier would then look as if our change had ended it.
  */
 void lkg_component_note_ends(struct lkg_component *c);
 
 /**
- * lkg_component_planned_restart() - a remote change restarts each node at a moment of its own (remote.restartJitter): wall time at
- * which this one is due; 0 = none is.
+ * lkg_component_planned_restart() - wall time of this node's planned restart; 0 = none. A remote change
+ * restarts each node at a different time (remote.restartJitter).
  */
 uint64_t lkg_component_planned_restart(const struct lkg_component *c);
-/** lkg_component_learn_version() - bad list and startups of the component's version count. @report: what of them is lost */
+/**
+ * lkg_component_learn_version() - use the bad list and startups of the component's version. @report: what of
+ * them is lost
+ */
 void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report);
 
-/* ---- what runs with what: drift.c ---- */
+/* ---- the running process and the served document: drift.c ---- */
 
-/** lkg_component_runs_older() - does a process have a document that means something else than c->active? Unknown counts as yes. */
+/**
+ * lkg_component_runs_older() - does a process have a document with another meaning than c->active? Unknown
+ * counts as yes.
+ */
 bool lkg_component_runs_older(const struct lkg_component *c);
 /**
- * lkg_component_update_drift() - c->drift: fields in which the running process differs from the served document, one JSON pointer
- * a line; only when one of the two may have changed.
+ * lkg_component_update_drift() - update c->drift: the fields in which the running process differs from the
+ * served document, one JSON pointer per line. Does nothing if neither can have changed.
  * Return: 0 or -ENOMEM.
  */
 int lkg_component_update_drift(struct lkg_component *c);
 
 /* ---- its command line: component-flags.c ---- */
 
-/* The view, which the engine cannot see, and what is underneath. */
+/* The view, which the engine cannot see, and the directory below it. */
 struct lkg_view_place {
         const char *mount_point; /* NULL = none (tests) */
         int source_fd;
 };
-/** lkg_component_check_facts() - c->facts_findings: about release and command line. */
+/** lkg_component_check_facts() - update c->facts_findings, which are about release and command line. */
 void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_place *place);
 /**
  * lkg_flag_on_line() - the value of flag @name on the command line, using @flags of its kind; NULL = it is
@@ -443,14 +462,17 @@ int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generati
 
 /* ---- all findings: component-findings.c ---- */
 
-/* In order; the first is about the layers that are followed, the last ones are not about a component. */
+/* In order; the first is about the followed layers, the last are not about a component. */
 #define LKG_COMPONENT_REPORTS_MAX 8
 struct lkg_component_reports {
         const struct lkg_report *items[LKG_COMPONENT_REPORTS_MAX];
         size_t n_items;
-        struct lkg_report layers, local; /* the parts of these two that are true for this component */
+        struct lkg_report layers, local; /* those findings of the candidates that apply to this component */
 };
-/** lkg_component_reports() - @node: findings that are not about a component; may be NULL. Give it to the next. */
+/**
+ * lkg_component_reports() - @node: findings that are not about a component; may be NULL. The caller calls
+ * lkg_component_reports_deinit().
+ */
 void lkg_component_reports(const struct lkg_component *c, const struct lkg_report *node,
                            struct lkg_component_reports *ret);
 void lkg_component_reports_deinit(struct lkg_component_reports *reports);

@@ -24,7 +24,7 @@ struct lkg_watched_dir {
         size_t n_names;
         int wd; /* -1 = not watched: removed, or over the limit */
         bool wanted;
-        bool every; /* every entry matters */
+        bool every; /* every entry matters, whatever names says */
 };
 
 /* What may have changed since the last query: paths, or simply anything. */
@@ -64,7 +64,7 @@ void lkg_watch_deinit(struct lkg_watch *watch);
 void lkg_watch_begin(struct lkg_watch *watch);
 int lkg_watch_add(struct lkg_watch *watch, const struct lkg_stack_watch *wanted);
 /**
- * lkg_watch_end() -
+ * lkg_watch_end() - remove the watches of directories that were not added again.
  * Return: true: a directory is newly watched: look again, because something may have happened in between.
  */
 bool lkg_watch_end(struct lkg_watch *watch);

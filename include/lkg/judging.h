@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The note that an engine writes before it parses, merges or judges content from users, so that its
- * successor knows what it died of: docs/decisions/012-poison.md, docs/specification.md 6.4.
+ * The note that an engine writes before it parses, merges or judges content from users, so that the next
+ * engine knows what killed it: docs/decisions/012-poison.md, docs/specification.md 6.4.
  *
  * One small file in the private runtime directory, mapped by the supervisor and the current engine. It
- * outlives both and ends with the runtime directory. Writing an item costs no system call. The supervisor
- * adds how an engine ended. From the rest it only uses the time when work began, which it compares with the
- * CPU time that it measures itself. The successor of a dead engine reads the note once, at its start
- * (core/engine/poison.c).
+ * outlives both and is removed with the runtime directory. Writing an item costs no system call. The
+ * supervisor adds how an engine ended. Of the rest, it uses only the time when work began, which it compares
+ * with the CPU time that it measures itself. After an engine has died, the next one reads the note once, at
+ * its start (core/state/poison.c).
  *
- * Writing rules: an item is filled before `n_items` counts it; `since_ns` is stored first and cleared last. So a SIGKILL
- * between two instructions leaves a note that names too much, never too little.
+ * Order of writes: an item is filled before `n_items` counts it; `since_ns` is stored first and cleared
+ * last. So after a SIGKILL between two instructions the note names too much, never too little.
  */
 #pragma once
 
@@ -20,8 +20,8 @@
 
 #define LKG_JUDGING_NAME      "judging" /* in the runtime directory */
 #define LKG_JUDGING_MAGIC     UINT64_C(0x6c6b672d6a756402)
-#define LKG_JUDGING_KEY       16    /* bytes that identify a content in a place */
-#define LKG_JUDGING_ITEMS     512   /* new contents of one piece of work; then "and others" */
+#define LKG_JUDGING_KEY       16    /* bytes that identify content in a place */
+#define LKG_JUDGING_ITEMS     512   /* new contents in one piece of work; then "and others" */
 #define LKG_JUDGING_KNOWN     16384 /* the latest contents that were judged without harm */
 #define LKG_JUDGING_FILE_MAX  192
 #define LKG_JUDGING_OWNER_MAX 64
@@ -33,9 +33,9 @@ struct lkg_judging_key {
 /* What is being worked on. */
 struct lkg_judging_item {
         struct lkg_judging_key key;
-        uint32_t what;                         /* enum lkg_admit_what */
-        uint32_t judged;                       /* a layer: it was merged and judged without harm */
-        char component[LKG_JUDGING_OWNER_MAX]; /* the component */
+        uint32_t what;   /* enum lkg_admit_what */
+        uint32_t judged; /* a layer: it was merged and judged without harm */
+        char component[LKG_JUDGING_OWNER_MAX];
         char sha256[LKG_SHA256_HEX];
         char file[LKG_JUDGING_FILE_MAX]; /* for messages, truncated if it is longer */
 };
@@ -62,7 +62,7 @@ struct lkg_judging {
         _Atomic uint32_t n_killed;
         struct lkg_judging_key killed_with;
 
-        _Atomic uint64_t n_known; /* in total; the ring below holds the last ones */
+        _Atomic uint64_t n_known; /* in total; the ring below holds the latest */
         uint64_t n_saved;         /* how many of them are also in the state directory */
         struct lkg_judging_item items[LKG_JUDGING_ITEMS];
         struct lkg_judging_key known[LKG_JUDGING_KNOWN];
@@ -95,8 +95,8 @@ uint32_t lkg_judging_count(const struct lkg_judging *judging);
 void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_key *key,
                         const char *component, const char *file, const char *sha256);
 /**
- * lkg_judging_learn_judged() - judged layers become known although the work was not finished, because it was killed from
- * outside.
+ * lkg_judging_learn_judged() - judged layers become known although the work did not finish, because the
+ * engine was killed from outside.
  */
 void lkg_judging_learn_judged(struct lkg_judging *judging);
 /**
@@ -104,7 +104,7 @@ void lkg_judging_learn_judged(struct lkg_judging *judging);
  * on.
  */
 void lkg_judging_done(struct lkg_judging *judging);
-/** lkg_judging_knows() - was this judged before without harm, as far as is remembered? */
+/** lkg_judging_knows() - was this judged before without harm, as far as we remember? */
 bool lkg_judging_knows(const struct lkg_judging *judging, const struct lkg_judging_key *key);
 /** lkg_judging_learn() - mark it as known, from an earlier run. */
 void lkg_judging_learn(struct lkg_judging *judging, const struct lkg_judging_key *key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judging what is assigned before it is followed: over today's local layers, in a track of its own. What follows from the verdict
- * is the lifecycle's.
+ * Judges the assigned configuration before it is followed: over today's local layers, in a track of its own.
+ * The lifecycle decides what follows from the verdict.
  */
 #pragma once
 
@@ -12,47 +12,58 @@ enum lkg_tried { LKG_TRIED_GOOD, LKG_TRIED_BAD, LKG_TRIED_WAIT };
 /** lkg_component_local() - the candidate of the local layers, whatever base is followed; NULL = not looked at yet. */
 struct lkg_candidate *lkg_component_local(const struct lkg_component *c);
 
-/** lkg_component_check_guard() - may the remote base of @candidate set what it sets? @report: what it may not. Return: 0 or -errno. */
+/**
+ * lkg_component_check_guard() - may the remote base of @candidate set these fields? @report: those that it
+ * may not set. Return: 0 or -errno.
+ */
 int lkg_component_check_guard(const struct lkg_component *c, const struct lkg_candidate *candidate,
                               struct lkg_report *report);
 
 /**
- * lkg_component_open_assigned() - the assigned configuration with today's local layers.
- * @track: opened, unless it is not a configuration
+ * lkg_component_open_assigned() - read, merge and judge the assigned configuration with today's local
+ * layers.
+ * @track: opened, unless the result is 1
  *
- * c->remote_findings are those of this attempt. Return: 0; 1: not a configuration at all, @err as lkg_component_load_base() has it;
- * negative: a fault.
+ * c->remote_findings are replaced by those of this attempt.
+ * Return: 0; 1: not usable as a configuration, @err as from lkg_component_load_base(); negative: a fault.
  */
 int lkg_component_open_assigned(struct lkg_component *c, const struct lkg_component_env *env,
                                 struct lkg_track *track, struct lkg_error *err);
 
 /**
- * lkg_component_blame() - whose fault is it?
- * @track:      as lkg_component_open_assigned() has it
- * @ret_syntax: set when it is a syntax error
+ * lkg_component_blame() - is the assigned configuration at fault?
+ * @track: as lkg_component_open_assigned() leaves it
+ * @ret_syntax: set if it is a syntax error
  *
- * Errors in the remote document itself, or that occur only together with it, are the remote document's. If the local layers are
- * also wrong without it, that proves nothing.
+ * Errors in the remote document itself, or that occur only together with it, are its fault. If the local
+ * layers are also invalid without it, such errors prove nothing.
  */
 enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct lkg_track *track,
                                    bool *ret_syntax);
 
 /** lkg_component_keep_findings() - the findings of a tried configuration that will not be served. */
 void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate);
-/** lkg_component_say_not_used() - a finding: @id is assigned and not used, for this @reason. */
+/** lkg_component_say_not_used() - add a finding: @id is assigned but not used, because of @reason. */
 void lkg_component_say_not_used(struct lkg_component *c, const char *id, const char *reason);
 
 /**
- * lkg_component_explain_assigned() - what is assigned is @bad: find its findings again, which are in memory only. A later engine,
- * or one that knows it as bad by its content alone, does that; the verdict stays.
+ * lkg_component_explain_assigned() - the assigned configuration is @bad: find its findings again. They are
+ * only in memory, so a later engine needs this, and one that knows only from its content that it is bad. The
+ * verdict stays.
  */
 void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_component_env *env,
                                     const struct lkg_bad *bad);
 
-/** lkg_component_try_anew() - another source is assigned, or a sync was asked for: try it now. */
+/** lkg_component_try_anew() - another source was assigned, or a sync was requested: try it now. */
 void lkg_component_try_anew(struct lkg_component *c);
-/** lkg_component_set_desired() - what the reference means now. @waiting: why the rollout holds it back; "" = it does not */
+/**
+ * lkg_component_set_desired() - record what the reference means now. @waiting: why the rollout holds it
+ * back; "" = it does not
+ */
 void lkg_component_set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
                                const char *waiting);
-/** lkg_component_forgive() - content of @source may be used again: a mark that was made because of it is removed. "" = of none */
+/**
+ * lkg_component_forgive() - content of @source may be used again: remove the bad mark that was made because
+ * of it. "" = none, nothing to do
+ */
 void lkg_component_forgive(struct lkg_component *c, const char *source);
