@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bases from checkpoints, and the layers looked at over another base. */
+/* Bases from checkpoints, and refreshing the layers over another base. */
 #include <lkg/bases.h>
 #include <lkg/configmap.h>
 #include <lkg/log.h>
@@ -8,7 +8,10 @@ static const struct lkg_touched everything = { .everything = true };
 
 /* ---- another base ---- */
 
-/* The layers have no earlier content to use while one of them is being written, so every file counts as it is. */
+/*
+ * The layers have no earlier content to fall back on while one of them is being written, so every file
+ * counts as it is.
+ */
 int lkg_component_refresh_anew(struct lkg_component *c, const struct lkg_component_env *env,
                                struct lkg_error *err)
 {
@@ -36,7 +39,7 @@ int lkg_component_open_track(const struct lkg_component *c, const struct lkg_com
         return r;
 }
 
-/* What was tried is what is followed: nothing is read or judged again. */
+/* Follows the track that was just tried: nothing is read or judged again. */
 void lkg_component_follow_tried(struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
@@ -52,7 +55,9 @@ void lkg_component_follow_tried(struct lkg_component *c)
 
 /* ---- bases from checkpoints ---- */
 
-/* The default minimum limits the ConfigMap's own setting; it does not override a setting of the administrator. */
+/*
+ * The default minimum limits only what the ConfigMap sets; it does not override the administrator's setting.
+ */
 static struct lkg_trial_settings trial_settings(const struct lkg_config *config)
 {
         struct lkg_trial_settings settings = {
@@ -90,7 +95,10 @@ static int refuse(struct lkg_report *report, const char *file, const char *why)
         return -EINVAL;
 }
 
-/* Content of @source has just been refused, so it is going to be bad. @err: the reason, code -EKEYREJECTED. */
+/*
+ * Content of @source was refused, so @source will be marked bad. @err: set to the reason, code
+ * -EKEYREJECTED.
+ */
 static void refused_source(const struct lkg_component_env *env, const struct lkg_config_source *source,
                            struct lkg_error *err)
 {
@@ -102,7 +110,7 @@ static void refused_source(const struct lkg_component_env *env, const struct lkg
                 lkg_config_source_id(source, id);
                 lkg_poison_set_source(env->poison, refused, id);
                 if (lkg_poison_save(env->poison, &unsaved) <
-                    0) /* before the mark is made: lifting it must find the mark */
+                    0) /* before the bad mark is made: lifting the refusal must find the mark */
                         lkg_log_warning("%s", unsaved.message);
                 lkg_poison_how(refused, how, sizeof(how));
         }
@@ -111,7 +119,9 @@ static void refused_source(const struct lkg_component_env *env, const struct lkg
 }
 
 /*
- * Its payload is decoded here for the first time, under the name that its layer will have. Return: 0; -EINVAL, -ENOMEM.
+ * Asks for admission before the payload is decoded for the first time, under the name that its layer will
+ * have.
+ * Return: 0; -EINVAL: refused; -ENOMEM.
  */
 static int admit_payload(const struct lkg_component *c, const struct lkg_component_env *env,
                          const struct lkg_config_source *source, const struct lkg_configmap *configmap,
@@ -127,7 +137,7 @@ static int admit_payload(const struct lkg_component *c, const struct lkg_compone
         if (!file)
                 return -ENOMEM;
         if (lkg_configmap_payload(configmap, source->key, &text, &size, NULL) < 0)
-                return 0; /* its user reports the mistake */
+                return 0; /* lkg_remote_base_new() reports this mistake */
         r = lkg_admit_text(&admission, LKG_ADMIT_LAYER, file, text, size, &why);
         if (r != -EKEYREJECTED)
                 return r;
@@ -181,7 +191,7 @@ void lkg_components_collect(const struct lkg_component *components, size_t n_com
         for (size_t i = 0; i < n_components; i++) {
                 const struct lkg_component *c = &components[i];
 
-                if (!c->dynamic) { /* its needs are unknown */
+                if (!c->dynamic) { /* what it needs is unknown */
                         free(keep);
                         return;
                 }
@@ -197,7 +207,7 @@ void lkg_components_collect(const struct lkg_component *components, size_t n_com
         free(keep);
 }
 
-/* ---- what is local ---- */
+/* ---- the local layers ---- */
 
 int lkg_component_look_at_local(struct lkg_component *c, const struct lkg_component_env *env,
                                 const struct lkg_touched *touched, struct lkg_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One look at the layers of a component that nobody serves: --check. */
+/* Reads, merges and judges the layers of a component that is not served: --check. */
 #include <lkg/component.h>
 
 int lkg_component_check(const struct lkg_config *config, const struct lkg_config_component *k, int source_fd,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of the control files: see command.h. One write is one command; every wrong value is EINVAL with a reason. */
+/*
+ * Parses writes to the control files: see command.h. One write is one command; every wrong value is EINVAL
+ * with a reason.
+ */
 #include <limits.h>
 
 #include <lkg/config.h>
@@ -64,7 +67,7 @@ static int parse_promote(const char *text, struct lkg_command_call *ret)
         return parse_now(text);
 }
 
-/* A uid, or a source id. */
+/* A uid or a source id. */
 static int parse_id(const char *text, struct lkg_command_call *ret)
 {
         struct lkg_config_source source;
@@ -134,7 +137,7 @@ static int refuse(char why[static 256], const char *name, const char *what,
         return -EINVAL;
 }
 
-/* bad/<name>: a reason in one line; an empty write has none. */
+/* bad/<name>: a one-line reason; an empty write gives none. */
 static int parse_condemn(const char *text, size_t size, struct lkg_command_call *ret, char why[static 256])
 {
         const char *end = memchr(text, '\0', size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about a component that several files of the view answer. */
+/* Facts about a component that several files of the view show. */
 #include <lkg/component.h>
 
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
@@ -16,7 +16,7 @@ struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c)
                                         .generation = c->active ? c->active->number : 0 };
 }
 
-/* The text of the NodeConfigStatus field `error`; empty if there is none. A hint for people, never a value. */
+/* The text of the `error` field of NodeConfigStatus; empty = no error. A hint for people, never a value. */
 const char *lkg_component_error(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -48,7 +48,7 @@ const struct lkg_pointers *lkg_component_pointers(const struct lkg_component *c)
         return c->dynamic && c->dynamic->desired != LKG_DESIRED_NONE ? &c->dynamic->pointers : &none;
 }
 
-/* The document of the last known good where it has been served or stored: number and SHA-256; 0 = not known. */
+/* The document of the last known good, if it was served or stored: generation and SHA-256; 0 = unknown. */
 uint64_t lkg_component_good_document(const struct lkg_component *c, const char **ret_sha256)
 {
         const struct lkg_good *good = &lkg_component_pointers(c)->good;
@@ -60,11 +60,11 @@ uint64_t lkg_component_good_document(const struct lkg_component *c, const char *
                 return good->generation;
         if (!c->active || c->base || !lkg_config_source_is_local(&good->source))
                 return 0;
-        *ret_sha256 = c->active->sha256; /* whatever is local is good */
+        *ret_sha256 = c->active->sha256; /* a local configuration always counts as good */
         return c->active->number;
 }
 
-/* The deadline while the clock runs: a time. While the clock is stopped there is none. */
+/* Wall time of the deadline while the trial's clock runs; 0 while it is stopped. */
 uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial)
 {
         uint64_t left;

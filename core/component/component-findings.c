@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that is to be said about a component, in the order in which it is shown. */
+/* All findings about a component, in the order in which they are shown. */
 #include <lkg/component.h>
 
 /*
- * Of the local layers that a remote configuration hides: what would be wrong after a rollback. What is wrong with a drop-in is
- * the same over both bases, and was said.
+ * Errors in the local layers that a remote configuration hides: what would be wrong after a rollback. An
+ * error that a drop-in has over both bases is already reported.
  */
 static void add_local_errors(const struct lkg_component *c, struct lkg_report *errors)
 {
@@ -26,8 +26,8 @@ static void add_local_errors(const struct lkg_component *c, struct lkg_report *e
 }
 
 /*
- * The stack of a component whose base is our own copy has none, and takes that for what is wanted. What is true of it stands in
- * c->findings.
+ * If the base is our own fallback copy, the stack has none and reports that as LKG_NO_BASE. The correct
+ * finding is in c->findings.
  */
 static void copy_without_base(const struct lkg_report *report, struct lkg_report *copy)
 {
@@ -48,7 +48,7 @@ static void add(struct lkg_component_reports *reports, const struct lkg_report *
                 reports->items[reports->n_items++] = report;
 }
 
-/* Those that stand behind the layers' own. */
+/* The reports that follow those of the layers. */
 static void add_others(const struct lkg_component *c, const struct lkg_report *node,
                        struct lkg_component_reports *reports)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks a component's command line: does it read the file that lkgfs serves, and does it apply drop-ins that lkgfs has applied
- * already? Looks at names and paths only; no value of another flag goes into a finding.
+ * Checks a component's command line: does it read the file that lkgfs serves, and does it also apply
+ * drop-ins that lkgfs already applies? Looks only at names and paths; no value of another flag appears in a
+ * finding.
  *
- * The view does not exist for the engine (it has a mount namespace of its own), so a path that leads into the view is
- * followed to its root and from there in the source directory. A path inside a container cannot be followed at all.
+ * The engine has its own mount namespace and cannot see the view, so a path into the view is followed to the
+ * view's root and from there in the source directory. A path inside a container cannot be followed at all.
  */
 #include <limits.h>
 #include <sys/stat.h>
 
 #include <lkg/component.h>
 
-#define LINKS_MAX 40u /* as the kernel counts */
+#define LINKS_MAX 40u /* as in the kernel */
 
-/* ---- one flag of the line ---- */
+/* ---- flags on the command line ---- */
 
-/* pflag names with the component's normalisation: `_` is `-`. */
+/* Compares flag names with the component's pflag normalisation: `_` equals `-`. */
 static bool same_name(const char *word, size_t size, const char *name)
 {
         if (strlen(name) != size)
@@ -35,7 +36,7 @@ static const struct lkg_flag *find_flag(const struct lkg_flag *flags, size_t n, 
         return NULL;
 }
 
-/* `-v 2`: does a shorthand that stands alone take the next word? */
+/* `-v 2`: does a lone shorthand take the next word as its value? */
 static bool short_takes_next(const struct lkg_flag *flags, size_t n, const char *word)
 {
         for (size_t i = 0; i < n; i++)
@@ -75,16 +76,16 @@ const char *lkg_flag_on_line(const struct lkg_flag *flags, size_t n_flags, const
         return value;
 }
 
-/* ---- where a path leads ---- */
+/* ---- following a path ---- */
 
 struct walk {
         const struct lkg_view_place *place;
         const struct lkg_config_component *component;
-        char done[PATH_MAX]; /* without links, no final slash; "" = the root */
+        char done[PATH_MAX]; /* resolved, no trailing slash; "" = the root */
         char rest[2 * PATH_MAX];
 };
 
-/* Below the root of the view: the path there ("" = the root itself); else NULL. */
+/* The path relative to the root of the view ("" = the root itself); NULL = not in the view. */
 static const char *inside_view(const struct lkg_view_place *place, const char *path)
 {
         size_t n = strlen(place->mount_point);
@@ -104,7 +105,7 @@ static bool is_view_file(const struct lkg_config_component *k, const char *name)
         return false;
 }
 
-/* The link at w->done, if it is one. A file of the view is not one, whatever the view covers. */
+/* Reads the link at w->done, if it is one. A file of the view is never a link, whatever it covers. */
 static ssize_t read_link(const struct walk *w, char *buf, size_t size)
 {
         const char *inside = inside_view(w->place, w->done);
@@ -124,7 +125,9 @@ static void go_up(struct walk *w)
                 *slash = '\0';
 }
 
-/* One name of w->rest goes to w->done; a link is replaced by its target. Return: 0 or -ELOOP, -ENAMETOOLONG. */
+/*
+ * Moves one name from w->rest to w->done; replaces a link by its target. Return: 0; -ELOOP; -ENAMETOOLONG.
+ */
 static int step(struct walk *w, unsigned *n_links)
 {
         size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/"), length = strlen(w->done);
@@ -157,7 +160,7 @@ static int step(struct walk *w, unsigned *n_links)
         return 0;
 }
 
-/* A relative path counts from /, where services begin. */
+/* A relative path starts at /, the working directory of services. */
 static int follow(struct walk *w, const char *path)
 {
         unsigned n_links = 0;
@@ -205,8 +208,9 @@ static void check_config_dir(const struct lkg_view_place *place, struct lkg_comp
 }
 
 /*
- * A process was recognised because it opened our file. So a --config of it that we cannot find leads to the view by a
- * way that we do not see (a container); one that we can find is another file, which it reads as well or instead.
+ * A running process was recognised because it opened our file. So if we cannot find its --config, that path
+ * leads to the view in a way that we cannot see (a container). If we can find it, it is another file, which
+ * the process reads as well or instead.
  */
 static void check_config(const struct lkg_view_place *place, struct lkg_component *c, const char *value,
                          bool running)
@@ -264,7 +268,7 @@ void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_pl
         c->dirty |= LKG_DIRTY_FINDINGS;
         c->facts_unchecked = false;
         if (!c->facts || !c->candidate ||
-            !c->candidate->schema) /* flags of other programs mean other things */
+            !c->candidate->schema) /* in other programs, flags have other meanings */
                 return;
         check_release(c);
         line = lkg_facts_line(c->facts, &running);

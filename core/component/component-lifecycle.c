@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A component as the lifecycle sees it: the state that a step begins with, and the one that it leaves. */
+/* A component as the lifecycle sees it: the state before a step, and the state after it. */
 #include <lkg/component.h>
 
-/* The reference is about the kubelet of a node; without a component of that name, about the first one. */
+/* The reference configures the kubelet of a node; if no component has that name, the first component. */
 bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_config *config)
 {
         unsigned chosen = 0;
@@ -15,7 +15,7 @@ bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_con
         return c->index == chosen;
 }
 
-/* Is the followed source served (and not a held generation)? */
+/* Is the followed source served, rather than a held generation? */
 static bool serves_active(const struct lkg_component *c)
 {
         char id[LKG_SOURCE_ID_MAX + 1];
@@ -109,7 +109,8 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_co
                 return false;
         if (t->generation == c->active->number) {
                 lkg_component_take_lifecycle(c, config, &l, &facts);
-                return lkg_lifecycle_serves_tried(&l, &facts); /* an operator may have pinned another one */
+                return lkg_lifecycle_serves_tried(
+                        &l, &facts); /* an operator may have pinned another generation */
         }
         if (c->dynamic->scope_all || !entry)
                 return false;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Findings about the served document, not about a layer: held, tried, waiting for the rollout, without a base,
- * nothing at all, or not as commanded.
+ * Findings about the served document rather than a layer: held, tried, waiting for the rollout, without a
+ * base, without any layer, or a command that was lost.
  */
 #include <lkg/render.h>
 
 #include <lkg/component.h>
 
-/* ---- files on disk that differ from what is pinned ---- */
+/* ---- differences between the files on disk and the pinned generation ---- */
 
 #define DIFFERENCES_MAX 10
 
@@ -41,7 +41,7 @@ static int missing_leaf(const struct lkg_leaf *leaf, void *userdata)
         return compare_leaf(leaf, userdata);
 }
 
-/* Field names only: a value could be a secret. */
+/* Names fields only: a value may be a secret. */
 static void note_difference(const struct lkg_component *c, const char *holder, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
@@ -107,7 +107,7 @@ static void note_try(const struct lkg_component *c, struct lkg_report *report)
                        until, (unsigned long long)hold->try_previous, c->top, c->config->name);
 }
 
-/* `/etc/kubernetes/kubelet.conf (base)`; nothing where none is configured. */
+/* Appends `/etc/kubernetes/kubelet.conf (base)`, for example; nothing if @path is not configured. */
 static void put_place(struct lkg_buf *buf, const char *source_path, const char *path, const char *suffix,
                       const char *what)
 {
@@ -129,7 +129,10 @@ static void note_no_layer(const struct lkg_component *c, const char *source_path
                        c->config->file, lkg_buf_failed(&places) ? "nothing" : places.data);
 }
 
-/* Our own copy is where a base never was; the stack must not see it and reports nothing about it. */
+/*
+ * Our own fallback copy is in place of a base that never existed; the stack does not see it and reports
+ * nothing about it.
+ */
 static void note_no_base(const struct lkg_component *c, struct lkg_report *report)
 {
         if (!c->base_is_fallback || c->base || !c->candidate || c->candidate->n_layers == 0 ||

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One component: from its layers to a verdict, and the bookkeeping about the served generation. See component.h. */
+/*
+ * One component: from its layers to a verdict, and what is recorded about the served generation. See
+ * component.h.
+ */
 #include <stdarg.h>
 
 #include <lkg/fallback.h>
@@ -8,9 +11,9 @@
 #include <lkg/component.h>
 #include <lkg/track.h>
 
-/* ---- begin and end ---- */
+/* ---- setup ---- */
 
-/* Where a value can be changed: a name for each layer that is configured, the first two of them. */
+/* Where a value can be changed: the first two layers that are configured. */
 static int put_places(struct lkg_buf *buf, const struct lkg_config_component *c)
 {
         const struct {
@@ -74,7 +77,9 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
         };
 }
 
-/* A digest of the inputs of the judge. Only the digest is kept: a command line may contain credentials. */
+/*
+ * A digest of the judge's inputs. Only the digest is kept, because a command line may contain credentials.
+ */
 static int digest_of_facts(const struct lkg_component *c, char ret[static LKG_SHA256_HEX])
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -161,7 +166,7 @@ size_t lkg_component_errors_in(const struct lkg_report *report, const char *file
         return n;
 }
 
-/* Of the candidate, those in the remote document itself. */
+/* The number of the candidate's errors in the remote document itself. */
 static size_t remote_errors(const struct lkg_component *c)
 {
         bool syntax;
@@ -209,10 +214,13 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
         const char *slash;
 
         *ret = *lkg_component_source(c);
-        /* Nothing, or exactly the bytes of the followed configuration. */
+        /* Nothing is served, or exactly the bytes of the followed configuration. */
         if (!g || (c->same && c->verdict == LKG_KEEP && (*g->source || c->base)))
                 return ret;
-        /* Its value before its layers became invalid, or before something else was followed. */
+        /*
+         * The source of this document before its layers became invalid, or before another source was
+         * followed.
+         */
         if (c->served && c->served_number == g->number) {
                 *ret = c->served_source;
                 return ret;
@@ -240,7 +248,7 @@ void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *bas
         c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
 }
 
-/* ---- the judge, and what it goes by ---- */
+/* ---- the judge and its inputs ---- */
 
 const char *lkg_component_reader(const struct lkg_config_component *k)
 {
@@ -353,13 +361,13 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         if (c->history.n_entries)
                 lkg_state_at_least(env->state, c->history.entries[c->history.n_entries - 1].number);
         if (*c->state.lost)
-                c->state_changed = true; /* also when it is the record itself that was lost */
+                c->state_changed = true; /* even if the record itself was lost */
         c->condition.status = c->state.status;
         c->condition.transition_ns = c->state.transition_ns;
         return 0;
 }
 
-/* Whatever was merged or judged with other settings. */
+/* Drops everything that was merged or judged with other settings. */
 static void drop_judged(struct lkg_component *c)
 {
         lkg_track_close(&c->local);
@@ -398,7 +406,7 @@ void lkg_component_keep(struct lkg_component *c, struct lkg_component *known)
         struct lkg_stack_remote remote;
 
         drop_judged(known);
-        SWAP(*c, *known);                    /* everything changes places ... */
+        SWAP(*c, *known);                    /* swap everything ... */
         swap_what_settings_decide(c, known); /* ... except this */
         if (c->base) {
                 remote = lkg_remote_base_stack(c->base);
@@ -499,8 +507,8 @@ void lkg_component_set_lost(struct lkg_component *c, const char *text)
 /* ---- candidate ---- */
 
 /*
- * The copy under the base's name comes and goes; the stack must not see it while it is ours.
- * Return: 1 when there is another stack now; 0; -errno.
+ * The fallback copy under the base's name comes and goes; the stack must not see it.
+ * Return: 1: the stack was replaced; 0; -errno.
  */
 static int check_base(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
 {
@@ -513,7 +521,7 @@ static int check_base(struct lkg_component *c, const struct lkg_component_env *e
         if (ours == c->base_is_fallback)
                 return 0;
         c->base_is_fallback = ours;
-        c->fallback_due = true; /* somebody means it as a base: the mark is to go */
+        c->fallback_due = true; /* the copy or its mark is out of date */
         r = new_stack(c, env, err);
         return r < 0 ? r : 1;
 }
@@ -549,7 +557,7 @@ static bool same_as_active(const struct lkg_component *c)
                memcmp(c->rendered.data, c->active->document.data, c->rendered.size) == 0;
 }
 
-/* Only where documents themselves are on trial. */
+/* Only if documents themselves are on trial (trial.scope all). */
 static int look_up_bad(struct lkg_component *c)
 {
         const char *passed_over = c->dynamic ? c->dynamic->pointers.rollback.passed_over : "";
@@ -595,7 +603,7 @@ int lkg_component_judge(struct lkg_component *c)
                 c->served_number = c->active->number;
                 c->served_source = *lkg_component_source(c);
         }
-        if (c->same && c->rendered.data) { /* a second copy of the active one is not needed */
+        if (c->same && c->rendered.data) { /* no second copy of the active document */
                 free(c->rendered.data);
                 c->rendered = (struct lkg_text){ 0 };
         }
@@ -653,7 +661,7 @@ int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *
         r = render_candidate(c);
         if (r >= 0)
                 r = lkg_component_judge(c);
-        if (r < 0) { /* so that the next refresh looks at it again */
+        if (r < 0) { /* so that the next refresh reads it again */
                 c->candidate = lkg_candidate_unref(c->candidate);
                 c->verdict = LKG_KEEP;
                 return r;
@@ -676,8 +684,8 @@ static int watch_stack(const struct lkg_stack *stack, struct lkg_watch *watch)
 }
 
 /*
- * The stack of a component whose base is our own fallback copy has no base, so it does not name that place; a file
- * that takes the copy's place must be seen all the same.
+ * If the base is our own fallback copy, the stack has no base and does not watch that path; a file that
+ * replaces the copy must still be noticed.
  */
 static int watch_fallback(const struct lkg_component *c, const char *source_path, struct lkg_watch *watch)
 {
@@ -763,7 +771,10 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
         return lkg_judge_document(c->judge, doc, ret);
 }
 
-/* Why the assigned configuration is not used. *@ret_marked: by hand, in words of somebody. */
+/*
+ * Why the assigned configuration is not used. *@ret_marked: it was marked by hand, and the reason is the
+ * operator's text.
+ */
 static const char *why_not_assigned(const struct lkg_component *c, bool *ret_marked)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -792,7 +803,10 @@ uint64_t lkg_component_try_deadline(const struct lkg_component *c)
         return (wall + LKG_NSEC_PER_SEC / 2) / LKG_NSEC_PER_SEC * LKG_NSEC_PER_SEC;
 }
 
-/* The assigned configuration, or the document where documents are on trial: not another one that is bad for its own reason. */
+/*
+ * Did the assigned configuration (or, with trial.scope all, the document) fail its trial? Being bad for
+ * another reason does not count.
+ */
 static bool failed_its_trial(const struct lkg_dynamic *d)
 {
         const struct lkg_pointers *p = &d->pointers;
@@ -839,13 +853,16 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 remote.desired_fault = d->desired_fault;
         remote.waiting = lkg_component_waiting(c);
         remote.any = *remote.assigned || remote.bad || remote.desired_fault;
-        /* By the rule that condemned it: the start that was one too many ran on the last known good already. */
+        /*
+         * The same rule that marked it bad: the start that was one too many already ran on the last known
+         * good.
+         */
         remote.exonerated =
                 remote.bad && failed_its_trial(d) && p->rollback.starts_since > d->trial.rules.threshold;
         return remote;
 }
 
-/* A document that two configurations have in common belongs to the one that is followed now. */
+/* If two configurations have the same document, it belongs to the one that is followed now. */
 bool lkg_component_served_has_base(const struct lkg_component *c)
 {
         if (c->active && c->same && c->verdict == LKG_KEEP && c->candidate)
@@ -862,7 +879,7 @@ bool lkg_component_local_has_base(const struct lkg_component *c)
         return local->has_base || (!c->base && *lkg_component_wanted_base(c));
 }
 
-/* The number in the condition must be that of findings. */
+/* The condition must show the same number as status/<c>/findings. */
 static void count_findings(struct lkg_component *c, const struct lkg_report *node)
 {
         size_t errors = c->n_findings[LKG_ERROR];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs with what: does the newest process read a document that means something else than the served one, and in which fields? */
+/*
+ * Compares the newest process with what is served: does its document have another meaning, and in which
+ * fields?
+ */
 #include <lkg/component.h>
 #include <lkg/decode.h>
 #include <lkg/render.h>
@@ -23,7 +26,10 @@ static bool means_the_same(const struct lkg_generation *a, const struct lkg_gene
                 (parse(a, &x) >= 0 && parse(b, &y) >= 0 && lkg_value_equal(x, y)));
 }
 
-/* The document that the newest living process has read; NULL = none lives, or unknown. One reference. */
+/*
+ * The document that the newest living process has read; NULL = no process is alive, or unknown. One
+ * reference.
+ */
 static struct lkg_generation *running(const struct lkg_component *c, bool *ret_alive)
 {
         struct lkg_generation *g = NULL;
@@ -48,7 +54,7 @@ bool lkg_component_runs_older(const struct lkg_component *c)
 
         g = running(c, &alive);
         if (!alive && c->dynamic && c->dynamic->watched)
-                return false; /* the next process that starts reads it */
+                return false; /* the next process to start will read it */
         if (!g)
                 g = lkg_generation_ref(c->previous);
         return !means_the_same(g, c->active);
@@ -60,10 +66,10 @@ struct drift {
         const struct lkg_value *other;
         struct lkg_buf *buf;
         size_t *n;
-        bool served; /* walks the served document, and only members that the other lacks are new */
+        bool served; /* walking the served document: only fields that the other lacks are new */
 };
 
-/* As `origin` shows a value; `-` = the document does not have the field. */
+/* Shows a value as `origin` does; `-` = the document does not have the field. */
 static void put_value(const struct lkg_value *value, enum lkg_secrecy secrecy, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_value_unrefp)

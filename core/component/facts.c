@@ -16,7 +16,7 @@
 
 /* ---- the release ---- */
 
-/* At most three digits. Return: the place after them, or NULL. */
+/* Parses at most three digits. Return: the text after them, or NULL. */
 static const char *small_number(const char *p, unsigned *ret)
 {
         unsigned n = 0, digits = 0;
@@ -27,7 +27,7 @@ static const char *small_number(const char *p, unsigned *ret)
         return digits > 0 && digits <= 3 ? p : NULL;
 }
 
-/* Distributions append to the number: v1.33.4-eks-5a3b, v1.36.0+k3s1. */
+/* Distributions append to the version: v1.33.4-eks-5a3b, v1.36.0+k3s1. */
 unsigned lkg_facts_release(const char *text)
 {
         static const char name[] = "Kubernetes v";
@@ -44,7 +44,7 @@ unsigned lkg_facts_release(const char *text)
 
 /* ---- files ---- */
 
-/* Return: 0; -ENOENT and others when there is nothing to read. */
+/* Return: 0; -ENOENT or another -errno: there is nothing to read. */
 static int read_fact(int dirfd, const char *name, char **ret, size_t *ret_size, uint64_t *ret_time_ns)
 {
         LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -147,9 +147,7 @@ void lkg_facts_gone(struct lkg_facts *facts)
         }
 }
 
-/*
- * The descriptor first, then the start time: if that is the wanted one, it is our process that the descriptor holds.
- */
+/* Opens the pidfd first, then compares the start time: if it matches, the pidfd refers to our process. */
 static int open_process(int pid, uint64_t start_time)
 {
         int fd = pidfd_open(pid, 0);
@@ -177,7 +175,7 @@ static int read_command_line(int pid, struct lkg_line *ret)
         if (r < 0)
                 return r;
         if (size == 0)
-                return -ESRCH; /* it has just ended */
+                return -ESRCH; /* it has just exited */
         first = strnlen(data, size);
         first += first < size;
         r = lkg_strings_parse(data + first, size - first, &ret->words);
@@ -195,7 +193,10 @@ static int record_path(const struct lkg_facts *facts, char path[static PATH_MAX]
         return facts->state_fd < 0 || n < 0 || n >= PATH_MAX ? -ENOENT : 0;
 }
 
-/* Not durable: after a power cut it is another boot. Without it, the generation of the process is shown as unknown. */
+/*
+ * Not durable: after a power failure, the boot ID is another one anyway. Without the record, the generation
+ * of the process is shown as unknown.
+ */
 static void save_record(const struct lkg_facts *facts, const struct lkg_tracked *t)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
@@ -217,7 +218,10 @@ static void save_record(const struct lkg_facts *facts, const struct lkg_tracked 
                                             /* durable= */ false, NULL);
 }
 
-/* Of the process as it is now; one that has ended is not worth knowing without its command line. Return: 0 or -ENOMEM. */
+/*
+ * Loads the recorded process if it is still alive. One that has ended is useless without its command line,
+ * which the record does not have. Return: 0 or -ENOMEM.
+ */
 static int load_record(struct lkg_facts *facts)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
@@ -251,9 +255,9 @@ static int load_record(struct lkg_facts *facts)
         return 0;
 }
 
-/* ---- what the successor of this engine finds ---- */
+/* ---- what the next engine finds ---- */
 
-/* For an engine after us; without it that one knows only the unit's line. */
+/* For the next engine, which otherwise knows only the unit's command line. */
 static void save_process(const struct lkg_facts *facts, const struct lkg_tracked *t)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -291,7 +295,7 @@ static int load_process(struct lkg_facts *facts)
         return 0;
 }
 
-/* "Have I seen this process?" - is it one of those that live? */
+/* "Have I seen this process?" - is it one of those that we track? */
 static struct lkg_tracked *find_process(struct lkg_facts *facts, int pid, uint64_t start_time)
 {
         for (size_t i = 0; i < facts->n_processes; i++)
@@ -332,7 +336,7 @@ int lkg_facts_started(struct lkg_facts *facts, int pid, uint64_t start_time, uin
                 return t.pidfd == -ESRCH ? 0 : t.pidfd;
         r = read_command_line(pid, &t.line);
         if (r == 0 && lkg_facts_ended(&t))
-                r = -ESRCH; /* its process may have ended meanwhile */
+                r = -ESRCH; /* the process may have ended, and its pid been reused */
         if (r < 0) {
                 tracked_deinit(&t);
                 return r == -ESRCH ? 0 : r;
@@ -363,7 +367,7 @@ const struct lkg_line *lkg_facts_line(const struct lkg_facts *facts, bool *ret_r
         return last ? &last->line : NULL;
 }
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
 int lkg_facts_open(int runtime_fd, int state_fd, const char *component, struct lkg_facts **ret,
                    struct lkg_error *err)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rollback would serve now: the last known good merged with today's local layers, else its stored document. */
+/*
+ * What a rollback would serve now: the last known good merged with today's local layers, or its stored
+ * document.
+ */
 #include <lkg/component.h>
 
 int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret,
@@ -10,7 +13,10 @@ int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generati
         struct lkg_text text = { 0 };
         int r;
 
-        /* Any local configuration counts as good, so the last one that was served takes the place of a stored one. */
+        /*
+         * Any local configuration counts as good, so the last one that was served replaces a stored
+         * document.
+         */
         for (size_t i = c->history.n_entries; !*good->sha256 && i-- > 0;) {
                 r = lkg_history_get(&c->history, c->history.entries[i].number, &g, err);
                 if (r >= 0 && !*g->source) {
@@ -33,7 +39,7 @@ int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generati
         return r;
 }
 
-/* Of the merge for a rollback now; NULL = it cannot be merged. */
+/* The candidate of a merge that a rollback would serve now; NULL = it cannot be merged. */
 static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
 {
         const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
@@ -45,13 +51,13 @@ static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
         return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
 }
 
-/* Without remote configuration the local configuration is good, whatever was good before. */
+/* Without remote configuration, the local configuration is good, whatever was good before. */
 static bool has_good(const struct lkg_component *c)
 {
         return c->dynamic->scope_all || c->dynamic->desired != LKG_DESIRED_NONE;
 }
 
-/* With its secrets masked, too. */
+/* The result also has the document with its secrets masked. */
 static int render_good(const struct lkg_component *c, const struct lkg_candidate *candidate,
                        struct lkg_generation **ret)
 {
@@ -78,7 +84,7 @@ int lkg_component_good_generation(const struct lkg_component *c, struct lkg_gene
         if (!c->dynamic->scope_all) {
                 candidate = good_candidate(c);
                 if (candidate == c->candidate && c->same)
-                        return 0; /* it is what is active */
+                        return 0; /* it is the active one */
         }
         r = candidate ? render_good(c, candidate, &g) : lkg_component_stored_good(c, &g, NULL);
         if (r == -ENOMEM)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last known good for a rollback: merged with today's local layers or, if that is impossible or not wanted, the stored
- * document.
+ * The last known good for a rollback: merged with today's local layers or, if that is impossible or not
+ * wanted, the stored document.
  */
 #include <lkg/log.h>
 
@@ -19,7 +19,10 @@ int lkg_component_serve_stored(struct lkg_component *c, struct lkg_error *err)
         return r;
 }
 
-/* Layers over the last known good. Return: 0; negative: its checkpoint cannot be used, nothing has changed. */
+/*
+ * Puts the layers over the last known good. Return: 0; negative: its checkpoint cannot be used, nothing has
+ * changed.
+ */
 static int set_good_base(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
@@ -34,7 +37,7 @@ static int set_good_base(struct lkg_component *c, const struct lkg_component_env
         return r;
 }
 
-/* Nothing of the last known good can be used. */
+/* Nothing of the last known good can be used, so follows the local configuration. */
 static void go_local(struct lkg_component *c, const struct lkg_component_env *env, const char *why)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
@@ -50,8 +53,9 @@ static void go_local(struct lkg_component *c, const struct lkg_component_env *en
 }
 
 /*
- * The last known good cannot be merged any more, because its checkpoint is lost: its stored document is served, and its layers
- * are invalid until the object is read again. Without a stored document the local configuration is used.
+ * The last known good cannot be merged any more because its checkpoint is lost: serves its stored document;
+ * its layers are invalid until the object is read again. Without a stored document, follows the local
+ * configuration.
  */
 void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_component_env *env,
                                   const char *why)
@@ -80,7 +84,7 @@ void lkg_component_serve_stored_or_local(struct lkg_component *c, const struct l
                 go_local(c, env, err.message);
 }
 
-/* The next layer over the base, from @at on; NULL = none. */
+/* The next layer above the base, starting at @at; NULL = none. */
 static const struct lkg_layer_info *next_local(const struct lkg_candidate *candidate, size_t *at)
 {
         while (*at < candidate->n_layers) {
@@ -124,12 +128,15 @@ void lkg_component_merge_good(struct lkg_component *c, const struct lkg_componen
         }
         ret->valid = lkg_component_refresh_anew(c, env, &err) >= 0 && c->candidate &&
                      c->candidate->state == LKG_CANDIDATE_VALID;
-        /* A layer that has changed meanwhile had no part in the failure: the layers are tried again with it. */
+        /*
+         * Local layers that have changed since then did not take part in the failure, so they are tried
+         * again.
+         */
         if (c->rendered.data && has_same_local_layers(failed, c->candidate))
                 (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, ret->sha256);
 }
 
-/* Open while the last known good is another source than the one that is followed. */
+/* Keeps a track open while the last known good is a remote source other than the followed one. */
 int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_component_env *env,
                                const struct lkg_touched *touched, struct lkg_error *err)
 {
@@ -141,7 +148,7 @@ int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_compone
         if (c->good.stack && (!c->good.base || !lkg_config_source_equal(&c->good.base->source, source)))
                 lkg_track_close(&c->good);
         if (lkg_config_source_equal(lkg_component_source(c), source) || lkg_config_source_is_local(source))
-                return 0; /* c->candidate or c->local is it */
+                return 0; /* c->candidate or c->local has it */
         if (c->good.stack) {
                 r = lkg_track_refresh(&c->good, touched, err);
         } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that are not served: what the log says about them, and whether a component may begin without them. */
+/* Layers that are not served: what is logged about them, and whether a component may start without them. */
 #include <limits.h>
 #include <sysexits.h>
 
@@ -42,7 +42,10 @@ static void log_all_findings(const struct lkg_component *c, const struct lkg_can
                         lkg_log(LOG_ERR, &fields, "%s", line);
 }
 
-/* The candidate that keeps a component from being served; with strict also the local one, which a remote one would hide. */
+/*
+ * The candidate that keeps a component from being served; with localPolicy strict, also the local one that
+ * a remote one would hide.
+ */
 static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
 {
         bool strict = c->config->local_policy != LKG_LOCAL_LKG;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which generation is served: remembered while a publication may fail, found again at a start, kept in the history. */
+/*
+ * Which generation is served: saved while a publication may fail, recovered at a start, kept in the history.
+ */
 #include <lkg/component.h>
 
 /* ---- a publication that may fail ---- */
@@ -39,7 +41,9 @@ void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *befo
 
 void lkg_component_prune_history(struct lkg_component *c, size_t limit)
 {
-        /* What disk says was served last stays until a newer record is on disk. */
+        /*
+         * The generation that was last served according to the disk is kept until a newer record is on disk.
+         */
         uint64_t keep[6 + LKG_FACTS_PROCESSES_MAX] = {
                 c->active ? c->active->number : 0,
                 c->state.hold.generation,
@@ -49,7 +53,7 @@ void lkg_component_prune_history(struct lkg_component *c, size_t limit)
                 c->state.unfinished.held,
         };
 
-        /* And the configuration of a process, to show its differences. */
+        /* Also the generation of each living process, to show how it differs. */
         for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
                 if (c->facts->processes[i].pidfd >= 0)
                         keep[6 + i] = c->facts->processes[i].generation;
@@ -73,7 +77,7 @@ void lkg_component_recover_last_good(struct lkg_component *c)
                 return;
         }
         lkg_component_set_active(c, g);
-        (void)lkg_component_note_published(c); /* it was; nothing new follows from it */
+        (void)lkg_component_note_published(c); /* it was published before, so there is nothing to announce */
         c->last_good = true;
 }
 

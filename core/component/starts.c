@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known about a start, and how the processes before it ended. Whether a start counts is decided by these facts, in this
- * order of trust: our own request for a restart (the supervisor's file `restarted`), how the process before it ended, the boot id,
- * and the service manager's word (its file `start`).
+ * What is known about a start, and how earlier processes ended. These facts decide, in this order of trust,
+ * whether a start counts: our own restart request (the supervisor's file `restarted`), how the previous
+ * process ended, the boot ID, and what the service manager says (the supervisor's file `start`).
  */
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -10,11 +10,11 @@
 
 #include <lkg/component.h>
 
-#define OWN_EVENT_NS (2 * LKG_NSEC_PER_SEC) /* a watcher ends itself at once */
+#define OWN_EVENT_NS (2 * LKG_NSEC_PER_SEC) /* a process that watches its file exits at once */
 
 /* ---- how a process ended ---- */
 
-/* linux/pidfd.h of kernel 6.15; exit information of a process. */
+/* From linux/pidfd.h, kernel 6.15: exit information of a process. */
 struct ending {
         uint64_t mask, cgroup;
         uint32_t pid, tgid, ppid, ids[8];
@@ -24,7 +24,7 @@ struct ending {
 #define ENDING_MASK_EXIT (UINT64_C(1) << 3)
 #define ENDING_IOCTL     _IOWR(0xFF, 11, struct ending)
 
-/* By a signal, which our change event does not send. Known only when its parent has waited for it. */
+/* Killed by a signal, so not because of our change event. Known only after its parent has reaped it. */
 static bool was_killed(int pidfd)
 {
         struct ending ending = { .mask = ENDING_MASK_EXIT };
@@ -34,8 +34,8 @@ static bool was_killed(int pidfd)
 }
 
 /*
- * kube-proxy ends itself when its file changes. A process that ran on another generation and ended by itself right after a
- * publication did that; the start that follows says nothing about the new one.
+ * kube-proxy exits when its file changes. If a process that ran another generation exited right after a
+ * publication, that was the reason; the start that follows says nothing about the new generation.
  */
 static void note_end(struct lkg_component *c, const struct lkg_tracked *t)
 {
@@ -45,7 +45,7 @@ static void note_end(struct lkg_component *c, const struct lkg_tracked *t)
             now - c->served_ns > OWN_EVENT_NS)
                 return;
         if (c->own_event && !was_killed(c->ended_fd))
-                return; /* one did it, whatever this one died of */
+                return; /* another process already did, however this one ended */
         lkg_close(c->ended_fd);
         c->ended_fd = fcntl(t->pidfd, F_DUPFD_CLOEXEC, 0);
         c->own_event = true;
@@ -63,7 +63,7 @@ void lkg_component_note_ends(struct lkg_component *c)
         }
 }
 
-/* kube-proxy ends itself when its file changes; what crashes then did not. */
+/* kube-proxy exits when its file changes; a process that was killed did not exit for that reason. */
 static bool take_own_event(struct lkg_component *c)
 {
         bool own = c->own_event && !was_killed(c->ended_fd);
@@ -75,7 +75,7 @@ static bool take_own_event(struct lkg_component *c)
 
 /* ---- a start ---- */
 
-/* Did we ask for this start? Then nothing started since we did. */
+/* Did we ask for this start? Only if nothing has started since we asked. */
 static bool was_asked_for(const struct lkg_component *c)
 {
         const struct lkg_startups *starts = &c->dynamic->startups;
@@ -118,7 +118,7 @@ struct lkg_start_facts lkg_component_start_facts(struct lkg_component *c, int pi
         return facts;
 }
 
-/* ---- planned ---- */
+/* ---- planned restarts ---- */
 
 uint64_t lkg_component_planned_restart(const struct lkg_component *c)
 {
@@ -130,7 +130,7 @@ uint64_t lkg_component_planned_restart(const struct lkg_component *c)
         return at ? lkg_realtime_ns() + (at > now ? at - now : 0) : 0;
 }
 
-/* ---- which of them count ---- */
+/* ---- which starts count ---- */
 
 void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report)
 {
@@ -147,7 +147,7 @@ void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *rep
         if (c->facts && *c->facts->version)
                 (void)snprintf(words, sizeof(words), "%.63s", c->facts->version);
         else if (*c->dynamic->store.release)
-                return; /* not known in this moment: the one before most likely */
+                return; /* unknown at the moment: most likely still the previous version */
         r = lkg_dynamic_set_release(c->dynamic, words, guess, report, &err);
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot begin the bad list of %s: %s", words, err.message);

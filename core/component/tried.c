@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judging what is assigned: see tried.h. */
+/* Judges the assigned configuration: see tried.h. */
 #include <lkg/guard.h>
 #include <lkg/log.h>
 #include <lkg/tried.h>
 
-/* ---- what is local ---- */
+/* ---- the local layers ---- */
 
 struct lkg_candidate *lkg_component_local(const struct lkg_component *c)
 {
@@ -51,7 +51,7 @@ enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct l
         const struct lkg_candidate *local = lkg_component_local(c);
 
         if (c->config->guard.pinned.n_items && is_base_broken(local))
-                return LKG_TRIED_WAIT; /* the value to compare with is not known */
+                return LKG_TRIED_WAIT; /* the value to compare with is unknown */
         if (c->remote_findings.n_severity[LKG_ERROR] > 0)
                 return LKG_TRIED_BAD;
         if (lkg_track_valid(track))
@@ -61,7 +61,10 @@ enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct l
                 return LKG_TRIED_BAD;
         if (local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0)
                 return LKG_TRIED_WAIT;
-        /* A local layer that has become invalid with the current configuration is not better with the next one. */
+        /*
+         * A local layer that has become invalid with the current configuration will not become valid with
+         * the next one.
+         */
         return c->base && c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID ? LKG_TRIED_WAIT
                                                                                        : LKG_TRIED_BAD;
 }
@@ -99,8 +102,8 @@ void lkg_component_say_not_used(struct lkg_component *c, const char *id, const c
 }
 
 /*
- * The findings of a tried configuration that will not be served. Findings of the local layers themselves, or found without one of
- * them, are shown with those layers, as long as they are true.
+ * Keeps the findings of a tried configuration that will not be served. Findings about the local layers
+ * themselves, or caused by a missing one, are shown with those layers for as long as they are true.
  */
 void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate)
 {
@@ -148,7 +151,7 @@ void lkg_component_try_anew(struct lkg_component *c)
         c->try_at_ns = c->try_pause_ns = 0;
 }
 
-/* ---- what is wanted of it ---- */
+/* ---- the desired configuration ---- */
 
 void lkg_component_set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
                                const char *waiting)
