@@ -103,7 +103,7 @@ void lkg_component_say_not_used(struct lkg_component *c, const char *id, const c
 
 /*
  * Keeps the findings of a tried configuration that will not be served. Findings about the local layers
- * themselves, or caused by a missing one, are shown with those layers for as long as they are true.
+ * themselves, or found without one of them, are shown with those layers for as long as they are true.
  */
 void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate)
 {
