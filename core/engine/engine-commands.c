@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands: a write to a control file, a name created or removed in bad/. Parsed by command.c, checked by decide.h or
- * dynamic configuration, durable before it is published, answered afterwards. A command that is sent again (its answer was
- * lost with a file server or an engine) has the same result.
+ * Commands: a write to a control file, or a name created or removed in bad/. Parsed by command.c, checked by
+ * the lifecycle or dynamic configuration, durable before they are published, answered last. A command that
+ * is sent again (its answer was lost with a file server or an engine) has the same result.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include <lkg/command.h>
 #include "engine-internal.h"
 
-/* Why a command was refused: a literal, or text of its own. */
+/* Why a command was refused: a string literal, or @text. */
 struct refusal {
         const char *why;
         char text[200];
@@ -31,7 +31,7 @@ static int refuse_error(struct refusal *refusal, const struct lkg_error *err, in
         return code;
 }
 
-/* Whose command this is. */
+/* Who gave the current command. */
 static struct lkg_held_by who(const struct lkg_engine *e)
 {
         const struct lkg_message *m = e->command;
@@ -43,13 +43,13 @@ static struct lkg_held_by who(const struct lkg_engine *e)
         by.uid = m->uid;
         by.pid = m->pid;
         (void)snprintf(by.program, sizeof(by.program), "%.63s", slash ? slash + 1 : m->exe);
-        for (char *p = by.program; *p; p++) /* it becomes part of a line */
+        for (char *p = by.program; *p; p++) /* it becomes part of one line */
                 if ((unsigned char)*p < 0x20 || *p == 0x7f)
                         *p = '?';
         return by;
 }
 
-/* What a command decides is durable when it is accepted; what is refused has changed nothing. */
+/* Once a command is accepted, its decision is durable; a refused command has changed nothing. */
 static int step(struct lkg_engine *e, struct lkg_component *c, struct lkg_event *event, uint64_t ticket,
                 struct refusal *refusal)
 {
@@ -64,7 +64,7 @@ static int step(struct lkg_engine *e, struct lkg_component *c, struct lkg_event 
         return r < 0 ? refuse_error(refusal, &err, r) : 0;
 }
 
-/* `rollback N`: a generation of another source abandons the active one. */
+/* `rollback N`: a generation from another source abandons the active one. */
 static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
                    uint64_t ticket, struct refusal *refusal)
 {
@@ -75,7 +75,7 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
                 .command = call->hold,
                 .argument = call->argument,
                 .known = lkg_history_get(&c->history, call->argument, &target, NULL) >=
-                         0, /* it can be read, too */
+                         0, /* and can be read */
                 .other = entry && c->active && strcmp(entry->source, c->active->source) != 0,
         };
 
@@ -119,7 +119,10 @@ static int do_promote(struct lkg_engine *e, struct lkg_component *c, uint64_t ti
                           : refuse(refusal, -EBUSY, "nothing is served");
 }
 
-/* Only existing marks can be removed, so the same command, repeated after an engine died, would find none. */
+/*
+ * Only existing marks can be removed, so if the engine died, the same command would find none when it is
+ * repeated.
+ */
 static bool has_forgotten(const struct lkg_engine *e, const char *ticket)
 {
         LKG_CLEANUP(lkg_closep)
@@ -155,17 +158,17 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
                 return refuse(refusal, -EINVAL, "no such entry in the bad list");
         if (r < 0)
                 return refuse_error(refusal, &err, r);
-        lkg_poison_lift(&e->poison, c->config->name, call->id); /* what condemned it may be tried, too */
+        lkg_poison_lift(&e->poison, c->config->name,
+                        call->id); /* the content behind the mark may be tried, too */
         if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
                 lkg_report_deinit(&c->remote_findings);
         c->waited = lkg_candidate_unref(c->waited);
-        (void)lkg_engine_step(e, c, &forgiven,
-                              &err); /* they are removed, even if what is passed over stays so */
+        (void)lkg_engine_step(e, c, &forgiven, &err); /* the marks are gone, even if this fails */
         c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
         return 0;
 }
 
-/* A uid condemns all its versions. */
+/* A uid marks all versions of the object. */
 static int do_condemn(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
                       uint64_t ticket, struct refusal *refusal)
 {
@@ -266,7 +269,7 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
                         r = carry_out(e, c, &call, m->ticket, &refusal);
                 e->command = NULL;
                 if (r >= 0 && call.action != LKG_DO_STARTUP)
-                        lkg_component_set_lost(c, NULL); /* somebody has done something about it */
+                        lkg_component_set_lost(c, NULL); /* an operator has reacted */
                 if (r < 0)
                         (void)snprintf(text, sizeof(text), "%.31s: %s", m->command, refusal.why);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies the configuration at a start and again at a reload. */
+/* Applies the configuration at a start and at a reload. */
 
 #include <lkg/log.h>
 

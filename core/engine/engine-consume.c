@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The component runs with an older document: ask the supervisor to restart it, if it is configured. Never for a document with
- * the same meaning, and never while the starting process is about to read the new one.
+ * The component runs with an older document: asks the supervisor to restart it, if that is configured. Not
+ * for a document with the same meaning, and not while a starting process is about to read the new one.
  */
 #include "engine-internal.h"
 
@@ -15,7 +15,7 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
         lkg_message_init(&m, LKG_MSG_RESTART);
         m.component = c->index;
         m.number = c->active->number;
-        /* A change that reaches every node at once: the nodes must not restart at once. */
+        /* The change reaches all nodes at once, so they must not all restart at once. */
         m.result = c->base && strcmp(c->active->source, c->previous ? c->previous->source : "") != 0;
         lkg_peer_send(e->server.supervisor, &m);
 }
@@ -26,7 +26,7 @@ void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c)
 
         if (c->config->restart.policy == LKG_RESTART_NEVER || !e->server.supervisor)
                 return;
-        lkg_message_init(&m, LKG_MSG_RESTART); /* of generation 0: no longer needed */
+        lkg_message_init(&m, LKG_MSG_RESTART); /* generation 0: no longer needed */
         m.component = c->index;
         lkg_peer_send(e->server.supervisor, &m);
 }

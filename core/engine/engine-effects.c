@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Carries out what lkg_step() says: the one place where the lifecycle of a component changes. The rules are in core/lifecycle,
- * the durable pieces in core/state; here is only the order of effects, and that a failed one comes back as an event.
+ * Carries out the effects that lkg_step() returns: the only place where the lifecycle of a component
+ * changes. The rules are in core/lifecycle, the durable records in core/state; this file only carries out
+ * the effects in order, and a failed one comes back as an event.
  */
 #include <inttypes.h>
 
@@ -17,9 +18,9 @@ struct running {
         struct lkg_lifecycle now; /* before the step */
         struct lkg_step step;
         uint64_t now_ns;
-        bool marked;                       /* a new bad mark was made */
+        bool marked;                       /* there is a new bad mark */
         bool saved_record, saved_pointers; /* those of step.next are on disk */
-        bool settled; /* the effect that failed was another event's, which has seen to it */
+        bool settled;                      /* a nested event failed and has handled that itself */
         struct lkg_error *err;
 };
 
@@ -127,7 +128,9 @@ static int mark_bad(struct running *run, const struct lkg_effect *effect)
         return r;
 }
 
-/* Of the event that failed: its step was @run's own caller's, so the mark is named by the event. */
+/*
+ * Removes the mark that the failed event made. That was a step of the caller, so the event names the mark.
+ */
 static int forgive(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_dynamic *d = run->c->dynamic;
@@ -173,7 +176,7 @@ static int refresh(struct running *run, const struct lkg_effect *effect)
         struct lkg_error err = { 0 };
 
         (void)effect;
-        (void)lkg_component_refresh_anew(run->c, lkg_engine_env(run->e), &err); /* noted as a fault */
+        (void)lkg_component_refresh_anew(run->c, lkg_engine_env(run->e), &err); /* recorded as a fault */
         return 0;
 }
 
@@ -184,7 +187,7 @@ static int serve_stored(struct running *run, const struct lkg_effect *effect)
         return 0;
 }
 
-/* The event of a step that another step is made of. Its failures are its own. */
+/* Runs another event as a part of this step. It handles its own failures. */
 static int nested(struct running *run, const struct lkg_event *event)
 {
         bool accepted;
@@ -194,7 +197,7 @@ static int nested(struct running *run, const struct lkg_event *event)
         return r;
 }
 
-/* What was passed over stays unknown if it cannot be noted. The rollback stands all the same. */
+/* If the document that was passed over cannot be recorded, it stays unknown. The rollback stands. */
 static int merge_good(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_event event = *run->event;
@@ -210,7 +213,7 @@ static int merge_good(struct running *run, const struct lkg_effect *effect)
         return 0;
 }
 
-/* Today's local layers may be invalid with it; then it is the document that lkg/ shows, byte for byte. */
+/* Today's local layers may be invalid with it; then serves the document that lkg/ shows, byte for byte. */
 static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
@@ -221,7 +224,10 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
         return r >= 0 && good ? lkg_component_serve_stored(c, NULL) : r;
 }
 
-/* A stored document has its number already, and the pin holds today's layers back. A merge gets one by being published. */
+/*
+ * A stored document already has a number, and the pin keeps today's layers from replacing it. A merge gets
+ * its number when it is published.
+ */
 static int serve_good(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_event event = *run->event;
@@ -341,7 +347,7 @@ static int tell(struct running *run, const struct lkg_effect *effect)
 
 static const struct {
         int (*run)(struct running *run, const struct lkg_effect *effect);
-        const char *failure; /* for the log; NULL = its caller, or somebody who waits, is told */
+        const char *failure; /* for the log; NULL = the caller or a waiting client is told */
 } effects[_LKG_EFFECT_MAX] = {
         [LKG_EFFECT_ADOPT] = { adopt, NULL },
         [LKG_EFFECT_KEEP_RECORD] = { keep_record, NULL },
@@ -379,7 +385,10 @@ static int carry_out_one(struct running *run, const struct lkg_effect *effect)
         return effect->optional ? 0 : r;
 }
 
-/* Return: @code; or, when the event counts as done all the same, the result of what was left to do. */
+/*
+ * Handles a failed effect. Return: @code; or, if the event still counts as done, the result of the remaining
+ * work.
+ */
 static int fail(struct running *run, const struct lkg_effect *effect, int code, bool *ret_accepted)
 {
         struct lkg_event event = *run->event;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Learning about the components while they run: a process begins or ends, or the supervisor has written a fact. Then the
- * layers are judged again with the new facts; a candidate that becomes invalid is refused like any other, and the
- * served document stays.
+ * Learns about the components while they run: a process starts or ends, or the supervisor writes a fact.
+ * Then the layers are judged again with the new facts; a candidate that becomes invalid is refused like any
+ * other, and the served document stays.
  *
- * The supervisor is told when a process begins or ends, because the executable or the unit may have changed.
+ * The supervisor is told when a process starts or ends, because the executable or the unit may have changed.
  */
 #include <sys/epoll.h>
 #include <sys/inotify.h>
@@ -18,7 +18,7 @@ void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         int r = lkg_component_learn(c);
 
-        c->dirty |= LKG_DIRTY_EFFECTIVE; /* it says whether the process runs, too */
+        c->dirty |= LKG_DIRTY_EFFECTIVE; /* it also says whether the process runs */
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot judge by the component's command line: %s", strerror(-r));
         if (r > 0)
@@ -63,7 +63,7 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
         lkg_component_note_ends(c);
         lkg_facts_gone(c->facts);
-        c->dirty |= LKG_DIRTY_DYNAMIC; /* the process that runs now, and its differences */
+        c->dirty |= LKG_DIRTY_DYNAMIC; /* the running process and its differences */
         lkg_engine_update_alive(e, c);
         tell_supervisor(e, c);
         lkg_engine_learn(e, c);
@@ -86,15 +86,14 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
 
         if (!c->facts)
                 return false;
-        lkg_component_note_ends(c); /* the process before this one is dropped with it */
+        lkg_component_note_ends(c); /* before the previous process is dropped */
         r = lkg_facts_started(c->facts, m->pid, m->start_time, m->number, &process);
         if (r > 0)
                 r = watch_process(e, process) < 0 ? -ENOMEM : 1;
         if (r < 0)
                 lkg_log(LOG_WARNING, &fields, "cannot read the command line of process %d: %s", m->pid,
                         strerror(-r));
-        if (r ==
-            0) { /* a process that is known is told of because it reads a newer one: what it differs in is another */
+        if (r == 0) { /* a known process may read a newer document now, and so differ in other fields */
                 c->dirty |= LKG_DIRTY_DYNAMIC;
                 return false;
         }
@@ -105,7 +104,7 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
 
 /* ---- the supervisor's files ---- */
 
-/* status/<c>/restarts shows the file as it is. */
+/* status/<c>/restarts shows this file unchanged. */
 static void mark_restarts(struct lkg_engine *e, const sd_event_source *source)
 {
         for (size_t i = 0; i < e->n_components; i++)
@@ -131,12 +130,13 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
         if (event->len > 0 && strcmp(event->name, LKG_FACT_PLAN) == 0) {
                 for (size_t i = 0; i < e->n_components; i++)
                         if (e->facts[i] == source && e->components[i].api_findings)
-                                lkg_places_kick(e->places); /* status/<c>/remote shows when it is due */
+                                lkg_places_kick(
+                                        e->places); /* status/<c>/remote shows when the restart is due */
                 return 0;
         }
         if (event->len > 0 && strcmp(event->name, LKG_FACT_VERSION) != 0 &&
             strcmp(event->name, LKG_FACT_EXEC_START) != 0)
-                return 0; /* our own, or read when it is needed */
+                return 0; /* written by us, or read when it is needed */
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *c = &e->components[i];
 
@@ -179,7 +179,10 @@ int lkg_engine_watch_facts(struct lkg_engine *e)
                         continue;
                 r = sd_event_add_inotify_fd(e->event, &e->facts[i], facts->dirfd, IN_MOVED_TO | IN_DELETE,
                                             on_facts, e);
-                /* A write since the files were read has no event. The callers read the layers next. */
+                /*
+                 * A write between reading the files and adding the watch causes no event. The callers read
+                 * the layers next.
+                 */
                 if (r >= 0)
                         r = lkg_facts_load(facts);
                 if (r >= 0)

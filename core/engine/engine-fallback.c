@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fallback copies (<lkg/fallback.h>): the source directory is read-only here, so lkgfsd is asked to write
- * them, and a copy that it could not write is a finding.
+ * Fallback copies (<lkg/fallback.h>): the source directory is read-only for the engine, so it asks lkgfsd to
+ * write them; a copy that cannot be written is a finding.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_compon
         if (!e->server.supervisor)
                 return;
         lkg_message_init(&m, LKG_MSG_FALLBACK);
-        /* By name: during a reload lkgfsd may number the components differently. */
+        /* By name: during a reload, lkgfsd may number the components differently. */
         m.text_size = (uint32_t)snprintf(m.text, sizeof(m.text), "%s %s", c->config->name,
                                          c->active ? c->active->sha256 : "");
         lkg_peer_send(e->server.supervisor, &m);

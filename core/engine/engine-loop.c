@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event sources of the engine, and the work that is done when no caller waits: history, state files, fallback copies,
- * layers/ of a component with many.
+ * The event sources of the engine, and the work that is done while no caller waits: history, state files,
+ * fallback copies, layers/ of a component with many layers.
  */
 #include <malloc.h>
 
@@ -9,7 +9,7 @@
 
 #include "engine-internal.h"
 
-/* ---- what nobody waits for ---- */
+/* ---- deferred work ---- */
 
 static void persist_component(struct lkg_engine *e, struct lkg_component *c)
 {
@@ -32,7 +32,7 @@ static void persist_component(struct lkg_engine *e, struct lkg_component *c)
         lkg_engine_ask_fallback(e, c);
 }
 
-/* When it has been quiet for a while, but not much later than the first event of a burst. */
+/* When it has been quiet for a while, but at most LKG_PERSIST_MAX_NS after the first event of a burst. */
 static void soon(uint64_t *at_ns, uint64_t *last_ns, uint64_t quiet_ns)
 {
         uint64_t now = lkg_boottime_ns();
@@ -118,11 +118,14 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 
         (void)source;
         (void)usec;
-        drained = lkg_watch_drain(&e->watch, now); /* a writer may have closed its file just now */
+        drained = lkg_watch_drain(&e->watch, now); /* a writer may have just closed its file */
         look = due(&e->retry_at_ns, now);
         look = due(&e->poll_at_ns, now) || look;
         persist = due(&e->persist_at_ns, now);
-        /* After a burst everything is looked at once: changes that inotify does not report (mmap, another hard link) count then. */
+        /*
+         * After a burst, look at everything: that finds changes that inotify does not report (mmap, another
+         * hard link).
+         */
         if (look || persist)
                 lkg_watch_touch(&e->watch, NULL);
         look = lkg_watch_tick(&e->watch, now) || drained || look || persist;
@@ -136,9 +139,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         lkg_engine_resolve_starts(e);
         lkg_engine_cycle(e, look);
         if (persist) {
-                (void)malloc_trim(0); /* a burst leaves holes; an idle engine should be small */
+                (void)malloc_trim(0); /* a burst fragments the heap; an idle engine should be small */
                 lkg_engine_persist(e);
-                lkg_engine_cycle(e, /* look= */ false); /* what could not be written is a finding */
+                lkg_engine_cycle(e, /* look= */ false); /* a failed write is a finding */
         }
         return 0;
 }
@@ -153,11 +156,11 @@ static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *u
         if (lkg_watch_drain(&e->watch, lkg_boottime_ns()))
                 lkg_engine_cycle(e, /* look= */ true);
         else
-                lkg_engine_arm(e); /* somebody began to write */
+                lkg_engine_arm(e); /* a write may have begun */
         return 0;
 }
 
-/* layers/ of a component with many: a slice now, the rest when the loop has nothing better to do. */
+/* layers/ of a component with many layers: a slice now, the rest when the loop is idle. */
 static int on_layers(sd_event_source *source, void *userdata)
 {
         struct lkg_engine *e = userdata;
@@ -169,7 +172,7 @@ static int on_layers(sd_event_source *source, void *userdata)
         for (size_t i = 0; i < e->n_components; i++)
                 behind = behind || e->components[i].dirty & LKG_DIRTY_LAYERS;
         if (!behind)
-                return 0; /* a later change took them along */
+                return 0; /* a later change has rendered them */
         lkg_engine_take_snapshot(e, &now);
         r = lkg_publish_layers(e->publisher, &now.snapshot, LKG_LAYERS_BUDGET, &err);
         lkg_engine_note_published(e, &now);
@@ -197,14 +200,14 @@ int lkg_engine_add_sources(struct lkg_engine *e)
                 r = sd_event_add_defer(e->event, &e->layers, on_layers, e);
         if (r >= 0)
                 r = sd_event_source_set_enabled(e->layers, SD_EVENT_OFF);
-        if (r >= 0) /* sources with the same priority take turns; a caller that waits goes first */
+        if (r >= 0) /* sources of the same priority take turns; a waiting caller goes first */
                 r = sd_event_source_set_priority(e->layers, SD_EVENT_PRIORITY_IDLE);
         return r;
 }
 
 void lkg_engine_stop(struct lkg_engine *e)
 {
-        /* The day when lkgfs is gone may be this one, and a base that was there before may be gone as well. */
+        /* lkgfs may be about to be removed, and a base that was there before may be gone by now. */
         for (size_t i = 0; i < e->n_components; i++)
                 e->components[i].fallback_due = true;
         lkg_engine_persist(e);

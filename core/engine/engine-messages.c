@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of other processes: a layer changed, an operator wrote a command, a publication is being served; and those of the
- * supervisor. Every request is answered once everything it caused is contained in a publication.
+ * Messages of other processes: a layer changed, an operator wrote a command, a publication is being served;
+ * and messages of the supervisor. A request is answered once a publication contains everything that it
+ * caused.
  */
 
 #include <lkg/log.h>
@@ -10,7 +11,7 @@
 
 /* ---- CHANGED ---- */
 
-/* A change that is refused is still a success: status/ says why. */
+/* A refused change is still a success: status/ says why. */
 void lkg_engine_answer_looked_at(struct lkg_engine *e)
 {
         if (!e->looking_for_pending)
@@ -21,7 +22,10 @@ void lkg_engine_answer_looked_at(struct lkg_engine *e)
         e->n_pending = 0;
 }
 
-/* One look answers every change of this batch: as soon as a publication shows it, else at its end. */
+/*
+ * One look answers all changes of this batch: as soon as a publication shows it, otherwise when the look
+ * ends.
+ */
 static void answer_changes(struct lkg_engine *e)
 {
         if (e->n_pending == 0 && e->settled.n_vouched == 0)
@@ -33,7 +37,10 @@ static void answer_changes(struct lkg_engine *e)
         lkg_settled_forget_vouched(&e->settled);
 }
 
-/* @path: of the source directory. A path that is not a layer yet, or is known under another name, causes a full look. */
+/*
+ * @path: relative to the source directory. A path that is not a layer yet, or is known under another name,
+ * causes a full look.
+ */
 static void touch_source(struct lkg_engine *e, const char *path)
 {
         LKG_CLEANUP(lkg_freep) char *whole = NULL;
@@ -50,7 +57,10 @@ static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct
 {
         if (e->n_pending == LKG_BATCH_MAX || e->settled.n_vouched == LKG_BATCH_MAX)
                 answer_changes(e);
-        /* Our own events of this write first: afterwards the file is complete, even if it is still open. */
+        /*
+         * Read the inotify events of this write first: after it, the file is complete, even if it is still
+         * open.
+         */
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         lkg_watch_settle(&e->watch, m->text);
         touch_source(e, m->text);
@@ -64,8 +74,8 @@ static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct
 {
         int r;
 
-        answer_changes(e); /* in the order in which they were asked */
-        /* Its caller may have got an error while it was in our queue: then it must not be carried out. */
+        answer_changes(e); /* keep the order of the requests */
+        /* Its caller may have got an error while the command was queued: then it must not be carried out. */
         if (!e->claims || !lkg_claim_take(e->claims, m->ticket)) {
                 lkg_log_notice("'%s' comes too late and is not carried out", m->command);
                 lkg_server_done(peer, m->ticket, -ETIMEDOUT, lkg_publisher_number(e->publisher));
@@ -75,7 +85,7 @@ static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct
         lkg_server_done(peer, m->ticket, r, lkg_publisher_number(e->publisher));
 }
 
-/* ---- the rest ---- */
+/* ---- other messages ---- */
 
 static void on_loaded(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
 {
@@ -160,7 +170,10 @@ static void on_gone(struct lkg_peer *peer, void *userdata)
         watch_for_orphans(e);
 }
 
-/* An engine before us may have died between a publication and its announcement, and ours come before the first connection. */
+/*
+ * A previous engine may have died between a publication and its announcement, and ours may have published
+ * before anyone connected.
+ */
 static void on_came(struct lkg_peer *peer, void *userdata)
 {
         struct lkg_engine *e = userdata;

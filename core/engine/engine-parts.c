@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the engine share. These functions call none of the parts. */
+/* Shared by the parts of the engine. These functions call none of the parts. */
 #include <lkg/log.h>
 
 #include "engine-internal.h"

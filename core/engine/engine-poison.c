@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content that may end the engine: each component asks before it uses content; content that was asked about was harmless if the
- * loop comes round; refused content is tried again on request.
+ * Content that may make the engine die: a component asks before it uses content. If the loop waits again,
+ * that content was harmless. Refused content is tried again on request.
  */
 #include <sysexits.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 
 #include "engine-internal.h"
 
-/* ---- asking ---- */
+/* ---- admission ---- */
 
-/* An object is about the component that follows a remote configuration. */
+/* An object belongs to the component that follows a remote configuration. */
 static int admit_object(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
                         void *userdata)
 {
@@ -25,7 +25,7 @@ static int admit_object(enum lkg_admit_what what, const char *file, const char *
         return 0;
 }
 
-/* Before each wait: all work since the last wait is finished. */
+/* Before the loop waits: all work since the last wait is finished. */
 static int on_prepare(sd_event_source *source, void *userdata)
 {
         struct lkg_engine *e = userdata;

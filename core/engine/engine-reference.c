@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What follows from the answer of the places (<lkg/places.h>) at once: a new assignment, back to the local configuration, or
- * nothing because it is unclear. Rules: docs/specification.md 4.2, 4.4.
+ * Acts on the answer of the places (<lkg/places.h>): a new assignment, back to the local configuration, or
+ * nothing because the answer is unclear. Rules: docs/specification.md 4.2, 4.4.
  */
 #include <lkg/log.h>
 
 #include "engine-internal.h"
 
-/* The next look tries again. */
+/* Makes the next look try again. */
 static void again(struct lkg_engine *e, struct lkg_component *c, const char *words,
                   const struct lkg_error *err)
 {
@@ -18,7 +18,7 @@ static void again(struct lkg_engine *e, struct lkg_component *c, const char *wor
         lkg_places_again(e->places);
         e->retry_at_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
         lkg_component_set_desired(c, LKG_DESIRED_UNKNOWN, words, "");
-        if (!told) /* a full disk stays full for long */
+        if (!told) /* log it once: a full disk stays full for a long time */
                 lkg_log(LOG_ERR, &fields, "%s: %s", words, err->message);
 }
 
@@ -42,7 +42,7 @@ static void load_again(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
 }
 
-/* It is recorded, and may be bad at once: a new version of bad content is bad, too. */
+/* Reports a recorded assignment. It may be bad at once: a new version of bad content is bad, too. */
 static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                           const struct lkg_config_source *source)
 {
@@ -90,7 +90,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         }
         lkg_component_set_desired(c, LKG_DESIRED_REMOTE, "", "");
         if (known && c->base && c->base->fault && lkg_config_source_equal(&c->base->source, source))
-                load_again(e, c); /* its checkpoint had been lost, and has come back */
+                load_again(e, c); /* its checkpoint was lost and is available again */
         if (known)
                 return;
         r = lkg_engine_step(e, c, &event, &err);
@@ -141,7 +141,7 @@ static void ask_again_at(struct lkg_engine *e, uint64_t at_ns)
                 e->retry_at_ns = at_ns;
 }
 
-/* Another Node with the same name has the same reference now: from now on its removal there counts. */
+/* Another Node with the same name now has the same reference: from now on, removing it there counts. */
 static void note_node(struct lkg_engine *e, struct lkg_component *c, const struct lkg_config_source *source,
                       const char *node_uid)
 {
@@ -159,7 +159,7 @@ static void note_node(struct lkg_engine *e, struct lkg_component *c, const struc
         ask_again_at(e, lkg_boottime_ns() + LKG_RETRY_MAX_NS);
 }
 
-/* @touched: NULL = files are not looked at now */
+/* @touched: NULL = do not look at files now */
 static void follow(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -209,7 +209,7 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const
                 (void)lkg_component_take_candidate(c, lkg_candidate_ref(c->local.candidate));
 }
 
-/* ---- the life of the places ---- */
+/* ---- lifetime of the places ---- */
 
 static int run_exec(void *userdata)
 {
@@ -217,7 +217,7 @@ static int run_exec(void *userdata)
         struct lkg_message m;
 
         if (!e->server.supervisor)
-                return -EAGAIN; /* we are starting */
+                return -EAGAIN; /* we are still starting */
         lkg_message_init(&m, LKG_MSG_CREDENTIAL);
         lkg_peer_send(e->server.supervisor, &m);
         return 0;

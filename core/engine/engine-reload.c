@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGHUP: the configuration is read again. Settings of the mount itself wait for the next mount, with a message; the others
- * apply with the next publication. Components that stay keep what they serve; a document with mistakes changes nothing.
+ * SIGHUP: reads the configuration again. Settings of the mount itself wait for the next mount, with a
+ * message; the others apply with the next publication. Components that stay keep what they serve; a
+ * configuration with errors changes nothing.
  */
 #include "engine-internal.h"
 
@@ -26,7 +27,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         r = lkg_engine_new_components(e, err);
         if (r >= 0)
                 r = lkg_engine_build_rules(e, err);
-        if (r < 0) { /* no memory, or the state directory is gone: go on as before */
+        if (r < 0) { /* out of memory, or the state directory is gone: continue as before */
                 free_components(e->components, e->n_components);
                 e->components = old;
                 e->n_components = n_old;
@@ -48,7 +49,7 @@ static int apply_config(struct lkg_engine *e, struct lkg_config *next, struct lk
         lkg_config_free(old_config);
         if (lkg_engine_reload_dynamic(e, &ignored) < 0)
                 lkg_log_error("dynamic configuration is off: %s", ignored.message);
-        lkg_engine_unwatch_facts(e); /* they go by index */
+        lkg_engine_unwatch_facts(e); /* e->facts is indexed by component */
         if (lkg_engine_open_facts(e, &ignored) < 0 || lkg_engine_watch_facts(e) < 0)
                 lkg_log_error("cannot watch what is known about the components: %s", ignored.message);
         return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which configuration a component follows: reference -> checkpoint -> assigned -> tried -> active, and back to the last
- * known good. Each step is durable before the next; the publication that shows it comes last (engine.c). What fails is
- * tried again by a later look and leaves everything as it was.
+ * Which configuration a component follows: reference -> checkpoint -> assigned -> tried -> active, and back
+ * to the last known good. Each step is durable before the next; the publication that shows it comes last
+ * (engine.c). A step that fails changes nothing and is tried again by a later look.
  *
- * architecture.md, "The life of a bad ConfigMap", has the flow.
+ * architecture.md, "The life of a bad ConfigMap", describes the flow.
  */
 #include <lkg/log.h>
 
@@ -15,7 +15,7 @@
 
 static const struct lkg_touched everything = { .everything = true };
 
-/* ---- begin ---- */
+/* ---- opening ---- */
 
 void lkg_engine_lock(int state_fd, struct lkg_engine_lock *ret)
 {
@@ -60,7 +60,7 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
         e->store.lock_fd = -EBADF;
         if (r == -EBUSY || r == -ENOMEM)
                 return r;
-        if (r == -EPROTO) { /* its content stays as it is; the node is still served */
+        if (r == -EPROTO) { /* the store stays as it is; the node is still served */
                 lkg_report_add(&e->report, LKG_ERROR, 6010, NULL,
                                "%s; remote configuration, bad list and trial are off until the next start",
                                err->message);
@@ -81,7 +81,10 @@ static void say_uid(char *buf, size_t size, const char *words, const struct lkg_
         (void)snprintf(buf, size, "%.240s (UID: %s)", words, source->uid);
 }
 
-/* Layers over the store's active configuration; one that cannot be loaded is not bad, but cannot be served. */
+/*
+ * Puts the layers over the store's active configuration. If that cannot be loaded, it is lost; it is bad
+ * only if an engine died of it.
+ */
 static void restore(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = { .component = c->config->name };
@@ -118,7 +121,7 @@ static void restore(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_engine_step(e, c, &event, &err);
 }
 
-/* Is a record lost, by the findings from @first on? */
+/* Do the findings from @first on report a lost record? */
 static bool is_damaged(const struct lkg_report *report, size_t first)
 {
         for (size_t i = first; i < report->n_findings; i++)
@@ -131,7 +134,7 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
 {
         bool fresh = !e->started &&
                      lkg_publisher_is_fresh(
-                             e->publisher); /* the death of an engine is not a start of the component */
+                             e->publisher); /* an engine that died is not a start of the component */
 
         for (size_t i = 0; i < e->n_components && e->store.lock_fd >= 0; i++) {
                 struct lkg_component *c = &e->components[i];
@@ -168,9 +171,10 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                 if (!c->dynamic)
                         continue;
                 lkg_dynamic_configure(c->dynamic, e->config, c->config);
-                lkg_report_deinit(&c->remote_findings); /* found again by the rules of today */
+                lkg_report_deinit(&c->remote_findings); /* found again by the current rules */
                 c->explained = false;
-                if (!lkg_component_is_remote(c, e->config)) { /* switched off, or another component's now */
+                if (!lkg_component_is_remote(
+                            c, e->config)) { /* switched off, or another component follows it now */
                         lkg_component_set_base(c, NULL);
                         lkg_track_close(&c->good);
                         c->dynamic->desired = LKG_DESIRED_NONE;
@@ -182,7 +186,7 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
         return lkg_engine_open_dynamic(e, err);
 }
 
-/* ---- trying what is assigned ---- */
+/* ---- trying the assigned configuration ---- */
 
 static void retry_by(struct lkg_engine *e, uint64_t at_ns)
 {
@@ -190,7 +194,10 @@ static void retry_by(struct lkg_engine *e, uint64_t at_ns)
                 e->retry_at_ns = at_ns;
 }
 
-/* An attempt may be dear (a document that takes all our memory), so each pause is twice the one before. */
+/*
+ * An attempt may be expensive (a document that takes all our memory), so each pause is twice as long as the
+ * last one.
+ */
 static void try_later(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
@@ -221,7 +228,7 @@ static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum
         lkg_config_source_id(assigned, id);
         lkg_component_say_not_used(c, id, reason);
         if (lkg_engine_step(e, c, &event, &err) < 0)
-                try_later(e, c, &err); /* without a mark it would be tried in every cycle */
+                try_later(e, c, &err); /* without a mark, every cycle would try it */
 }
 
 static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
@@ -260,7 +267,7 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         lkg_track_close(&c->tried);
 }
 
-/* Our own configuration forbids it now, or did all along and was read by an lkgfs that knew no guard. */
+/* The lkgfs configuration forbids it now, or always did and an lkgfs without guards accepted it. */
 static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const struct lkg_report *forbidden)
 {
         char reason[LKG_REASON_MAX];
@@ -288,7 +295,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                         (void)lkg_engine_step(e, c, &settle, &err);
                 return;
         }
-        /* Judged by local layers, so those first. */
+        /* The guard needs the local layers, so read them first. */
         if (c->base && !c->local.candidate)
                 (void)lkg_component_look_at_local(c, lkg_engine_env(e), &everything, &err);
         if (c->guard_unchecked && c->base && lkg_component_local(c) && c->candidate) {
@@ -310,11 +317,11 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 else if (!c->waited || c->waited != lkg_component_local(c))
                         try_assigned(e, c);
         }
-        if (!c->good.stack) /* it may be another file now; the open one was checked already */
+        if (!c->good.stack) /* it may have changed; an open track was checked already */
                 (void)lkg_component_look_at_good(c, lkg_engine_env(e), &everything, &err);
 }
 
-/* With trial.scope all: what do the layers come to? */
+/* With trial.scope all: tells the lifecycle which document the layers produce. */
 static void note_layers(struct lkg_engine *e, struct lkg_component *c)
 {
         char sha256[LKG_SHA256_HEX] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cluster hears of the component that follows a reference: condition and Events. */
+/* What the cluster is told about the component that follows a reference: condition and Events. */
 #include "engine-internal.h"
 
 void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
@@ -20,7 +20,10 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
         lkg_places_event(e->places, warning, reason, message);
 }
 
-/* The assigned configuration is served. The engine that served it first has reported it, not one that finds it at its start. */
+/*
+ * The assigned configuration is served. Only the engine that serves it first reports that, not one that
+ * finds it at its start.
+ */
 static void tell_activated(struct lkg_engine *e, const struct lkg_component *c)
 {
         struct lkg_config_source shown;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Beginning, reloading and ending.
+ * Start and end of the engine.
  *
- * Served when an engine begins, in this order: the current publication of the runtime directory (a restart: readers notice nothing,
- * the generation keeps its number); else the generation that was served last before
- * the reboot, for the case that the layers are invalid now; else nothing, and then an invalid candidate is fatal.
+ * When an engine starts, it serves the first of these that exists: the current publication in the runtime
+ * directory (a restart: readers notice nothing, the generation keeps its number); the generation that was
+ * last served before the reboot, in case the layers are invalid now; nothing, and then an invalid candidate
+ * is fatal.
  */
 #include <sysexits.h>
 #include <unistd.h>
@@ -14,14 +15,14 @@
 
 #include "engine-internal.h"
 
-/* ---- new ---- */
+/* ---- new and free ---- */
 
 static char *copy_or_null(const char *text)
 {
         return text ? strdup(text) : NULL;
 }
 
-/* Return: 1 when something is served again from the running publication; 0; -ENOMEM. */
+/* Return: 1: a generation of the current publication is served again; 0; -ENOMEM. */
 static int recover_running(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_publication *previous)
 {
@@ -42,7 +43,7 @@ static int recover_running(struct lkg_engine *e, struct lkg_component *c,
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         lkg_component_set_active(c, g);
-        (void)lkg_component_note_published(c); /* readers have it already */
+        (void)lkg_component_note_published(c); /* readers already have it */
         return 1;
 }
 
@@ -65,7 +66,7 @@ static int recover(struct lkg_engine *e, const struct lkg_publication *previous)
         return 0;
 }
 
-/* No reason not to serve: commands are refused then, one by one. */
+/* A failure does not prevent serving: each command is refused then. */
 static void open_claims(struct lkg_engine *e)
 {
         struct lkg_error err = { 0 };
@@ -204,8 +205,9 @@ static int fatal(struct lkg_engine *e, int code, struct lkg_error *err)
 }
 
 /*
- * An engine that died before its first publication may have died of a layer. Then the last served generation is published before
- * any layer is read, so that an engine which dies of it again leaves a node with a document.
+ * If an engine died before its first publication, a layer may have caused that. Then the last served
+ * generation is published before any layer is read, so that the node has a document even if this engine
+ * dies, too.
  */
 static void publish_before_looking(struct lkg_engine *e)
 {
@@ -228,7 +230,7 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
         lkg_engine_mark_findings(e);
         publish_before_looking(e);
         lkg_engine_look(e);
-        /* Nobody waits yet: a file that is just being written is not read half. */
+        /* No caller waits yet, so there is time to wait for files that are being written. */
         for (unsigned i = 0; i < 5 && e->settled.recent; i++) {
                 const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
 
@@ -236,7 +238,7 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 lkg_watch_touch(&e->watch, NULL);
                 lkg_engine_look(e);
         }
-        e->settled.vouched_all = e->settled.recent; /* written all the time: take it as it is */
+        e->settled.vouched_all = e->settled.recent; /* still being written: take it as it is */
         if (e->settled.recent) {
                 lkg_watch_touch(&e->watch, NULL);
                 lkg_engine_look(e);
@@ -263,7 +265,7 @@ int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
                 e->components[i].fallback_due = true;
                 first = first || (e->components[i].active && e->components[i].state.last_good == 0);
         }
-        if (first) /* a power cut now must not find a node with nothing to serve */
+        if (first) /* after a power failure now, the node must have something to serve */
                 lkg_engine_persist(e);
         else
                 lkg_engine_persist_soon(e);

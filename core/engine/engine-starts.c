@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A component starts: remember it, ask why where somebody knows, look at the trial, switch, answer. The opener waits for the
- * answer, so everything here is bounded; what its command line means is looked at afterwards.
+ * A component starts: record it, ask for the reason if the service manager knows it, check the trial,
+ * switch, answer. The open() waits for the answer, so everything here is bounded; the command line is judged
+ * afterwards.
  */
 #include <lkg/log.h>
 
 #include "engine-internal.h"
 
-#define MANAGER_NS (1 * LKG_NSEC_PER_SEC) /* for the manager's word; the caller's open() is waiting */
+#define MANAGER_NS (1 * LKG_NSEC_PER_SEC) /* for the service manager's answer; an open() is waiting */
 
 /* ---- a start ---- */
 
-/* Look at the trial, switch when it is one too many, record it. Return: 0; -errno: what matters of it is not durable. */
+/*
+ * Checks the trial, switches if this start is one too many, and records it. Return: 0; -errno: the important
+ * part is not durable.
+ */
 static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time,
                         bool by_command)
 {
@@ -29,7 +33,7 @@ static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, 
         lkg_log(LOG_INFO, &fields, "%s started (pid %d)%s%s", c->config->name, pid,
                 why ? ", not counted: " : "", why ? why : "");
         r = lkg_engine_step(e, c, &event, &err);
-        if (r >= 0 || !by_command) /* it is one, whatever the disk says */
+        if (r >= 0 || !by_command) /* it is a start, whatever the disk says */
                 c->n_starts++;
         return r;
 }
@@ -50,9 +54,9 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
         if (!s->generation || !c->active || c->active->number == s->generation)
                 return 0;
         /*
-         * An open of an old generation is repeated by the kernel, and gets the current one. The file server's word about
-         * that may come after the process has ended, and for an older generation, as after a rollback to a stored
- * document, there is none.
+         * The kernel repeats an open of an old generation and gets the current one. The file server's
+         * message about that may come after the process has ended; for an older generation, as after a
+         * rollback to a stored document, there is none.
          */
         if (c->facts && lkg_facts_reads(c->facts, s->pid, s->start_time, c->active->number)) {
                 c->dirty |= LKG_DIRTY_DYNAMIC;
@@ -62,7 +66,10 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
         return -ESTALE;
 }
 
-/* Asked about twice (by a file server and its successor) while the manager's word is waited for: both get the answer. */
+/*
+ * Reported twice (by a file server and its successor) while the service manager is being asked: both get the
+ * answer.
+ */
 static bool is_asked_for(const struct lkg_engine *e, const struct lkg_starting *s)
 {
         for (size_t i = 0; i < e->n_starting; i++)
@@ -95,7 +102,7 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
                 lkg_server_done(peer, m->ticket, -EINVAL, lkg_publisher_number(e->publisher));
                 return;
         }
-        is_new = lkg_engine_started(e, m); /* asks the supervisor, too */
+        is_new = lkg_engine_started(e, m); /* also asks the supervisor */
         if ((is_new && must_ask(e, c)) || is_asked_for(e, &s)) {
                 e->starting[e->n_starting++] = s;
                 e->hooks->arm(e);
@@ -132,8 +139,7 @@ void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *
 {
         for (size_t i = 0; i < e->n_starting; i++)
                 if (e->starting[i].peer == peer)
-                        e->starting[i].peer =
-                                NULL; /* its successor asks again; the start is one all the same */
+                        e->starting[i].peer = NULL; /* its successor asks again; the start still counts */
 }
 
 uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the component has lived with the configuration on trial. */
+/* How long the component has run with the configuration on trial. */
 #include "engine-internal.h"
 
-/* ---- is the component alive on what is on trial? ---- */
+/* ---- does the component run the configuration on trial? ---- */
 
-/* Its open() is not answered yet, so it is not known which generation it will read. */
+/* Its open() is not answered yet, so the generation that it will read is unknown. */
 static bool waits_for_us(const struct lkg_engine *e, const struct lkg_component *c,
                          const struct lkg_tracked *t)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop and the cycle, for the parts that ask for them. The only file that knows both sides. */
+/* Gives the parts the loop and the cycle. The only file that knows both sides. */
 #include "engine-internal.h"
 
 const struct lkg_engine_hooks lkg_engine_hooks = {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cycle: layers -> candidate -> verdict -> generation -> publication, and the rest when no caller waits.
+ * The cycle: layers -> candidate -> verdict -> generation -> publication; the rest is done while no caller
+ * waits.
  *
- * A new generation is made active before the publication is written, and taken back if that fails: then readers have
- * the old publication, the condition says why, and a timer tries again. So a change is late, never lost.
+ * A new generation becomes active before the publication is written, and is taken back if that fails: then
+ * readers have the old publication, the condition says why, and a timer tries again. So a change may be
+ * late, but is never lost.
  */
 #include <inttypes.h>
 
@@ -31,11 +33,11 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
         lkg_component_clear_fault(c);
         if (r > 0 && c->candidate->state == LKG_CANDIDATE_INVALID)
                 lkg_component_log_refusal(c);
-        if (r > 0 && !c->base) /* what is assigned would meet other layers now */
+        if (r > 0 && !c->base) /* the assigned configuration would meet other layers now */
                 c->explained = false;
 }
 
-/* Return: true when a new directory is watched, so something may have happened before the watch was there. */
+/* Return: true: a new directory is watched, so something may have happened before the watch was added. */
 static bool update_watches(struct lkg_engine *e)
 {
         const struct lkg_way *way = lkg_places_way(e->places);
@@ -65,7 +67,7 @@ static bool update_watches(struct lkg_engine *e)
         return added;
 }
 
-/* One round. Return: true when something may have happened meanwhile that it has not seen. */
+/* One round. Return: true: something may have changed meanwhile that it has not seen. */
 static bool look_once(struct lkg_engine *e)
 {
         struct lkg_touched touched;
@@ -95,7 +97,7 @@ void lkg_engine_look(struct lkg_engine *e)
                         e->retry_at_ns = lkg_boottime_ns() + LKG_RECENT_NS;
                 return;
         }
-        e->retry_at_ns = lkg_boottime_ns(); /* a tree that changes all the time: publish, then look again */
+        e->retry_at_ns = lkg_boottime_ns(); /* the tree keeps changing: publish, then look again */
 }
 
 /* ---- holds ---- */
@@ -109,7 +111,7 @@ static void tick_hold(struct lkg_engine *e, struct lkg_component *c)
                 (void)lkg_engine_step(e, c, &event, &err);
 }
 
-/* The pinned generation is gone: reported, because the hold was acknowledged. */
+/* The pinned generation is lost. This is reported, because the hold was acknowledged. */
 static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
@@ -124,7 +126,7 @@ static void lose_hold(struct lkg_engine *e, struct lkg_component *c, const struc
         c->lost_now = true;
 }
 
-/* Make the frozen generation the active one. */
+/* Makes the pinned generation the active one. */
 static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
@@ -138,7 +140,7 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
                 return;
         r = lkg_history_get(&c->history, hold->generation, &g, &err);
         if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
-                return; /* as it is until the next round */
+                return; /* keep what is served until the next round */
         if (r < 0) {
                 lose_hold(e, c, &err);
                 return;
@@ -153,7 +155,10 @@ struct layer_files {
         unsigned component;
 };
 
-/* The file below layers/ is the canonical text; when it shows this very value, its name is the digest. */
+/*
+ * A file below layers/ has the canonical text of a layer; if it shows this very value, its name is the
+ * digest.
+ */
 static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i, void *userdata)
 {
         const struct layer_files *files = userdata;
@@ -185,7 +190,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
                 return lkg_error_wrap(err, r, "save that the try runs");
         }
         if (e->started && !c->lost_now)
-                lkg_component_set_lost(c, NULL); /* somebody has changed something since */
+                lkg_component_set_lost(c, NULL); /* something has changed since */
         u->number = number;
         c->served_before = false;
         lkg_component_set_active(c, g);
@@ -195,7 +200,7 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         return 0;
 }
 
-/* Make the served generation follow the verdict. */
+/* Makes the served generation follow the verdict. */
 static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *u,
                    struct lkg_error *err)
 {
@@ -217,7 +222,7 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_ser
         lkg_component_note_base(c);
         u->changed = c->active != u->active;
         if (u->changed) {
-                r = lkg_component_judge(c); /* against the active one */
+                r = lkg_component_judge(c); /* against the new active generation */
                 lkg_component_prune_history(c, e->config->history_limit);
         }
         lkg_engine_prepare_remote(e, c);
@@ -239,7 +244,7 @@ static void take_back(struct lkg_engine *e, struct lkg_component *c, struct lkg_
         (void)lkg_engine_step(e, c, &unpublished, &err);
 }
 
-/* The one place for what follows when readers get another generation, whoever has chosen it. */
+/* The only place that handles what follows when readers get another generation, whatever the reason. */
 static void announce(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
@@ -277,7 +282,9 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
         lkg_engine_note_published(e, &now);
         if (r < 0)
                 return r;
-        /* The answer to a writer names the publication, so it comes first: its close() waits for nothing else. */
+        /*
+         * Answer writers first: the answer names the publication, and their close() waits for nothing else.
+         */
         e->hooks->answer_looked_at(e);
         lkg_engine_ask_first_fallback(e);
         lkg_server_published(&e->server, lkg_publisher_number(e->publisher));
@@ -300,7 +307,10 @@ static bool any_dirty(const struct lkg_engine *e)
         return false;
 }
 
-/* The old document with the reason in the condition; may fail for the same cause, then only the log has it. */
+/*
+ * Publishes the old document with the reason in the condition. This may fail for the same reason; then only
+ * the log has it.
+ */
 static void publish_failed(struct lkg_engine *e, struct lkg_served *undo, int cause,
                            const struct lkg_error *why)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine as an object, so that lkgfs-engine is a small main and tests can run one in their own process.
+ * The engine as an object, so that lkgfs-engine has a small main() and tests can run an engine in their own
+ * process.
  *
- * One thread and one sd-event loop own all of it. An event (a message, inotify, a timer) leads to one *cycle*: look at
- * the layers, judge, publish, answer. Everything that may take longer (history records, fsync, layers/ of a thousand
- * drop-ins, fallback copies) happens later, when nobody waits.
+ * One thread and one sd-event loop own everything. An event (a message, inotify, a timer) starts one
+ * *cycle*: look at the layers, judge, publish, answer. Everything that may take longer (history records,
+ * fsync, layers/ of a thousand drop-ins, fallback copies) happens later, while no caller waits.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 
 /* The result of locking the state directory. */
 struct lkg_engine_lock {
-        int result; /* as lkg_store_lock(); the descriptor is only there when that is 0 */
+        int result; /* from lkg_store_lock(); fd is valid only if this is 0 */
         int fd;
         bool read_only;
         struct lkg_error err;
@@ -22,7 +23,7 @@ struct lkg_engine_lock {
 
 struct lkg_engine_options {
         const char *config_path;  /* NULL = the default */
-        const char *vendor_dir;   /* configuration drop-ins of the vendor; NULL = the default */
+        const char *vendor_dir;   /* the vendor's configuration drop-ins; NULL = the default */
         const char *source_path;  /* absolute path of the source directory, for messages and watching */
         const char *mount_point;  /* of the view; NULL = none (tests) */
         int listen_fd;            /* listening socket of the file servers, or -EBADF */
@@ -31,17 +32,18 @@ struct lkg_engine_options {
         int runtime_fd, state_fd; /* directories */
         bool trust_any_owner;     /* unit tests without root */
         const struct lkg_engine_lock
-                *lock; /* taken over by the engine; NULL = it may lock by itself (tests) */
+                *lock; /* taken over by the engine; NULL = it takes the lock itself (tests) */
 };
 
 struct lkg_engine;
 
-/** lkg_engine_lock() - @state_fd; a while is waited for an engine that is just being ended. */
+/** lkg_engine_lock() - lock @state_fd; waits a while for an engine that is just ending. */
 void lkg_engine_lock(int state_fd, struct lkg_engine_lock *ret);
 
 /**
- * lkg_engine_new() - read the configuration, open state and runtime directory. Descriptors stay the caller's.
- * @report: findings about the configuration and the state, when the result is negative
+ * lkg_engine_new() - read the configuration, open state and runtime directory. The caller keeps the
+ * descriptors, except for the lock.
+ * @report: findings about the configuration and the state, if the result is negative
  * Return: 0; -EPERM or -EBADMSG as lkg_config_load(); -errno.
  */
 int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, struct lkg_engine **ret,
@@ -50,17 +52,20 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *engine);
 
 /**
  * lkg_engine_start() - first look at the layers, first publication.
- * @err: why not
- * Return: 0; a sysexits code (78: the configuration cannot be served; 74: the runtime directory cannot be written). The
- * supervisor has been notified.
+ * @err: the reason of a failure
+ * Return: 0; a sysexits code (78: the configuration cannot be served; 74: the runtime directory cannot be
+ * written). The supervisor has been told.
  */
 int lkg_engine_start(struct lkg_engine *engine, struct lkg_error *err);
 
-/** lkg_engine_reload() - SIGHUP: read the configuration again; a bad one is reported and changes nothing. */
+/**
+ * lkg_engine_reload() - SIGHUP: read the configuration again; errors in it are reported, and then nothing
+ * changes.
+ */
 void lkg_engine_reload(struct lkg_engine *engine);
 
-/** lkg_engine_stop() - write all that is not on disk yet. */
+/** lkg_engine_stop() - write everything that is not on disk yet. */
 void lkg_engine_stop(struct lkg_engine *engine);
 
-/** lkg_engine_findings() - candidate findings of all components, for --check. */
+/** lkg_engine_findings() - the findings of the engine and of all candidates. */
 void lkg_engine_findings(const struct lkg_engine *engine, struct lkg_report *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs-engine: started by lkgfsd, never by hand, except for --print-settings, --check and --exec-credential.
+ * lkgfs-engine: started by lkgfsd; by hand only with --print-settings or --check.
  *
  *     lkgfs-engine --print-settings --config FILE [--mountpoint M]
  *     lkgfs-engine --check --config FILE [--source-path P] [--any-owner]
@@ -8,8 +8,8 @@
  *     lkgfs-engine --config FILE --mountpoint M --listen-fd N --supervisor-fd N --source-fd N --source-path P
  *                  --runtime-fd N --state-fd N [--user UID:GID]
  *
- * Exit: 0; 64 usage; 70 internal; 74 input or output; 77 configuration not trusted; 78 configuration or candidate
- * invalid. --check: 0, 1 (the candidate has errors), 77, 78 (the configuration has).
+ * Exit: 0; 64 usage; 70 internal; 71 system; 74 input or output; 77 configuration not trusted; 78 configuration
+ * or candidate invalid. --check: 0, 1 (the candidate has errors), 77, 78 (the configuration has).
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -84,7 +84,7 @@ static int usage(void)
         return EX_USAGE;
 }
 
-/* An inherited descriptor; ours from now on, so children (there are none) would not get it. */
+/* Parses an inherited descriptor. It is ours from now on, so it is closed on exec. */
 static int parse_fd(const char *text, int *ret)
 {
         char *end;
@@ -122,7 +122,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 {
         int option;
 
-        opterr = 0; /* it prints its argument unchanged */
+        opterr = 0; /* getopt prints its argument unchanged */
         while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
                 int *fd = fd_of(a, option);
 
@@ -311,9 +311,12 @@ static int run_loop(const struct lkg_engine_options *o, sd_event *event)
         return code;
 }
 
-static int supervisor = -EBADF; /* set before threads */
+static int supervisor = -EBADF; /* set before any thread starts */
 
-/* lkgfsd writes the line: to the journal with these fields. A line that it does not take goes to standard error. */
+/*
+ * Sends the line to lkgfsd, which writes it to the journal with these fields. A line that cannot be sent
+ * goes to standard error.
+ */
 static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, const char *text)
 {
         const char *component = fields && fields->component ? fields->component : "";
@@ -331,7 +334,10 @@ static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, 
         return lkg_message_send(supervisor, &message);
 }
 
-/* There is no locking inside the sandbox; and the process that creates the lock file owns it. */
+/*
+ * The sandbox forbids locking, so the lock comes first; the process that creates the lock file owns it, so
+ * the user comes before that.
+ */
 static int enter_sandbox(const struct arguments *a, struct lkg_engine_lock *ret_lock, struct lkg_error *err)
 {
         const int writable[] = { a->runtime_fd, a->state_fd };
