@@ -59,3 +59,20 @@ int lkg_message_recv(int fd, struct lkg_message *ret)
         *ret = message;
         return 1;
 }
+
+int lkg_message_send_log(int fd, int priority, const struct lkg_log_fields *fields, const char *text)
+{
+        const char *component = fields && fields->component ? fields->component : "";
+        const char *layer = fields && fields->layer ? fields->layer : "";
+        struct lkg_message message;
+
+        if (strlen(component) >= sizeof(message.command) || strlen(text) > LKG_MESSAGE_TEXT_MAX)
+                return -EMSGSIZE;
+        lkg_message_init(&message, LKG_MSG_LOG);
+        message.result = priority;
+        message.number = fields ? fields->generation : 0;
+        (void)snprintf(message.command, sizeof(message.command), "%s", component);
+        (void)snprintf(message.exe, sizeof(message.exe), "%s", layer);
+        message.text_size = (uint32_t)snprintf(message.text, sizeof(message.text), "%s", text);
+        return lkg_message_send(fd, &message);
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands: a write to a control file, or a name created or removed in bad/. Parsed by command.c, checked by
- * the lifecycle or dynamic configuration, durable before they are published, answered last. A command that
- * is sent again (its answer was lost with a file server or an engine) has the same result.
+ * Commands: a write to a control file, or a name created or removed in bad/. Parsed by command.c, checked by the lifecycle or
+ * dynamic configuration, durable before they are published, answered last. A command that is sent again (its answer was lost with
+ * a file server or an engine) has the same result.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -50,17 +50,18 @@ static struct lkg_held_by who(const struct lkg_engine *e)
 }
 
 /* Once a command is accepted, its decision is durable; a refused command has changed nothing. */
-static int step(struct lkg_engine *e, struct lkg_component *c, struct lkg_event *event, uint64_t ticket,
-                struct refusal *refusal)
+static int step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
+                uint64_t ticket, struct refusal *refusal)
 {
         const struct lkg_held_by by = who(e);
+        struct lkg_event whole = *event;
         struct lkg_error err = { 0 };
         int r;
 
-        event->by_command = true;
-        event->by = &by;
-        event->ticket = ticket;
-        r = lkg_engine_step(e, c, event, &err);
+        whole.by_command = true;
+        whole.by = &by;
+        whole.ticket = ticket;
+        r = lkg_engine_step(e, c, &whole, &err);
         return r < 0 ? refuse_error(refusal, &err, r) : 0;
 }
 
@@ -70,7 +71,7 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *target = NULL;
         const struct lkg_history_entry *entry = lkg_history_find(&c->history, call->argument);
-        struct lkg_event event = {
+        const struct lkg_event event = {
                 .kind = LKG_EVENT_HOLD,
                 .command = call->hold,
                 .argument = call->argument,
@@ -102,7 +103,7 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint64_t ticket,
                             struct refusal *refusal)
 {
-        struct lkg_event event = { .kind = LKG_EVENT_ROLLBACK_GOOD };
+        const struct lkg_event event = { .kind = LKG_EVENT_ROLLBACK_GOOD };
 
         if (!c->dynamic)
                 return refuse(refusal, -EBUSY,
@@ -113,16 +114,13 @@ static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint6
 static int do_promote(struct lkg_engine *e, struct lkg_component *c, uint64_t ticket,
                       struct refusal *refusal)
 {
-        struct lkg_event event = { .kind = LKG_EVENT_PROMOTE };
+        const struct lkg_event event = { .kind = LKG_EVENT_PROMOTE };
 
         return c->dynamic ? step(e, c, &event, ticket, refusal)
                           : refuse(refusal, -EBUSY, "nothing is served");
 }
 
-/*
- * Only existing marks can be removed, so if the engine died, the same command would find none when it is
- * repeated.
- */
+/* Only existing marks can be removed, so if the engine died, the same command would find none when it is repeated. */
 static bool has_forgotten(const struct lkg_engine *e, const char *ticket)
 {
         LKG_CLEANUP(lkg_closep)
@@ -189,7 +187,7 @@ static int do_condemn(struct lkg_engine *e, struct lkg_component *c, const struc
 static int do_startup(struct lkg_engine *e, struct lkg_component *c, const struct lkg_command_call *call,
                       uint64_t ticket, struct refusal *refusal)
 {
-        int r = lkg_engine_start_reported(e, c, (int)call->argument, ticket);
+        int r = c->dynamic ? lkg_engine_start_reported(e, c, (int)call->argument, ticket) : -EBUSY;
 
         return r >= 0 ? 0
                       : refuse(refusal, r,

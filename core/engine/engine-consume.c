@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The component runs with an older document: asks the supervisor to restart it, if that is configured. Not
- * for a document with the same meaning, and not while a starting process is about to read the new one.
+ * The component runs with an older document: asks the supervisor to restart it, if that is configured. Not for a document with the
+ * same meaning, and not while a starting process is about to read the new one.
  */
 #include "engine-internal.h"
 

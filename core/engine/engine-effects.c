@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Carries out the effects that lkg_step() returns: the only place where the lifecycle of a component
- * changes. The rules are in core/lifecycle, the durable records in core/state; this file only carries out
- * the effects in order, and a failed one comes back as an event.
+ * Carries out the effects that lkg_step() returns: the only place where the lifecycle of a component changes. The rules are in
+ * core/lifecycle, the durable records in core/state; this file only carries out the effects in order, and a failed one comes back
+ * as an event.
  */
 #include <inttypes.h>
 
@@ -128,9 +128,7 @@ static int mark_bad(struct running *run, const struct lkg_effect *effect)
         return r;
 }
 
-/*
- * Removes the mark that the failed event made. That was a step of the caller, so the event names the mark.
- */
+/* Removes the mark that the failed event made. That was a step of the caller, so the event names the mark. */
 static int forgive(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_dynamic *d = run->c->dynamic;
@@ -225,8 +223,8 @@ static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
 }
 
 /*
- * A stored document already has a number, and the pin keeps today's layers from replacing it. A merge gets
- * its number when it is published.
+ * A stored document already has a number, and the pin keeps today's layers from replacing it. A merge gets its number when it is
+ * published.
  */
 static int serve_good(struct running *run, const struct lkg_effect *effect)
 {
@@ -385,10 +383,7 @@ static int carry_out_one(struct running *run, const struct lkg_effect *effect)
         return effect->optional ? 0 : r;
 }
 
-/*
- * Handles a failed effect. Return: @code; or, if the event still counts as done, the result of the remaining
- * work.
- */
+/* Handles a failed effect. Return: @code; or, if the event still counts as done, the result of the remaining work. */
 static int fail(struct running *run, const struct lkg_effect *effect, int code, bool *ret_accepted)
 {
         struct lkg_event event = *run->event;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Learns about the components while they run: a process starts or ends, or the supervisor writes a fact.
- * Then the layers are judged again with the new facts; a candidate that becomes invalid is refused like any
- * other, and the served document stays.
+ * Learns about the components while they run: a process starts or ends, or the supervisor writes a fact. Then the layers are
+ * judged again with the new facts; a candidate that becomes invalid is refused like any other, and the served document stays.
  *
  * The supervisor is told when a process starts or ends, because the executable or the unit may have changed.
  */
@@ -179,10 +178,7 @@ int lkg_engine_watch_facts(struct lkg_engine *e)
                         continue;
                 r = sd_event_add_inotify_fd(e->event, &e->facts[i], facts->dirfd, IN_MOVED_TO | IN_DELETE,
                                             on_facts, e);
-                /*
-                 * A write between reading the files and adding the watch causes no event. The callers read
-                 * the layers next.
-                 */
+                /* A write between reading the files and adding the watch causes no event. The callers read the layers next. */
                 if (r >= 0)
                         r = lkg_facts_load(facts);
                 if (r >= 0)

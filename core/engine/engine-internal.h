@@ -11,21 +11,18 @@
 #include <lkg/manifest-rules.h>
 #include <lkg/peers.h>
 
-#define LKG_NEVER UINT64_MAX
-#define LKG_PERSIST_NS \
-        (200 * LKG_NSEC_PER_MSEC) /* quiet time; a burst of changes is written to the state directory once */
-#define LKG_PERSIST_MAX_NS (2 * LKG_NSEC_PER_SEC) /* ... but at most this long after its first change */
+#define LKG_NEVER          UINT64_MAX
+#define LKG_PERSIST_NS     (200 * LKG_NSEC_PER_MSEC) /* quiet time before the state directory is written */
+#define LKG_PERSIST_MAX_NS (2 * LKG_NSEC_PER_SEC)    /* ... but at most this long after its first change */
 #define LKG_RETRY_MIN_NS   (100 * LKG_NSEC_PER_MSEC)
 #define LKG_RETRY_MAX_NS   (5 * LKG_NSEC_PER_SEC)
 #define LKG_ORPHAN_NS      (30 * LKG_NSEC_PER_SEC) /* lifetime without a supervisor and a file server */
 #define LKG_LAYERS_BUDGET  16u /* files of layers/ rendered at once while no caller waits: below 1 ms */
 #define LKG_LAYERS_MANY    64u /* with more layers than this, the rest of layers/ waits longer */
 #define LKG_LAYERS_NS \
-        (20 *         \
-         LKG_NSEC_PER_MSEC) /* quiet time before the rest of layers/ is rendered; with many: LKG_PERSIST_NS */
-#define LKG_FORGETTING_NAME \
-        "forgetting" /* runtime directory: ticket of the last command that removed bad marks */
-#define LKG_STARTING_NAME "starting" /* runtime directory: an engine has started and not published yet */
+        (20 * LKG_NSEC_PER_MSEC) /* quiet time before the rest of layers/; with many: LKG_PERSIST_NS */
+#define LKG_FORGETTING_NAME "forgetting" /* runtime directory: ticket of the last removal of bad marks */
+#define LKG_STARTING_NAME   "starting"   /* runtime directory: an engine has started and not published yet */
 
 struct lkg_pending {
         struct lkg_peer *peer;
@@ -44,9 +41,7 @@ struct lkg_starting {
 };
 #define LKG_STARTING_MAX 16u
 
-/*
- * Callbacks into the loop and the cycle, which know all parts; the parts do not know them (engine-wiring.c).
- */
+/* Callbacks into the loop and the cycle, which know all parts; the parts do not know them (engine-wiring.c). */
 struct lkg_engine_hooks {
         void (*cycle)(struct lkg_engine *e, bool look);
         int (*commit)(struct lkg_engine *e, bool force);
@@ -89,8 +84,7 @@ struct lkg_engine {
         uint64_t layers_at_ns, layers_last_ns;
         uint64_t retry_delay_ns;
 
-        struct lkg_pending
-                pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch; one look answers them all */
+        struct lkg_pending pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch; one look for all */
         size_t n_pending;
         bool looking_for_pending; /* the current cycle looks at these changes, so its publication answers them */
         struct lkg_component_env env; /* lkg_engine_env() */
@@ -103,10 +97,7 @@ struct lkg_engine {
 /** lkg_engine_cycle() - run one cycle. @look: also look at the layers, not only at commands and timers. */
 void lkg_engine_cycle(struct lkg_engine *e, bool look);
 
-/**
- * lkg_engine_look() - refresh what was touched (lkg_watch_touch()) in every component, and update the
- * watches.
- */
+/** lkg_engine_look() - refresh what was touched (lkg_watch_touch()) in every component, and update the watches. */
 void lkg_engine_look(struct lkg_engine *e);
 
 /** lkg_engine_commit() - judge and publish. @force: even if nothing is dirty. Return: 0 or -errno. */
@@ -147,15 +138,11 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
 void lkg_engine_note_published(struct lkg_engine *e, const struct lkg_engine_snapshot *snapshot);
 
 /* engine-fallback.c */
-/**
- * lkg_engine_ask_fallback() - ask lkgfsd to update the fallback copies of @c, or to remove the one under the
- * view's name.
- */
+/** lkg_engine_ask_fallback() - ask lkgfsd to update the fallback copies of @c, or to remove the one under the view's name. */
 void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_component *c);
 /**
- * lkg_engine_ask_first_fallback() - on the very first start, request the copies before the publication is
- * announced, so that they exist before anyone sees the view: a backup that starts as soon as the unit is
- * ready finds a directory that no longer changes.
+ * lkg_engine_ask_first_fallback() - on the very first start, request the copies before the publication is announced, so that they
+ * exist before anyone sees the view: a backup that starts as soon as the unit is ready finds a directory that no longer changes.
  */
 void lkg_engine_ask_first_fallback(const struct lkg_engine *e);
 void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message *m);
@@ -180,47 +167,34 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m);
 void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c);
 
 /* engine-starts.c: what follows from a start. */
-/**
- * lkg_engine_start_seen() - handle STARTED: answer at once, or when the service manager has given the
- * reason.
- */
+/** lkg_engine_start_seen() - handle STARTED: answer at once, or when the service manager has given the reason. */
 void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m);
-/**
- * lkg_engine_resolve_starts() - answer the starts whose reason is known now, or whose time limit has
- * expired.
- */
+/** lkg_engine_resolve_starts() - answer the starts whose reason is known now, or whose time limit has expired. */
 void lkg_engine_resolve_starts(struct lkg_engine *e);
 void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *peer);
 uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
 /**
- * lkg_engine_start_reported() - control/<c>/startup. @pid: 0 = unknown; then @ticket tells one start from
- * another.
- * Return: 0; -EINVAL: no such process, or no store; -errno: it could not be recorded, and nothing has
- * changed.
+ * lkg_engine_start_reported() - control/<c>/startup. @pid: 0 = unknown; then @ticket tells one start from another.
+ * Return: 0; -EINVAL: no such process, or no store; -errno: it could not be recorded, and nothing has changed.
  */
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket);
 /* engine-effects.c: the lifecycle of a component. */
 /**
  * lkg_engine_step() - @event has happened: find out what follows (lkg_step()), and carry it out.
  * @event: wall_ns 0 = now; `before` is set here
- * Return: 0; -EINVAL, -EBUSY: refused, @err says why; another -errno: a durable effect failed, which has
- * been handled.
+ * Return: 0; -EINVAL, -EBUSY: refused, @err says why; another -errno: a durable effect failed, which has been handled.
  */
 int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                     struct lkg_error *err);
 
 /* engine-trial.c */
-/**
- * lkg_engine_update_alive() - the trial's clock runs while a process is alive that has read the
- * configuration on trial.
- */
+/** lkg_engine_update_alive() - the trial's clock runs while a process is alive that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
 
 /* engine-poison.c: content that made an engine die. */
 /**
- * lkg_engine_open_poison() - read the records of the previous engine. Call it before any foreign content is
- * read.
+ * lkg_engine_open_poison() - read the records of the previous engine. Call it before any foreign content is read.
  * Return: 0 or -errno.
  */
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err);
@@ -230,8 +204,8 @@ int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err);
  */
 int lkg_engine_watch_poison(struct lkg_engine *e);
 /**
- * lkg_engine_lift_old_poison() - after an upgrade: content that an older lkgfs refused may be tried again;
- * its bad marks are removed.
+ * lkg_engine_lift_old_poison() - after an upgrade: content that an older lkgfs refused may be tried again; its bad marks are
+ * removed.
  */
 void lkg_engine_lift_old_poison(struct lkg_engine *e);
 /** lkg_engine_lift_poison() - an operator wants refused content of @c to be tried again. */
@@ -245,32 +219,20 @@ void lkg_engine_out_of_memory(struct lkg_engine *e);
  */
 int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
 /**
- * lkg_engine_finish_command() - carry out the rest of a command that was interrupted by the engine's death
- * or a full disk.
+ * lkg_engine_finish_command() - carry out the rest of a command that was interrupted by the engine's death or a full disk.
  * Return: 0 or -errno.
  */
 int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 
 /* engine-consume.c */
-/**
- * lkg_engine_consume() - c->active is new: request a restart of the component, if configured and if it
- * changes anything.
- */
+/** lkg_engine_consume() - c->active is new: request a restart of the component, if configured and if it changes anything. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
-/**
- * lkg_engine_consumed() - a starting process reads the served document, so a planned restart is not needed.
- */
+/** lkg_engine_consumed() - a starting process reads the served document, so a planned restart is not needed. */
 void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
 /* engine-remote.c: which configuration each component follows. */
-/**
- * lkg_engine_open_store() - open the durable store of dynamic configuration. Return: 0; -EBUSY or -ENOMEM,
- * which are fatal.
- */
+/** lkg_engine_open_store() - open the durable store of dynamic configuration. Return: 0; -EBUSY or -ENOMEM, which are fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);
-/**
- * lkg_engine_open_dynamic() - read the store for every component that has no state yet, and set the bases
- * that it names.
- */
+/** lkg_engine_open_dynamic() - read the store for every component that has no state yet, and set the bases that it names. */
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_look_remote() - look at the reference and the tracks, as far as @touched concerns them. */
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
@@ -278,32 +240,26 @@ void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
 /** lkg_engine_new_places() - create e->places, which are not used yet. Return: 0 or -ENOMEM. */
 int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err);
 /**
- * lkg_engine_open_places() - open them as configured, and determine which component follows them. @fresh:
- * the daemon has just started
+ * lkg_engine_open_places() - open them as configured, and determine which component follows them. @fresh: the daemon has just
+ * started
  */
 int lkg_engine_open_places(struct lkg_engine *e, bool fresh, struct lkg_error *err);
-/**
- * lkg_engine_check_pin() - when an engine starts: is the pin of a rollback still valid, or was something new
- * assigned?
- */
+/** lkg_engine_check_pin() - when an engine starts: is the pin of a rollback still valid, or was something new assigned? */
 void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_settle_remote() - before a commit: activate the source that should be active. */
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_prepare_remote() - begin or end the trial of c->active, durably before the publication. */
 void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
 /**
- * lkg_engine_finish_avoiding() - trial.scope all, when an engine starts: finish a rollback for which the
- * previous engine had made the bad mark.
+ * lkg_engine_finish_avoiding() - trial.scope all, when an engine starts: finish a rollback for which the previous engine had made
+ * the bad mark.
  */
 void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c);
 /* engine-report.c: what the cluster is told. */
 /** lkg_engine_event() - send an Event about @source if @c follows the reference. @words: never content */
 void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
                       const struct lkg_config_source *source, const char *words);
-/**
- * lkg_engine_report() - report the published state of @c; does nothing for a component that follows no
- * reference.
- */
+/** lkg_engine_report() - report the published state of @c; does nothing for a component that follows no reference. */
 void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c);
 /** lkg_engine_reload_dynamic() - apply a changed lkgfs configuration: references, scope, allowed sources. */
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err);

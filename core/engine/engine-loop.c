@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event sources of the engine, and the work that is done while no caller waits: history, state files,
- * fallback copies, layers/ of a component with many layers.
+ * The event sources of the engine, and the work that is done while no caller waits: history, state files, fallback copies, layers/
+ * of a component with many layers.
  */
 #include <malloc.h>
 
@@ -122,10 +122,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         look = due(&e->retry_at_ns, now);
         look = due(&e->poll_at_ns, now) || look;
         persist = due(&e->persist_at_ns, now);
-        /*
-         * After a burst, look at everything: that finds changes that inotify does not report (mmap, another
-         * hard link).
-         */
+        /* After a burst, look at everything: that finds changes that inotify does not report (mmap, another hard link). */
         if (look || persist)
                 lkg_watch_touch(&e->watch, NULL);
         look = lkg_watch_tick(&e->watch, now) || drained || look || persist;

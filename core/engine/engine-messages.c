@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of other processes: a layer changed, an operator wrote a command, a publication is being served;
- * and messages of the supervisor. A request is answered once a publication contains everything that it
- * caused.
+ * Messages of other processes: a layer changed, an operator wrote a command, a publication is being served; and messages of the
+ * supervisor. A request is answered once a publication contains everything that it caused.
  */
 
 #include <lkg/log.h>
@@ -22,10 +21,7 @@ void lkg_engine_answer_looked_at(struct lkg_engine *e)
         e->n_pending = 0;
 }
 
-/*
- * One look answers all changes of this batch: as soon as a publication shows it, otherwise when the look
- * ends.
- */
+/* One look answers all changes of this batch: as soon as a publication shows it, otherwise when the look ends. */
 static void answer_changes(struct lkg_engine *e)
 {
         if (e->n_pending == 0 && e->settled.n_vouched == 0)
@@ -37,10 +33,7 @@ static void answer_changes(struct lkg_engine *e)
         lkg_settled_forget_vouched(&e->settled);
 }
 
-/*
- * @path: relative to the source directory. A path that is not a layer yet, or is known under another name,
- * causes a full look.
- */
+/* @path: relative to the source directory. A path that is not a layer yet, or is known under another name, causes a full look. */
 static void touch_source(struct lkg_engine *e, const char *path)
 {
         LKG_CLEANUP(lkg_freep) char *whole = NULL;
@@ -57,10 +50,7 @@ static void on_changed(struct lkg_engine *e, struct lkg_peer *peer, const struct
 {
         if (e->n_pending == LKG_BATCH_MAX || e->settled.n_vouched == LKG_BATCH_MAX)
                 answer_changes(e);
-        /*
-         * Read the inotify events of this write first: after it, the file is complete, even if it is still
-         * open.
-         */
+        /* Read the inotify events of this write first: after it, the file is complete, even if it is still open. */
         (void)lkg_watch_drain(&e->watch, lkg_boottime_ns());
         lkg_watch_settle(&e->watch, m->text);
         touch_source(e, m->text);
@@ -171,8 +161,7 @@ static void on_gone(struct lkg_peer *peer, void *userdata)
 }
 
 /*
- * A previous engine may have died between a publication and its announcement, and ours may have published
- * before anyone connected.
+ * A previous engine may have died between a publication and its announcement, and ours may have published before anyone connected.
  */
 static void on_came(struct lkg_peer *peer, void *userdata)
 {

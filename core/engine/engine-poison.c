@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content that may make the engine die: a component asks before it uses content. If the loop waits again,
- * that content was harmless. Refused content is tried again on request.
+ * Content that may make the engine die: a component asks before it uses content. If the loop waits again, that content was
+ * harmless. Refused content is tried again on request.
  */
 #include <sysexits.h>
 #include <unistd.h>

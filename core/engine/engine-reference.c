@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Acts on the answer of the places (<lkg/places.h>): a new assignment, back to the local configuration, or
- * nothing because the answer is unclear. Rules: docs/specification.md 4.2, 4.4.
+ * Acts on the answer of the places (<lkg/places.h>): a new assignment, back to the local configuration, or nothing because the
+ * answer is unclear. Rules: docs/specification.md 4.2, 4.4.
  */
 #include <lkg/log.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGHUP: reads the configuration again. Settings of the mount itself wait for the next mount, with a
- * message; the others apply with the next publication. Components that stay keep what they serve; a
- * configuration with errors changes nothing.
+ * SIGHUP: reads the configuration again. Settings of the mount itself wait for the next mount, with a message; the others apply
+ * with the next publication. Components that stay keep what they serve; a configuration with errors changes nothing.
  */
 #include "engine-internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which configuration a component follows: reference -> checkpoint -> assigned -> tried -> active, and back
- * to the last known good. Each step is durable before the next; the publication that shows it comes last
- * (engine.c). A step that fails changes nothing and is tried again by a later look.
+ * Which configuration a component follows: reference -> checkpoint -> assigned -> tried -> active, and back to the last known
+ * good. Each step is durable before the next; the publication that shows it comes last (engine.c). A step that fails changes
+ * nothing and is tried again by a later look.
  *
  * architecture.md, "The life of a bad ConfigMap", describes the flow.
  */
@@ -82,8 +82,8 @@ static void say_uid(char *buf, size_t size, const char *words, const struct lkg_
 }
 
 /*
- * Puts the layers over the store's active configuration. If that cannot be loaded, it is lost; it is bad
- * only if an engine died of it.
+ * Puts the layers over the store's active configuration. If that cannot be loaded, it is lost; it is bad only if an engine died of
+ * it.
  */
 static void restore(struct lkg_engine *e, struct lkg_component *c)
 {
@@ -194,10 +194,7 @@ static void retry_by(struct lkg_engine *e, uint64_t at_ns)
                 e->retry_at_ns = at_ns;
 }
 
-/*
- * An attempt may be expensive (a document that takes all our memory), so each pause is twice as long as the
- * last one.
- */
+/* An attempt may be expensive (a document that takes all our memory), so each pause is twice as long as the last one. */
 static void try_later(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);

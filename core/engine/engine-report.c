@@ -20,10 +20,7 @@ void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool 
         lkg_places_event(e->places, warning, reason, message);
 }
 
-/*
- * The assigned configuration is served. Only the engine that serves it first reports that, not one that
- * finds it at its start.
- */
+/* The assigned configuration is served. Only the engine that serves it first reports that, not one that finds it at its start. */
 static void tell_activated(struct lkg_engine *e, const struct lkg_component *c)
 {
         struct lkg_config_source shown;

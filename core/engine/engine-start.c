@@ -2,10 +2,9 @@
 /*
  * Start and end of the engine.
  *
- * When an engine starts, it serves the first of these that exists: the current publication in the runtime
- * directory (a restart: readers notice nothing, the generation keeps its number); the generation that was
- * last served before the reboot, in case the layers are invalid now; nothing, and then an invalid candidate
- * is fatal.
+ * When an engine starts, it serves the first of these that exists: the current publication in the runtime directory (a restart:
+ * readers notice nothing, the generation keeps its number); the generation that was last served before the reboot, in case the
+ * layers are invalid now; nothing, and then an invalid candidate is fatal.
  */
 #include <sysexits.h>
 #include <unistd.h>
@@ -189,14 +188,6 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
 
 /* ---- start ---- */
 
-void lkg_engine_findings(const struct lkg_engine *e, struct lkg_report *ret)
-{
-        lkg_report_append(ret, &e->report);
-        for (size_t i = 0; i < e->n_components; i++)
-                if (e->components[i].candidate)
-                        lkg_report_append(ret, &e->components[i].candidate->report);
-}
-
 static int fatal(struct lkg_engine *e, int code, struct lkg_error *err)
 {
         (void)unlinkat(e->options.runtime_fd, LKG_STARTING_NAME, 0);
@@ -205,9 +196,8 @@ static int fatal(struct lkg_engine *e, int code, struct lkg_error *err)
 }
 
 /*
- * If an engine died before its first publication, a layer may have caused that. Then the last served
- * generation is published before any layer is read, so that the node has a document even if this engine
- * dies, too.
+ * If an engine died before its first publication, a layer may have caused that. Then the last served generation is published
+ * before any layer is read, so that the node has a document even if this engine dies, too.
  */
 static void publish_before_looking(struct lkg_engine *e)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A component starts: record it, ask for the reason if the service manager knows it, check the trial,
- * switch, answer. The open() waits for the answer, so everything here is bounded; the command line is judged
- * afterwards.
+ * A component starts: record it, ask for the reason if the service manager knows it, check the trial, switch, answer. The open()
+ * waits for the answer, so everything here is bounded; the command line is judged afterwards.
  */
 #include <lkg/log.h>
 
@@ -13,8 +12,7 @@
 /* ---- a start ---- */
 
 /*
- * Checks the trial, switches if this start is one too many, and records it. Return: 0; -errno: the important
- * part is not durable.
+ * Checks the trial, switches if this start is one too many, and records it. Return: 0; -errno: the important part is not durable.
  */
 static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t start_time,
                         bool by_command)
@@ -54,9 +52,8 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
         if (!s->generation || !c->active || c->active->number == s->generation)
                 return 0;
         /*
-         * The kernel repeats an open of an old generation and gets the current one. The file server's
-         * message about that may come after the process has ended; for an older generation, as after a
-         * rollback to a stored document, there is none.
+         * The kernel repeats an open of an old generation and gets the current one. The file server's message about that may come
+         * after the process has ended; for an older generation, as after a rollback to a stored document, there is none.
          */
         if (c->facts && lkg_facts_reads(c->facts, s->pid, s->start_time, c->active->number)) {
                 c->dirty |= LKG_DIRTY_DYNAMIC;
@@ -66,10 +63,7 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
         return -ESTALE;
 }
 
-/*
- * Reported twice (by a file server and its successor) while the service manager is being asked: both get the
- * answer.
- */
+/* Reported twice (by a file server and its successor) while the service manager is being asked: both get the answer. */
 static bool is_asked_for(const struct lkg_engine *e, const struct lkg_starting *s)
 {
         for (size_t i = 0; i < e->n_starting; i++)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cycle: layers -> candidate -> verdict -> generation -> publication; the rest is done while no caller
- * waits.
+ * The cycle: layers -> candidate -> verdict -> generation -> publication; the rest is done while no caller waits.
  *
- * A new generation becomes active before the publication is written, and is taken back if that fails: then
- * readers have the old publication, the condition says why, and a timer tries again. So a change may be
- * late, but is never lost.
+ * A new generation becomes active before the publication is written, and is taken back if that fails: then readers have the old
+ * publication, the condition says why, and a timer tries again. So a change may be late, but is never lost.
  */
 #include <inttypes.h>
 
@@ -155,10 +153,7 @@ struct layer_files {
         unsigned component;
 };
 
-/*
- * A file below layers/ has the canonical text of a layer; if it shows this very value, its name is the
- * digest.
- */
+/* A file below layers/ has the canonical text of a layer; if it shows this very value, its name is the digest. */
 static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i, void *userdata)
 {
         const struct layer_files *files = userdata;
@@ -282,9 +277,7 @@ static int publish(struct lkg_engine *e, struct lkg_error *err)
         lkg_engine_note_published(e, &now);
         if (r < 0)
                 return r;
-        /*
-         * Answer writers first: the answer names the publication, and their close() waits for nothing else.
-         */
+        /* Answer writers first: the answer names the publication, and their close() waits for nothing else. */
         e->hooks->answer_looked_at(e);
         lkg_engine_ask_first_fallback(e);
         lkg_server_published(&e->server, lkg_publisher_number(e->publisher));
@@ -307,10 +300,7 @@ static bool any_dirty(const struct lkg_engine *e)
         return false;
 }
 
-/*
- * Publishes the old document with the reason in the condition. This may fail for the same reason; then only
- * the log has it.
- */
+/* Publishes the old document with the reason in the condition. This may fail for the same reason; then only the log has it. */
 static void publish_failed(struct lkg_engine *e, struct lkg_served *undo, int cause,
                            const struct lkg_error *why)
 {

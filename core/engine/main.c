@@ -8,8 +8,8 @@
  *     lkgfs-engine --config FILE --mountpoint M --listen-fd N --supervisor-fd N --source-fd N --source-path P
  *                  --runtime-fd N --state-fd N [--user UID:GID]
  *
- * Exit: 0; 64 usage; 70 internal; 71 system; 74 input or output; 77 configuration not trusted; 78 configuration
- * or candidate invalid. --check: 0, 1 (the candidate has errors), 77, 78 (the configuration has).
+ * Exit: 0; 64 usage; 70 internal; 71 system; 74 input or output; 77 configuration not trusted; 78 configuration or candidate
+ * invalid. --check: 0, 1 (the candidate has errors), 77, 78 (the configuration has).
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -313,30 +313,14 @@ static int run_loop(const struct lkg_engine_options *o, sd_event *event)
 
 static int supervisor = -EBADF; /* set before any thread starts */
 
-/*
- * Sends the line to lkgfsd, which writes it to the journal with these fields. A line that cannot be sent
- * goes to standard error.
- */
 static int log_by_supervisor(int priority, const struct lkg_log_fields *fields, const char *text)
 {
-        const char *component = fields && fields->component ? fields->component : "";
-        const char *layer = fields && fields->layer ? fields->layer : "";
-        struct lkg_message message;
-
-        if (strlen(component) >= sizeof(message.command) || strlen(text) > LKG_MESSAGE_TEXT_MAX)
-                return -EMSGSIZE;
-        lkg_message_init(&message, LKG_MSG_LOG);
-        message.result = priority;
-        message.number = fields ? fields->generation : 0;
-        (void)snprintf(message.command, sizeof(message.command), "%s", component);
-        (void)snprintf(message.exe, sizeof(message.exe), "%s", layer);
-        message.text_size = (uint32_t)snprintf(message.text, sizeof(message.text), "%s", text);
-        return lkg_message_send(supervisor, &message);
+        return lkg_message_send_log(supervisor, priority, fields, text);
 }
 
 /*
- * The sandbox forbids locking, so the lock comes first; the process that creates the lock file owns it, so
- * the user comes before that.
+ * The sandbox forbids locking, so the lock comes first; the process that creates the lock file owns it, so the user comes before
+ * that.
  */
 static int enter_sandbox(const struct arguments *a, struct lkg_engine_lock *ret_lock, struct lkg_error *err)
 {

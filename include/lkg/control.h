@@ -51,6 +51,7 @@
  */
 #pragma once
 
+#include <lkg/log.h>
 #include <lkg/base.h>
 #include <lkg/limits.h>
 
@@ -103,6 +104,11 @@ bool lkg_message_is_sound(const struct lkg_message *message);
  * Return: 0; -EAGAIN: the peer's queue is full; another -errno.
  */
 int lkg_message_send(int fd, const struct lkg_message *message);
+/**
+ * lkg_message_send_log() - send a line of the log to lkgfsd, which writes it to the journal with these fields.
+ * Return: 0; -EMSGSIZE; as lkg_message_send(): the caller writes it elsewhere.
+ */
+int lkg_message_send_log(int fd, int priority, const struct lkg_log_fields *fields, const char *text);
 /**
  * lkg_message_recv() - receive one message, never blocks.
  * Return: 1; 0 at end of file; -EAGAIN; -EBADMSG: not one of our messages; another -errno.

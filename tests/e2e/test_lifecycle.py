@@ -493,8 +493,7 @@ def test_descriptors_are_not_inherited(mount):
     """Only the supervisor and the file server hold the device."""
     holders = {}
     for name, pid in {**mount.children(), "lkgfsd": mount.process.pid}.items():
-        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-        holders[name] = "/dev/fuse" in links
+        holders[name] = "/dev/fuse" in [target for _, target in lib.open_files(pid)]
     assert holders == {"lkgfsd": True, "lkgfs-fs": True, "lkgfs-engine": False, "lkgfs-notify": False}
 
 

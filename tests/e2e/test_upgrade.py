@@ -219,8 +219,7 @@ def test_touched_program_of_the_same_build_goes_on(mounts):
 
 def shared_memory(mount):
     pid = mount.child("lkgfs-fs")
-    return next(f"/proc/{pid}/fd/{fd}" for fd in os.listdir(f"/proc/{pid}/fd")
-                if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/memfd:lkgfs "))
+    return next(path for path, target in lib.open_files(pid) if target.startswith("/memfd:lkgfs "))
 
 
 @pytest.mark.limit(120)

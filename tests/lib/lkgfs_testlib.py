@@ -226,6 +226,14 @@ def parent_of(pid):
         return int(file.read().rpartition(b")")[2].split()[1])
 
 
+def open_files(pid):
+    """Path in /proc and target of each of its descriptors, except those that it closes in this moment."""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        with contextlib.suppress(FileNotFoundError):
+            yield path, os.readlink(path)
+
+
 def program_of(pid):
     """The name of its executable, even if an update has removed it; None if it cannot be read."""
     try:
