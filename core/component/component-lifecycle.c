@@ -78,10 +78,10 @@ void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *no
         struct lkg_dynamic *d = c->dynamic;
 
         if (!is_same_record(&now->record, &next->record)) {
-                c->state = next->record;
                 c->state_changed = !saved_record;
                 c->dirty |= LKG_DIRTY_CONDITION;
         }
+        c->state = next->record;
         if (!d)
                 return;
         if (!lkg_config_source_equal(&now->pointers.active, &next->pointers.active))

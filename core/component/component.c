@@ -835,11 +835,11 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .active_version = shown->version,
                 .good_failed = d->good_failed,
                 .active_is_assigned = lkg_config_source_equal(&p->assigned, shown),
-                .active_is_good =
-                        lkg_config_source_equal(&p->good.source, shown) &&
-                        (!d->scope_all || !c->active || lkg_dynamic_is_good_document(d, c->active->sha256)),
+                .active_is_good = lkg_config_source_equal(&p->good.source, shown) &&
+                                  (!d->scope_all || !c->active ||
+                                   lkg_is_good_document(&d->pointers, c->active->sha256)),
                 .went_back = d->scope_all && *p->rollback.reason && c->active &&
-                             lkg_dynamic_is_good_document(d, c->active->sha256) &&
+                             lkg_is_good_document(&d->pointers, c->active->sha256) &&
                              !(c->same && c->verdict == LKG_KEEP),
                 .local_has_base = local && local->has_base,
                 .n_local_errors = local ? lkg_component_local_errors(c) : 0,

@@ -20,7 +20,7 @@ struct running {
         uint64_t now_ns;
         bool marked;                       /* there is a new bad mark */
         bool saved_record, saved_pointers; /* those of step.next are on disk */
-        bool settled;                      /* a nested event failed and has handled that itself */
+        bool settled; /* this effect failed in a nested event, which has handled that itself */
         struct lkg_error *err;
 };
 
@@ -419,6 +419,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
         for (size_t i = 0; i < run.step.n_effects; i++) {
                 const struct lkg_effect *effect = &run.step.effects[i];
 
+                run.settled = false;
                 r = carry_out_one(&run, effect);
                 if (r >= 0)
                         continue;

@@ -39,7 +39,7 @@ static struct lkg_unfinished plan(const struct lkg_stepping *s, enum lkg_unfinis
 {
         struct lkg_unfinished plan = { .kind = kind };
 
-        if (lkg_lifecycle_may_abandon(s->l, s->facts))
+        if (lkg_may_abandon(s->l, s->facts))
                 lkg_config_source_id(&s->l->pointers.active, plan.source);
         return plan;
 }
@@ -100,7 +100,7 @@ static bool must_abandon(const struct lkg_stepping *s)
 {
         char id[LKG_SOURCE_ID_MAX + 1];
 
-        if (!lkg_lifecycle_may_abandon(s->l, s->facts))
+        if (!lkg_may_abandon(s->l, s->facts))
                 return false;
         lkg_config_source_id(&s->l->pointers.active, id);
         return strcmp(id, s->l->record.unfinished.source) == 0;

@@ -29,9 +29,25 @@ bool lkg_trial_is_of(const struct lkg_config_source *of, const struct lkg_config
         return lkg_config_source_equal(of, source) || lkg_config_source_same_content(of, source);
 }
 
-bool lkg_is_good_document(const struct lkg_lifecycle *l, const char *sha256)
+bool lkg_is_good_document(const struct lkg_pointers *p, const char *sha256)
 {
-        return *sha256 && strcmp(l->pointers.good.sha256, sha256) == 0;
+        return *sha256 && strcmp(p->good.sha256, sha256) == 0;
+}
+
+struct lkg_trial lkg_trial_believed(struct lkg_trial stored, const struct lkg_pointers *p, bool scope_all,
+                                    const char *sha256)
+{
+        bool good = scope_all ? lkg_is_good_document(p, sha256)
+                              : !lkg_config_source_is_local(&p->active) &&
+                                        lkg_config_source_equal(&p->active, &p->good.source);
+
+        if (stored.state != LKG_TRIAL_RUNNING)
+                return stored;
+        if (!scope_all && *p->rollback.reason)
+                stored.state = LKG_TRIAL_FAILED;
+        else if (good)
+                stored.state = LKG_TRIAL_PASSED;
+        return stored;
 }
 
 bool lkg_is_other_trial(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts)
@@ -51,7 +67,7 @@ bool lkg_lifecycle_on_trial(const struct lkg_lifecycle *l, const struct lkg_life
                (facts->scope_all || !*l->pointers.rollback.reason) && lkg_lifecycle_serves_tried(l, facts);
 }
 
-bool lkg_lifecycle_may_abandon(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts)
+bool lkg_may_abandon(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts)
 {
         const struct lkg_pointers *p = &l->pointers;
 
@@ -165,14 +181,11 @@ void lkg_fall_back(struct lkg_stepping *s, const char *reason, uint64_t generati
 void lkg_then_roll_back(struct lkg_stepping *s, enum lkg_bad_cause cause, const char *reason)
 {
         const struct lkg_pointers *p = &s->next->pointers;
-        bool same;
 
-        (void)lkg_drop_bad_good(s);
-        same = lkg_config_source_equal(&p->active, &p->good.source);
         lkg_fall_back(s, reason, s->facts->active, s->event->wall_ns);
         s->step->cause = cause;
         lkg_then_tell(s, LKG_NEWS_ROLLED_BACK);
-        lkg_then(s, LKG_EFFECT_MERGE_GOOD)->same = same;
+        lkg_then(s, LKG_EFFECT_MERGE_GOOD)->same = lkg_config_source_equal(&p->rollback.from, &p->active);
 }
 
 void lkg_take_mark_back(struct lkg_stepping *s)

@@ -50,7 +50,8 @@ void lkg_take_mark_back(struct lkg_stepping *s);
 /** lkg_end_pin() - end the pin of a rollback, and no other hold. Return: whether there was one. */
 bool lkg_end_pin(struct lkg_lifecycle *next);
 
-bool lkg_is_good_document(const struct lkg_lifecycle *l, const char *sha256);
+/** lkg_may_abandon() - would a rollback abandon a remote configuration? */
+bool lkg_may_abandon(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
 /** lkg_is_other_trial() - scope_all: is the document on trial not the served one? */
 bool lkg_is_other_trial(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
 

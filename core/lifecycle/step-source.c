@@ -213,7 +213,7 @@ void lkg_on_mark(struct lkg_stepping *s)
         s->step->mark = *s->event->mark;
         know_content(s, &s->step->mark.source);
         (void)lkg_then(s, LKG_EFFECT_MARK_BAD);
-        if (lkg_lifecycle_may_abandon(s->l, s->facts) && lkg_bad_find(&one, &s->l->pointers.active))
+        if (lkg_may_abandon(s->l, s->facts) && lkg_bad_find(&one, &s->l->pointers.active))
                 lkg_then_roll_back(s, s->event->mark->cause, s->event->mark->reason);
 }
 

@@ -14,7 +14,7 @@ static bool serves_good(const struct lkg_stepping *s)
 {
         const struct lkg_pointers *p = &s->l->pointers;
 
-        return s->facts->scope_all ? lkg_is_good_document(s->l, s->facts->sha256)
+        return s->facts->scope_all ? lkg_is_good_document(&s->l->pointers, s->facts->sha256)
                                    : lkg_config_source_equal(&p->active, &p->good.source);
 }
 
@@ -127,7 +127,7 @@ static bool starts_on_good(const struct lkg_stepping *s)
         const struct lkg_pointers *p = &s->l->pointers;
 
         if (s->facts->scope_all)
-                return s->facts->active && lkg_is_good_document(s->l, s->facts->sha256);
+                return s->facts->active && lkg_is_good_document(&s->l->pointers, s->facts->sha256);
         return lkg_config_source_is_local(&p->active) || *p->rollback.reason;
 }
 

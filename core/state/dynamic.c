@@ -33,30 +33,6 @@ void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *confi
         d->scope_all = config->trial.scope == LKG_TRIAL_ALL;
 }
 
-bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha256)
-{
-        return *sha256 && strcmp(d->pointers.good.sha256, sha256) == 0;
-}
-
-/*
- * The pointers are stored before the end of the trial: a configuration that they name as good or abandoned is no longer on
- * trial.
- */
-static void believe_pointers(struct lkg_dynamic *d, const char *sha256)
-{
-        bool good = d->scope_all
-                            ? lkg_dynamic_is_good_document(d, sha256)
-                            : !lkg_config_source_is_local(&d->pointers.active) &&
-                                      lkg_config_source_equal(&d->pointers.active, &d->pointers.good.source);
-
-        if (d->trial.state != LKG_TRIAL_RUNNING)
-                return;
-        if (!d->scope_all && *d->pointers.rollback.reason)
-                d->trial.state = LKG_TRIAL_FAILED;
-        else if (good)
-                d->trial.state = LKG_TRIAL_PASSED;
-}
-
 int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *config,
                      const struct lkg_config_component *k, struct lkg_dynamic **ret,
                      struct lkg_report *report, struct lkg_error *err)
@@ -81,7 +57,7 @@ int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *con
                 return r;
         }
         if (!d->scope_all)
-                believe_pointers(d, "");
+                d->trial = lkg_trial_believed(d->trial, &d->pointers, /* scope_all= */ false, "");
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
         *ret = d;
         return 0;
@@ -149,11 +125,11 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
         r = lkg_store_load_trial(&d->store, &d->document, &d->trial, report);
         if (r < 0)
                 return r;
-        believe_pointers(d, sha256);
+        d->trial = lkg_trial_believed(d->trial, &d->pointers, /* scope_all= */ true, sha256);
         d->trial = lkg_trial_resume(d->trial, d->watched, lkg_boottime_ns());
         /* The last known good has no trial: show the stored one, of the abandoned document, as failed. */
         if (d->trial.state == LKG_TRIAL_IDLE && *d->pointers.rollback.reason &&
-            lkg_dynamic_is_good_document(d, sha256)) {
+            lkg_is_good_document(&d->pointers, sha256)) {
                 r = lkg_store_load_trial(&d->store, NULL, &d->trial, report);
                 d->trial.state = LKG_TRIAL_FAILED;
         }
@@ -164,7 +140,7 @@ int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_rep
 
 const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d, const struct lkg_config_source *source)
 {
-        return lkg_config_source_is_local(source) ? NULL : lkg_bad_find(&d->bad, source);
+        return lkg_bad_find(&d->bad, source);
 }
 
 const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256)

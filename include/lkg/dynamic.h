@@ -56,8 +56,6 @@ int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const ch
 /** lkg_dynamic_is_bad() - the mark of @source, or NULL. */
 const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
                                          const struct lkg_config_source *source);
-/** lkg_dynamic_is_good_document() - is the document with this digest the last known good one (trial.scope all)? */
-bool lkg_dynamic_is_good_document(const struct lkg_dynamic *d, const char *sha256);
 /** lkg_dynamic_is_bad_document() - is the document with this digest marked bad (trial.scope all)? */
 bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
 /** lkg_dynamic_bad_document() - the mark of the document with this digest, or NULL. */

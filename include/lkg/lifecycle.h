@@ -168,14 +168,21 @@ const struct lkg_config_source *lkg_tried_source(const struct lkg_pointers *p);
  * new version continues the trial, or the old one does if a crash left only the trial renamed.
  */
 bool lkg_trial_is_of(const struct lkg_config_source *of, const struct lkg_config_source *source);
+/** lkg_is_good_document() - is the document with this digest the last known good one (trial.scope all)? */
+bool lkg_is_good_document(const struct lkg_pointers *p, const char *sha256);
+/**
+ * lkg_trial_believed() - a trial as stored, corrected by the pointers. These are stored before the end of the trial, so a
+ * configuration that they name as good or abandoned is no longer on trial.
+ * @sha256: of the served document (trial.scope all)
+ */
+struct lkg_trial lkg_trial_believed(struct lkg_trial stored, const struct lkg_pointers *p, bool scope_all,
+                                    const char *sha256);
 /** lkg_lifecycle_tried() - whose trial is stored: that of lkg_tried_source(), or (@scope_all) of the document. */
 const struct lkg_config_source *lkg_lifecycle_tried(const struct lkg_lifecycle *l, bool scope_all);
 /** lkg_lifecycle_on_trial() - is the trial running, and of what readers get? A held generation is not judged. */
 bool lkg_lifecycle_on_trial(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
 /** lkg_lifecycle_serves_tried() - do readers get the configuration on trial? */
 bool lkg_lifecycle_serves_tried(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
-/** lkg_lifecycle_may_abandon() - would a rollback abandon a remote configuration? */
-bool lkg_lifecycle_may_abandon(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
 /** lkg_lifecycle_say_assigned() - the id of what is assigned, or "local"; a rollback's pin ends when it changes. */
 void lkg_lifecycle_say_assigned(const struct lkg_pointers *p, char ret[static LKG_SOURCE_ID_MAX + 1]);
 
@@ -221,8 +228,6 @@ enum lkg_event_kind {
         LKG_EVENT_FAILED,
         _LKG_EVENT_MAX
 };
-/** lkg_event_name() - "assigned", "tried good", ...; for the log and the tests. */
-const char *lkg_event_name(enum lkg_event_kind kind);
 
 enum lkg_effect_kind {
         LKG_EFFECT_ADOPT, /* the next state becomes the state */
@@ -251,8 +256,6 @@ enum lkg_effect_kind {
         LKG_EFFECT_NEXT,        /* handle the event @next, with the members of this event */
         _LKG_EFFECT_MAX
 };
-/** lkg_effect_name() - "adopt", "save pointers", ... */
-const char *lkg_effect_name(enum lkg_effect_kind kind);
 
 enum lkg_news {
         LKG_NEWS_REJECTED,    /* mark of the step */
