@@ -58,7 +58,7 @@ void lkg_component_follow_tried(struct lkg_component *c)
 /*
  * The default minimum limits only what the ConfigMap sets; it does not override the administrator's setting.
  */
-static struct lkg_trial_settings trial_settings(const struct lkg_config *config)
+struct lkg_trial_settings lkg_trial_settings_of(const struct lkg_config *config)
 {
         struct lkg_trial_settings settings = {
                 .duration_ns = config->trial.duration_ns,
@@ -79,7 +79,7 @@ static struct lkg_trial_settings trial_settings(const struct lkg_config *config)
 int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_config *config,
                               struct lkg_trial_rules *ret)
 {
-        struct lkg_trial_settings settings = trial_settings(config);
+        struct lkg_trial_settings settings = lkg_trial_settings_of(config);
         char ignored[256];
 
         if (c->base)
@@ -149,7 +149,7 @@ int lkg_component_load_base(const struct lkg_component *c, const struct lkg_comp
                             const struct lkg_config_source *source, struct lkg_remote_base **ret,
                             struct lkg_report *report, struct lkg_error *err)
 {
-        struct lkg_trial_settings settings = trial_settings(env->config);
+        struct lkg_trial_settings settings = lkg_trial_settings_of(env->config);
         struct lkg_remote_base *base = NULL;
         struct lkg_configmap configmap = { 0 };
         int r = lkg_store_load_checkpoint(env->store, source, &configmap, err);

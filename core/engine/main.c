@@ -24,10 +24,10 @@
 #include <lkg/credential.h>
 #include <lkg/exec-plugin.h>
 #include <lkg/log.h>
+#include <lkg/offline.h>
 #include <lkg/sandbox.h>
 #include <lkg/settings.h>
 
-#include <lkg/component.h>
 #include "engine.h"
 
 struct arguments {
@@ -213,6 +213,26 @@ static const char *source_of(const struct arguments *a, const struct lkg_config 
         return *config->source_dir ? config->source_dir : "/etc/kubernetes";
 }
 
+/* Return: 0; 1: it could not be served; -errno. */
+static int check_component(const struct lkg_offline_place *place)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_offline offline = { 0 };
+        struct lkg_error err = { 0 };
+        int r = lkg_offline_judge(place, &offline, &report, &err);
+
+        if (r < 0) {
+                lkg_shown_error("%s\n", err.message);
+                return r;
+        }
+        lkg_report_append(&report, &offline.candidate->report);
+        print_findings(&report);
+        r = offline.candidate->state == LKG_CANDIDATE_INVALID ||
+            offline.candidate->state == LKG_CANDIDATE_NAME_TAKEN;
+        lkg_offline_deinit(&offline);
+        return r;
+}
+
 static int check(const struct arguments *a)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -229,10 +249,12 @@ static int check(const struct arguments *a)
                 worst = EX_IOERR;
         }
         for (size_t i = 0; worst == 0 && i < config->n_components; i++) {
-                LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-
-                r = lkg_component_check(config, &config->components[i], fd, source, &report);
-                print_findings(&report);
+                r = check_component(&(struct lkg_offline_place){ .config = config,
+                                                                 .component = &config->components[i],
+                                                                 .source_fd = fd,
+                                                                 .source_path = source,
+                                                                 .runtime_fd = -EBADF,
+                                                                 .state_fd = -EBADF });
                 if (r != 0)
                         worst = r < 0 ? EX_IOERR : 1;
         }

@@ -43,14 +43,21 @@ static const struct row rows[] = {
           "key in the ConfigMap (default: kubelet)" },
         { "type", 0, "TYPE", LKG_OPT_PATCH, STRING, AT(type), "`merge` (JSON merge patch) or `strategic`" },
         { "strict", 0, NULL, LKG_OPT_STRICT, FLAG, AT(strict), "a duplicate key is an error" },
+        { "pending", 0, NULL, LKG_OPT_DIFF, FLAG, AT(pending), "what would be served if nothing were held" },
+        { "running", 0, NULL, LKG_OPT_DIFF, FLAG, AT(running),
+          "from what the component runs with to what is served" },
+        { "watch", 'w', NULL, LKG_OPT_ALL, FLAG, AT(watch), "print it again whenever it changes" },
         { "all", 0, NULL, LKG_OPT_ALL, FLAG, AT(all), "show notes, too" },
         { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(output_dir), "existing directory to write into" },
         { "force", 0, NULL, LKG_OPT_BAKE, FLAG, AT(force), "replace existing files" },
         { "config", 0, "FILE", LKG_OPT_MOUNT, STRING, AT(config), "configuration of lkgfsd" },
-        { "component", 'c', "C", LKG_OPT_VIEW, STRING, AT(component), "component (default: the only one)" },
-        { "mountpoint", 'm', "M", LKG_OPT_VIEW, STRING, AT(mountpoint),
+        { "node-config", 0, "FILE", LKG_OPT_NODE, STRING, AT(node_config),
+          "judge this node by this configuration of lkgfs" },
+        { "component", 'c', "C", LKG_OPT_VIEW | LKG_OPT_NODE, STRING, AT(component),
+          "component (default: the only one)" },
+        { "mountpoint", 'm', "M", LKG_OPT_VIEW | LKG_OPT_NODE, STRING, AT(mountpoint),
           "default: $LKGFS_MOUNTPOINT, else the only lkgfs mount" },
-        { "virtual-dir", 0, "D", LKG_OPT_VIEW, STRING, AT(virtual_dir),
+        { "virtual-dir", 0, "D", LKG_OPT_VIEW | LKG_OPT_DIFF, STRING, AT(virtual_dir),
           "virtualDir of the mount (default: detected)" },
         { "timeout", 0, "T", LKG_OPT_TIMEOUT, DURATION, AT(timeout_ns), "give up after 30s, 5m, ..." },
         { "check", 0, "CHECK", LKG_OPT_CHECK, STRING, AT(check),
@@ -305,8 +312,8 @@ void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char left[40];
 
-                if (rows[i].bits && !(rows[i].bits & bits))
-                        continue;
+                if ((rows[i].bits && !(rows[i].bits & bits)) || rows[i].letter == 'V')
+                        continue; /* --version is no option of a verb */
                 (void)snprintf(left, sizeof(left), "%s%c%s--%s%s%s", rows[i].letter ? "-" : "",
                                rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "   ",
                                rows[i].name, rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");

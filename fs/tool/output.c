@@ -160,6 +160,22 @@ void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, 
         }
 }
 
+void lkg_tool_paint_diff(const char *text, size_t size, struct lkg_buf *buf)
+{
+        static const char *const starts[] = { ['+'] = "\033[32m", ['-'] = "\033[31m", ['@'] = "\033[36m" };
+
+        for (size_t at = 0; at < size;) {
+                size_t n = strcspn(text + at, "\n");
+                unsigned char c = (unsigned char)text[at];
+                const char *start = c < LKG_ARRAY_SIZE(starts) ? starts[c] : NULL;
+
+                lkg_buf_puts(buf, start ? start : "");
+                lkg_buf_append(buf, text + at, n);
+                lkg_buf_puts(buf, start ? "\033[0m\n" : "\n");
+                at += n + 1;
+        }
+}
+
 void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;

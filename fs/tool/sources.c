@@ -201,7 +201,9 @@ static int check_usage(const struct lkg_tool *tool)
         if (!lkg_tool_has_sources(tool))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "which documents? Name them: --config BASE or --remote CONFIGMAP-FILE, "
-                                     "--config-dir DIR, --instance-config FILE");
+                                     "--config-dir DIR, --instance-config FILE; without them this node is "
+                                     "judged, and it has no %s",
+                                     lkg_tool_node_path(tool));
         if (lkg_tool_is_stdin(options->config) + lkg_tool_is_stdin(options->instance_config) +
                     lkg_tool_is_stdin(options->remote) >
             1)
@@ -215,7 +217,7 @@ static int check_usage(const struct lkg_tool *tool)
 }
 
 /* The candidate is not shared yet, so it may still be changed. */
-static void add_remote_findings(struct lkg_candidate *candidate, struct lkg_report *report)
+void lkg_tool_add_findings(struct lkg_candidate *candidate, struct lkg_report *report)
 {
         const struct lkg_report merged = candidate->report;
 
@@ -266,15 +268,18 @@ static int load(const struct lkg_tool *tool, struct lkg_tool_sources *sources)
                 return status;
         if (build(tool, refused, sources, &err) < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
-        add_remote_findings(sources->candidate, &report);
+        lkg_tool_add_findings(sources->candidate, &report);
         return LKG_TOOL_OK;
 }
 
 int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
 {
         struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
-        int status = check_usage(tool);
+        int status;
 
+        if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
+                return lkg_tool_node_load(tool, ret);
+        status = check_usage(tool);
         if (status == LKG_TOOL_OK)
                 status = load(tool, &sources);
         if (status != LKG_TOOL_OK) {
@@ -300,5 +305,8 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
         free(sources->directory);
         free(sources->config_dir);
         free(sources->instance);
+        if (sources->node)
+                lkg_tool_node_close(sources->node);
+        free(sources->node);
         *sources = (struct lkg_tool_sources){ .dirfd = AT_FDCWD };
 }

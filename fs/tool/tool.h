@@ -16,8 +16,10 @@
 
 #include <lkg/base.h>
 #include <lkg/buf.h>
+#include <lkg/config.h>
 #include <lkg/decode.h>
 #include <lkg/error.h>
+#include <lkg/offline.h>
 #include <lkg/stack.h>
 
 /* Exit statuses: lkgfs(1), EXIT STATUS. */
@@ -50,21 +52,27 @@ enum lkg_tool_option_bits {
         LKG_OPT_EXPLAIN = 1 << 9, /* --kind, --release */
         LKG_OPT_CHECK = 1 << 10,  /* npd */
         LKG_OPT_ALL = 1 << 11,    /* status */
+        LKG_OPT_DIFF = 1 << 13,   /* --pending, --running, --virtual-dir */
+        LKG_OPT_NODE =
+                1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
 
 struct lkg_tool_options {
         const char *component, *mountpoint, *virtual_dir;
         const char *config, *config_dir, *instance_config, *kind;
-        const char *type;       /* patch: "merge", "strategic" */
-        const char *output_dir; /* bake */
-        const char *check;      /* npd: "condition", "served", "bad", "processes"; NULL = the first */
-        const char *remote;     /* a file with a ConfigMap; NULL = none */
-        const char *remote_key; /* key of its data; NULL = the one that the object names, else `kubelet` */
-        unsigned release;       /* 136 is 1.36; 0 = the latest known */
+        const char *type;        /* patch: "merge", "strategic" */
+        const char *output_dir;  /* bake */
+        const char *check;       /* npd: "condition", "served", "bad", "processes"; NULL = the first */
+        const char *remote;      /* a file with a ConfigMap; NULL = none */
+        const char *node_config; /* our own configuration; NULL = the default */
+        const char *remote_key;  /* key of its data; NULL = the one that the object names, else `kubelet` */
+        unsigned release;        /* 136 is 1.36; 0 = the latest known */
         unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not given */
         enum lkg_tool_format format;
         enum lkg_tool_colour colour;
         bool strict, force, effective, all, help, version;
+        bool pending, running; /* diff */
+        bool watch;            /* status */
         bool has_timeout;
         uint64_t timeout_ns;
 };
@@ -151,6 +159,8 @@ void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF
  * control a terminal.
  */
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
+/** lkg_tool_paint_diff() - a unified diff with colours. */
+void lkg_tool_paint_diff(const char *text, size_t size, struct lkg_buf *buf);
 /** lkg_tool_print_findings() - print every finding on @fd, coloured on a terminal. */
 void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report);
 /** lkg_tool_paint_findings() - add finding lines of a report or of status/<component>/findings to @buf. */
@@ -186,8 +196,41 @@ bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret)
  */
 void lkg_tool_findings_parse(const char *text, struct lkg_report *ret);
 
+/* this-node.c: this node, as its lkgfs configuration describes it */
+struct lkg_tool_node {
+        struct lkg_config *config; /* NULL: it has errors, see report */
+        struct lkg_report report;  /* about it */
+        char *source_path;
+        int source_fd;            /* below the view */
+        int runtime_fd, state_fd; /* through read-only mounts; negative: nothing is known */
+};
+#define LKG_TOOL_NODE_INIT                                                    \
+        {                                                                     \
+                .source_fd = -EBADF, .runtime_fd = -EBADF, .state_fd = -EBADF \
+        }
+struct lkg_tool_sources;
+const char *lkg_tool_node_path(const struct lkg_tool *tool);
+/** lkg_tool_has_node() - was a configuration named, or is there one at the default place? */
+bool lkg_tool_has_node(const struct lkg_tool *tool);
+/**
+ * lkg_tool_node_open() - read the configuration; find its directories below the view, in a mount namespace of our own.
+ * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT: the report has errors; LKG_TOOL_FAILED after a message.
+ */
+int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node *ret);
+void lkg_tool_node_close(struct lkg_tool_node *node);
+/** lkg_tool_node_component() - --component, else the only one. Return: LKG_TOOL_OK, or a status after a message. */
+int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_node *node,
+                            const struct lkg_config_component **ret);
+/** lkg_tool_node_judge() - judge the layers of @component. @ret borrows from @node. */
+int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
+                        const struct lkg_config_component *component, struct lkg_tool_sources *ret);
+/** lkg_tool_node_load() - the three above, with findings about the configuration on standard error. */
+int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret);
+
 /* sources.c: input of the offline verbs */
 struct lkg_tool_sources {
+        struct lkg_tool_node
+                *node; /* of lkg_tool_node_load(): the rest borrows from it; NULL = documents were named */
         struct lkg_stack *stack;
         struct lkg_judge *judge;
         struct lkg_remote_base *remote; /* NULL = the base is a file, or missing */
@@ -197,11 +240,14 @@ struct lkg_tool_sources {
         char *config_dir, *instance; /* absolute if dirfd is not the working directory */
 };
 /**
- * lkg_tool_sources_load() - build the candidate of --config or --remote, --config-dir and --instance-config.
+ * lkg_tool_sources_load() - build the candidate of --config or --remote, --config-dir and --instance-config; if none of them is
+ * given, that of this node.
  * Return: LKG_TOOL_OK, even for an invalid candidate; another exit status after a message.
  */
 int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret);
 void lkg_tool_sources_deinit(struct lkg_tool_sources *sources);
+/** lkg_tool_add_findings() - findings that belong before those of @candidate, which nobody else uses yet; an error refuses it. */
+void lkg_tool_add_findings(struct lkg_candidate *candidate, struct lkg_report *report);
 /** lkg_tool_has_sources() - was any of the four options given? */
 bool lkg_tool_has_sources(const struct lkg_tool *tool);
 /**
@@ -255,6 +301,8 @@ void lkg_view_free_mounts(char **mounts, size_t n);
  */
 int lkg_view_find_shared(const char *mountinfo, const char *mountpoint, char **ret);
 int lkg_view_read_mountinfo(char **ret);
+/** lkg_view_is_there() - was a mount point named, or is there one? */
+bool lkg_view_is_there(const struct lkg_tool *tool);
 /** lkg_view_open() - find the mount. Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message. */
 int lkg_view_open(const struct lkg_tool *tool, struct lkg_view *ret);
 void lkg_view_close(struct lkg_view *view);
@@ -295,6 +343,17 @@ struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fm
  * Return: 0 or -errno; caller frees.
  */
 int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_t **ret, size_t *ret_n);
+
+/* watch.c */
+/** lkg_tool_watch() - run the verb once a second, print its output whenever it changes. Ends by a signal, or after a usage error. */
+int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool));
+/** lkg_tool_same_screen() - are the two equal, apart from ages ("(3 s ago)")? */
+bool lkg_tool_same_screen(const char *a, const char *b);
+
+/* view-diff.c */
+/** lkg_tool_diff_is_of_view() - N, --pending or --running: it compares documents of the mounted view. */
+bool lkg_tool_diff_is_of_view(const struct lkg_tool *tool);
+int lkg_tool_diff_view(const struct lkg_tool *tool);
 
 /* hang.c */
 /**

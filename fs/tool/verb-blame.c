@@ -145,7 +145,8 @@ int lkg_verb_blame(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         int r;
 
-        if (!lkg_tool_has_sources(tool))
+        if (!lkg_tool_has_sources(tool) && !tool->options.node_config &&
+            (lkg_view_is_there(tool) || !lkg_tool_has_node(tool)))
                 return blame_view(tool);
         r = lkg_tool_sources_load(tool, &sources);
         if (r != LKG_TOOL_OK)

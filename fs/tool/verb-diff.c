@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs diff: what each layer changes in the running result, as unified diffs. Secret values are masked: a
+ * lkgfs diff on documents: what each layer changes in the running result, as unified diffs; view-diff.c has the rest. Secret values are masked: a
  * diff is often shown to others.
  */
 #include "tool.h"
@@ -53,22 +53,6 @@ static int diff_layer(const struct lkg_candidate *candidate, size_t i, enum lkg_
         return lkg_render_diff(lower->file, before.data, before.size, name, after.data, after.size, buf);
 }
 
-static void paint(const char *text, size_t size, struct lkg_buf *buf)
-{
-        static const char *const starts[] = { ['+'] = "\033[32m", ['-'] = "\033[31m", ['@'] = "\033[36m" };
-
-        for (size_t at = 0; at < size;) {
-                size_t n = strcspn(text + at, "\n");
-                unsigned char c = (unsigned char)text[at];
-                const char *start = c < LKG_ARRAY_SIZE(starts) ? starts[c] : NULL;
-
-                lkg_buf_puts(buf, start ? start : "");
-                lkg_buf_append(buf, text + at, n);
-                lkg_buf_puts(buf, start ? "\033[0m\n" : "\n");
-                at += n + 1;
-        }
-}
-
 static void add_item(const struct lkg_layer_info *layer, const char *text, struct lkg_value *list,
                      bool *failed)
 {
@@ -101,7 +85,7 @@ static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate 
                 if (structured)
                         add_item(&candidate->layers[i], one.data, list, &failed);
                 else if (colour)
-                        paint(one.data, one.size, &buf);
+                        lkg_tool_paint_diff(one.data, one.size, &buf);
                 else
                         lkg_buf_append(&buf, one.data, one.size);
         }
@@ -122,6 +106,8 @@ int lkg_verb_diff(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
         int r;
 
+        if (lkg_tool_diff_is_of_view(tool))
+                return lkg_tool_diff_view(tool);
         r = lkg_tool_sources_load(tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;

@@ -136,6 +136,21 @@ int lkg_view_read_mountinfo(char **ret)
         return fd < 0 ? -errno : lkg_read_file(fd, FILE_BYTES_MAX, ret, NULL, NULL);
 }
 
+bool lkg_view_is_there(const struct lkg_tool *tool)
+{
+        const char *named = tool->options.mountpoint ? tool->options.mountpoint : getenv("LKGFS_MOUNTPOINT");
+        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL;
+        char **mounts = NULL;
+        size_t n = 0;
+
+        if (named && *named)
+                return true;
+        if (lkg_view_read_mountinfo(&mountinfo) == 0)
+                (void)lkg_view_find_mounts(mountinfo, &mounts, &n);
+        lkg_view_free_mounts(mounts, n);
+        return n > 0;
+}
+
 static int only_mount(const struct lkg_tool *tool, char **ret)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;

@@ -11,6 +11,8 @@
 
 /* ---- from checkpoints: bases.c ---- */
 
+/** lkg_trial_settings_of() - what a ConfigMap's own trial rules are checked against. */
+struct lkg_trial_settings lkg_trial_settings_of(const struct lkg_config *config);
 /** lkg_component_trial_rules() - the rules for a trial of what @c follows. Return: 0 or -errno. */
 int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_config *config,
                               struct lkg_trial_rules *ret);

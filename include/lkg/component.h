@@ -148,14 +148,6 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
                                                    const struct lkg_config_component *k, int source_fd,
                                                    const char *source_path);
 
-/**
- * lkg_component_check() - read, merge and judge the layers of @k once.
- * @report: what is wrong with them
- * Return: 0; 1: it could not be served; -errno, already printed to standard error.
- */
-int lkg_component_check(const struct lkg_config *config, const struct lkg_config_component *k, int source_fd,
-                        const char *source_path, struct lkg_report *report);
-
 /** lkg_component_admission() - for the stacks of @c; all zero without c->poison. Borrows @c. */
 struct lkg_admission lkg_component_admission(const struct lkg_component *c);
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads, merges and judges the layers of a component without an engine: see <lkg/offline.h>. */
+#include <fcntl.h>
+#include <limits.h>
+
+#include <lkg/bases.h>
+#include <lkg/component.h>
+#include <lkg/fallback.h>
+#include <lkg/offline.h>
+#include <lkg/store.h>
+#include <lkg/tried.h>
+
+/* ---- what an engine has stored ---- */
+
+static bool has_facts(const struct lkg_offline_place *place)
+{
+        char path[sizeof(LKG_FACTS_DIR) + NAME_MAX + 1];
+
+        (void)snprintf(path, sizeof(path), LKG_FACTS_DIR "/%s", place->component->name);
+        return place->runtime_fd >= 0 && faccessat(place->runtime_fd, path, F_OK, AT_EACCESS) == 0;
+}
+
+static unsigned within_tables(unsigned release)
+{
+        if (release && release < LKG_RELEASE_MIN)
+                return LKG_RELEASE_MIN;
+        return release > LKG_RELEASE_MAX ? LKG_RELEASE_MAX : release;
+}
+
+/* The release and command line: those of the caller, else the configured release, else what is known. */
+static int new_judge(const struct lkg_offline_place *place, struct lkg_judge **ret, struct lkg_error *err)
+{
+        const struct lkg_config_component *k = place->component;
+        struct lkg_judge_config config = {
+                .release = place->release ? place->release : (unsigned)k->schema_release,
+                .flags = place->flags,
+                .n_flags = place->n_flags,
+                .component = lkg_component_reader(k),
+                .lint = true,
+                .startup_refuses = k->startup_rules == LKG_STARTUP_REFUSE,
+        };
+        struct lkg_facts *facts = NULL;
+        const struct lkg_line *line;
+        int r = 0;
+
+        if (has_facts(place)) {
+                r = lkg_facts_open(place->runtime_fd, place->state_fd, k->name, &facts, err);
+                if (r < 0)
+                        return r;
+                line = lkg_facts_line(facts, NULL);
+                config.release = within_tables(config.release ? config.release : facts->release);
+                if (!place->n_flags && line) {
+                        config.flags = (const char *const *)line->words.items;
+                        config.n_flags = line->words.n_items;
+                        config.flags_observed = true;
+                }
+        }
+        lkg_host_detect(&config.host);
+        r = lkg_judge_new(&config, ret);
+        lkg_facts_free(facts);
+        return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;
+}
+
+/* @ret: not changed if the local configuration is followed */
+static int load_remote(const struct lkg_offline_place *place, struct lkg_remote_base **ret,
+                       struct lkg_report *report, struct lkg_error *err)
+{
+        const struct lkg_store store = { .fd = place->state_fd, .lock_fd = -EBADF, .read_only = true };
+        const struct lkg_trial_settings settings = lkg_trial_settings_of(place->config);
+        struct lkg_store_component c = { .fd = -EBADF };
+        struct lkg_configmap configmap = { 0 };
+        struct lkg_pointers pointers;
+        int r;
+
+        if (!place->config->remote.enabled || place->state_fd < 0)
+                return 0;
+        r = lkg_store_component_open(&store, place->component->name, &c, report, err);
+        if (r == -EROFS)
+                return 0; /* no engine has run here */
+        if (r < 0)
+                return r;
+        r = lkg_store_load_pointers(&c, &pointers, report);
+        lkg_store_component_close(&c);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "state of %s", place->component->name);
+        if (lkg_config_source_is_local(&pointers.active))
+                return 0;
+        r = lkg_store_load_checkpoint(&store, &pointers.active, &configmap, err);
+        if (r < 0)
+                return r;
+        r = lkg_remote_base_new(&configmap, &pointers.active, &settings, ret, report);
+        return r < 0 ? lkg_error_set(err, r, NULL, "checkpoint") : 0;
+}
+
+/* ---- layers ---- */
+
+static int refresh(const struct lkg_stack_config *layers, struct lkg_judge *judge, struct lkg_stack **ret,
+                   struct lkg_candidate **ret_candidate, struct lkg_error *err)
+{
+        int r = lkg_stack_new(layers, ret, err);
+
+        if (r < 0)
+                return r;
+        lkg_stack_set_judge(*ret, lkg_candidate_judge, judge);
+        return lkg_stack_refresh(*ret, ret_candidate, err);
+}
+
+/* A pinned field is compared with the local base, which the remote one has replaced. */
+static int check_guard(const struct lkg_offline_place *place, const struct lkg_offline *o,
+                       const struct lkg_stack_config *layers, struct lkg_report *report,
+                       struct lkg_error *err)
+{
+        struct lkg_stack_config local = *layers;
+        struct lkg_component c = { .config = place->component };
+        struct lkg_stack *stack = NULL;
+        int r;
+
+        local.remote = (struct lkg_stack_remote){ 0 };
+        r = refresh(&local, o->judge, &stack, &c.candidate, err);
+        if (r >= 0 && lkg_component_check_guard(&c, o->candidate, report) < 0)
+                r = lkg_error_set(err, -ENOMEM, NULL, "guard");
+        lkg_candidate_unref(c.candidate);
+        lkg_stack_free(stack);
+        return r;
+}
+
+int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline *ret,
+                      struct lkg_report *report, struct lkg_error *err)
+{
+        struct lkg_stack_config layers = lkg_component_stack_config(place->config, place->component,
+                                                                    place->source_fd, place->source_path);
+        struct lkg_offline o = { 0 };
+        int r = new_judge(place, &o.judge, err);
+
+        if (*layers.base && *layers.base != '/' && lkg_fallback_is_ours(place->source_fd, layers.base))
+                layers.base = "";
+        if (r >= 0)
+                r = load_remote(place, &o.remote, report, err);
+        if (r >= 0 && o.remote)
+                layers.remote = lkg_remote_base_stack(o.remote);
+        if (r >= 0)
+                r = refresh(&layers, o.judge, &o.stack, &o.candidate, err);
+        if (r >= 0 && o.remote)
+                r = check_guard(place, &o, &layers, report, err);
+        if (r < 0) {
+                lkg_offline_deinit(&o);
+                return lkg_error_wrap(err, r, "%s", place->component->name);
+        }
+        *ret = o;
+        return 0;
+}
+
+void lkg_offline_deinit(struct lkg_offline *offline)
+{
+        lkg_candidate_unref(offline->candidate);
+        lkg_stack_free(offline->stack);
+        lkg_judge_free(offline->judge);
+        lkg_remote_base_free(offline->remote);
+        *offline = (struct lkg_offline){ 0 };
+}

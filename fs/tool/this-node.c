@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This node, as its lkgfs configuration describes it: the input of `check`, `render`, `diff` and `blame` if no documents are
+ * named.
+ *
+ * The base is below the view. So the tool leaves the mount namespace and unmounts the view in its own one; nobody else sees
+ * that. State and runtime directory are opened through read-only mounts: whatever the code of the store does there, nothing is
+ * changed under a running engine.
+ */
+#include "tool.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <lkg/file.h>
+#include <lkg/strings.h>
+
+#define SOURCE_DEFAULT "/etc/kubernetes"
+#define STACKED_MAX    16 /* views mounted over each other */
+
+const char *lkg_tool_node_path(const struct lkg_tool *tool)
+{
+        const char *path = tool->options.node_config ? tool->options.node_config : getenv("LKGFS_CONFIG");
+
+        return path && *path ? path : LKG_CONFIG_DEFAULT;
+}
+
+bool lkg_tool_has_node(const struct lkg_tool *tool)
+{
+        return tool->options.node_config ||
+               faccessat(AT_FDCWD, lkg_tool_node_path(tool), F_OK, AT_EACCESS) == 0;
+}
+
+/* ---- below the view ---- */
+
+static int is_view(const char *path, bool *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL;
+        char **mounts = NULL;
+        size_t n = 0;
+        int r = lkg_view_read_mountinfo(&mountinfo);
+
+        if (r == 0)
+                r = lkg_view_find_mounts(mountinfo, &mounts, &n);
+        *ret = false;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                *ret |= strcmp(mounts[i], path) == 0;
+        lkg_view_free_mounts(mounts, n);
+        return r;
+}
+
+static int uncover(const struct lkg_tool *tool, const char *path)
+{
+        bool covered;
+        int r = is_view(path, &covered);
+
+        for (int i = 0; r == 0 && covered && i < STACKED_MAX; i++) {
+                if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+                        r = -errno;
+                else
+                        r = is_view(path, &covered);
+        }
+        return r < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "look below the view on '%s': %s", path,
+                                     strerror(-r))
+                     : LKG_TOOL_OK;
+}
+
+static int leave_namespace(const struct lkg_tool *tool)
+{
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "a mount namespace of its own: %s",
+                                     strerror(errno));
+        return LKG_TOOL_OK;
+}
+
+/* Return: a descriptor; -ENOENT: there is no such directory; -errno. */
+static int open_read_only(const char *path)
+{
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+        LKG_CLEANUP(lkg_closep)
+        int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_NO_AUTOMOUNT);
+        int fd;
+
+        if (tree < 0)
+                return -errno;
+        if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+                return -errno;
+        fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* ---- directories ---- */
+
+/* sourceDir, else what the view covers, else what a view would cover. */
+static int choose_source(const struct lkg_tool *tool, struct lkg_tool_node *node)
+{
+        const char *path = *node->config->source_dir ? node->config->source_dir : tool->options.mountpoint;
+        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL;
+        char **mounts = NULL;
+        size_t n = 0;
+
+        if (!path)
+                path = getenv("LKGFS_MOUNTPOINT");
+        if (!path && lkg_view_read_mountinfo(&mountinfo) == 0 &&
+            lkg_view_find_mounts(mountinfo, &mounts, &n) == 0 && n == 1)
+                path = mounts[0];
+        node->source_path = strdup(path && *path ? path : SOURCE_DEFAULT);
+        lkg_view_free_mounts(mounts, n);
+        if (n > 1)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                     "there are several lkgfs mounts; say with --mountpoint which one '%s' "
+                                     "is for",
+                                     lkg_tool_node_path(tool));
+        return node->source_path ? LKG_TOOL_OK
+                                 : lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+}
+
+static int open_private(const struct lkg_tool *tool, const char *what, const char *path, int *ret)
+{
+        *ret = open_read_only(path);
+        return *ret >= 0 || *ret == -ENOENT
+                       ? LKG_TOOL_OK
+                       : lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s '%s': %s", what, path, strerror(-*ret));
+}
+
+static int open_directories(const struct lkg_tool *tool, struct lkg_tool_node *node)
+{
+        bool covered = false, root = geteuid() == 0;
+        int status = choose_source(tool, node);
+
+        if (status != LKG_TOOL_OK)
+                return status;
+        (void)is_view(node->source_path, &covered);
+        if (!root && (covered || node->config->remote.enabled))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                     "%s: run it as root, or name the documents: --config BASE ...",
+                                     covered ? "the layers are below the view, where only root can look"
+                                             : "only root can read the ConfigMap that this node follows");
+        if (root)
+                status = leave_namespace(tool);
+        if (status == LKG_TOOL_OK && root)
+                status = uncover(tool, node->source_path);
+        if (status == LKG_TOOL_OK && root)
+                status = open_private(tool, "stateDir", node->config->state_dir, &node->state_fd);
+        if (status == LKG_TOOL_OK && root)
+                status = open_private(tool, "runtimeDir", node->config->runtime_dir, &node->runtime_fd);
+        if (status != LKG_TOOL_OK)
+                return status;
+        node->source_fd = open(node->source_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return node->source_fd >= 0 ? LKG_TOOL_OK
+                                    : lkg_tool_fail(tool, LKG_TOOL_FAILED, "open '%s': %s",
+                                                    node->source_path, strerror(errno));
+}
+
+/* ---- the node ---- */
+
+int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node *ret)
+{
+        const struct lkg_config_options options = { .path = lkg_tool_node_path(tool),
+                                                    .trust_any_owner = geteuid() != 0 };
+        struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
+        int r, status;
+
+        if (faccessat(AT_FDCWD, options.path, R_OK, AT_EACCESS) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read '%s': %s", options.path, strerror(errno));
+        r = lkg_config_load(&options, &node.config, &node.report);
+        if (r == -EBADMSG || r == -EPERM) {
+                *ret = node;
+                return LKG_TOOL_DIFFERENT;
+        }
+        status = r < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s': %s", options.path, strerror(-r))
+                       : open_directories(tool, &node);
+        if (status != LKG_TOOL_OK) {
+                lkg_tool_node_close(&node);
+                return status;
+        }
+        *ret = node;
+        return LKG_TOOL_OK;
+}
+
+void lkg_tool_node_close(struct lkg_tool_node *node)
+{
+        lkg_config_free(node->config);
+        lkg_report_deinit(&node->report);
+        lkg_close(node->source_fd);
+        lkg_close(node->runtime_fd);
+        lkg_close(node->state_fd);
+        free(node->source_path);
+        *node = (struct lkg_tool_node)LKG_TOOL_NODE_INIT;
+}
+
+int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
+                        const struct lkg_config_component *component, struct lkg_tool_sources *ret)
+{
+        const struct lkg_offline_place place = {
+                .config = node->config,
+                .component = component,
+                .source_fd = node->source_fd,
+                .source_path = node->source_path,
+                .runtime_fd = node->runtime_fd,
+                .state_fd = node->state_fd,
+                .release = tool->options.release,
+                .flags = (const char *const *)tool->flags,
+                .n_flags = tool->n_flags,
+        };
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_offline offline;
+        struct lkg_error err = { 0 };
+
+        if (lkg_offline_judge(&place, &offline, &report, &err) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        lkg_tool_add_findings(offline.candidate, &report);
+        *ret = (struct lkg_tool_sources){ .stack = offline.stack,
+                                          .judge = offline.judge,
+                                          .remote = offline.remote,
+                                          .candidate = offline.candidate,
+                                          .dirfd = AT_FDCWD };
+        return LKG_TOOL_OK;
+}
+
+static void list_names(const struct lkg_config *config, struct lkg_buf *buf)
+{
+        for (size_t i = 0; i < config->n_components; i++)
+                lkg_buf_printf(buf, "%s%s", i ? ", " : "", config->components[i].name);
+        lkg_buf_putc(buf, '\0');
+}
+
+int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_node *node,
+                            const struct lkg_config_component **ret)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
+        const struct lkg_config *config = node->config;
+        const char *wanted = tool->options.component;
+
+        if (!wanted && config->n_components == 1) {
+                *ret = &config->components[0];
+                return LKG_TOOL_OK;
+        }
+        for (size_t i = 0; wanted && i < config->n_components; i++) {
+                if (strcmp(config->components[i].name, wanted) == 0) {
+                        *ret = &config->components[i];
+                        return LKG_TOOL_OK;
+                }
+        }
+        list_names(config, &names);
+        if (lkg_buf_failed(&names))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        if (config->n_components == 0)
+                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "'%s' has no component",
+                                     lkg_tool_node_path(tool));
+        return wanted ? lkg_tool_fail(tool, LKG_TOOL_USAGE, "--component: no \"%s\", there are: %s", wanted,
+                                      names.data)
+                      : lkg_tool_fail(tool, LKG_TOOL_USAGE, "which component? --component C, one of: %s",
+                                      names.data);
+}
+
+int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
+{
+        struct lkg_tool_node *node = calloc(1, sizeof(*node));
+        const struct lkg_config_component *component;
+        int status;
+
+        if (!node)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        *node = (struct lkg_tool_node)LKG_TOOL_NODE_INIT;
+        status = lkg_tool_node_open(tool, node);
+        lkg_tool_print_findings(tool, STDERR_FILENO, &node->report);
+        if (status == LKG_TOOL_OK)
+                status = lkg_tool_node_component(tool, node, &component);
+        if (status == LKG_TOOL_OK)
+                status = lkg_tool_node_judge(tool, node, component, ret);
+        if (status == LKG_TOOL_OK) {
+                ret->node = node;
+        } else {
+                lkg_tool_node_close(node);
+                free(node);
+        }
+        return status;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs diff on the mounted view: two generations of the history, what the component runs with, or what would be served if
+ * nothing were held. All of these files have masked secrets. The documents are compared as values: a base in JSON and the YAML
+ * of layers/ are the same then, and the comment line is no difference.
+ */
+#include "tool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+
+#include <lkg/decode.h>
+#include <lkg/render.h>
+
+struct compared {
+        char *name; /* "generation 41" */
+        struct lkg_buf yaml;
+};
+
+static void compared_deinit(struct compared *side)
+{
+        free(side->name);
+        lkg_buf_deinit(&side->yaml);
+}
+
+/* ---- reading ---- */
+
+static bool ends_in(const char *text, const char *end)
+{
+        size_t n = strlen(text), k = strlen(end);
+
+        return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* @last: the last name in byte order that ends in @end; else the first that is not one of the history's own. */
+static int find_name(const struct lkg_view *view, const char *path, const char *end, char **ret)
+{
+        int fd = openat(view->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+        *ret = NULL;
+        if (!dir)
+                return -errno;
+        for (struct dirent *e = readdir(dir); r == 0 && e; e = readdir(dir)) {
+                const char *name = e->d_name;
+
+                if (end ? !ends_in(name, end) || (*ret && strcmp(name, *ret) < 0)
+                        : *ret || *name == '.' || strcmp(name, "origin") == 0 ||
+                                    strcmp(name, "meta.json") == 0)
+                        continue;
+                free(*ret);
+                *ret = strdup(name);
+                r = *ret ? 0 : -ENOMEM;
+        }
+        (void)closedir(dir);
+        return r < 0 ? r : *ret ? 0 : -ENOENT;
+}
+
+/* @path: a directory of the view. Takes @name over. */
+static int read_compared(const struct lkg_tool *tool, const struct lkg_view *view, const char *path,
+                         const char *end, char *name, struct compared *ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_freep) char *file = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        int r = find_name(view, path, end, &file);
+
+        ret->name = name;
+        if (r == 0)
+                r = lkg_view_read(view, &text, NULL, "%s/%s", path, file);
+        if (r == 0)
+                r = lkg_decode_yaml(text, strlen(text), LKG_DECODE_UNTYPED, NULL, &ignored, &doc);
+        if (r < 0)
+                return r == -ENOENT ? r
+                                    : lkg_tool_fail(tool, LKG_TOOL_FAILED, "read %s/%s: %s", view->root,
+                                                    path, strerror(-r));
+        lkg_render(doc, LKG_FORMAT_YAML, &ret->yaml);
+        return lkg_buf_failed(&ret->yaml) || !name
+                       ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
+                       : LKG_TOOL_OK;
+}
+
+static int read_generation(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                           uint64_t number, const char *what, struct compared *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        char *name = NULL;
+        int r;
+
+        if (asprintf(&path, "history/%s/%" PRIu64, component, number) < 0)
+                path = NULL;
+        if (asprintf(&name, "%sgeneration %" PRIu64, what, number) < 0)
+                name = NULL;
+        r = path ? read_compared(tool, view, path, NULL, name, ret)
+                 : lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        if (!path)
+                free(name);
+        return r == -ENOENT ? lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                            "generation %" PRIu64
+                                            " is not in the history; `lkgfs history` lists what is",
+                                            number)
+                            : r;
+}
+
+static int read_number(const struct lkg_tool *tool, const char *word, uint64_t *ret)
+{
+        char *end = NULL;
+
+        errno = 0;
+        *ret = *word >= '0' && *word <= '9' ? strtoull(word, &end, 10) : 0;
+        return end && !*end && errno == 0 && *ret ? LKG_TOOL_OK
+                                                  : lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                                                  "\"%.60s\" is no generation; want its "
+                                                                  "number, see `lkgfs history`",
+                                                                  word);
+}
+
+/* ---- which two ---- */
+
+static int served_number(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                         uint64_t *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        int r = lkg_view_read(view, &text, NULL, "status/%s/generation", component);
+
+        *ret = r < 0 ? 0 : strtoull(text, NULL, 10);
+        return *ret ? LKG_TOOL_OK
+                    : lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "%s: nothing is served", component);
+}
+
+static int read_served(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                       struct compared *ret)
+{
+        uint64_t number;
+        int r = served_number(tool, view, component, &number);
+
+        return r == LKG_TOOL_OK ? read_generation(tool, view, component, number, "served: ", ret) : r;
+}
+
+/* The merge of all layers, whether or not it is served. */
+static int read_pending(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                        struct compared *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        char *name = strdup("pending: the merge of the layers");
+        int r;
+
+        if (asprintf(&path, "layers/%s", component) < 0) {
+                path = NULL;
+                free(name);
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        }
+        r = read_compared(tool, view, path, ".merged.yaml", name, ret);
+        return r == -ENOENT ? lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                            "the layers of %s make no document; `lkgfs status` says why",
+                                            component)
+                            : r;
+}
+
+/* The generation that the newest living process has read. */
+static int read_running(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                        struct compared *ret)
+{
+        static const char key[] = "\ngeneration=";
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        int r = lkg_view_read(view, &text, NULL, "status/%s/process", component);
+        const char *at = r < 0 ? NULL : strstr(text, key);
+        uint64_t number = at ? strtoull(at + strlen(key), NULL, 10) : 0;
+
+        if (number == 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                     "it is not known which generation %s has read: no process of it was "
+                                     "seen; `lkgfs doctor` says more",
+                                     component);
+        return read_generation(tool, view, component, number, "running: ", ret);
+}
+
+static int read_both(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                     struct compared *from, struct compared *to)
+{
+        uint64_t first, second;
+        int r;
+
+        if (tool->options.pending) {
+                r = read_served(tool, view, component, from);
+                return r == LKG_TOOL_OK ? read_pending(tool, view, component, to) : r;
+        }
+        if (tool->options.running) {
+                r = read_running(tool, view, component, from);
+                return r == LKG_TOOL_OK ? read_served(tool, view, component, to) : r;
+        }
+        r = read_number(tool, tool->words[0], &first);
+        if (r == LKG_TOOL_OK && tool->n_words > 1)
+                r = read_number(tool, tool->words[1], &second);
+        if (r == LKG_TOOL_OK)
+                r = read_generation(tool, view, component, first, "", from);
+        if (r != LKG_TOOL_OK)
+                return r;
+        return tool->n_words > 1 ? read_generation(tool, view, component, second, "", to)
+                                 : read_served(tool, view, component, to);
+}
+
+/* ---- the verb ---- */
+
+static int check_usage(const struct lkg_tool *tool)
+{
+        const struct lkg_tool_options *o = &tool->options;
+        bool several = o->pending + o->running + (tool->n_words > 0) > 1;
+
+        if (several || lkg_tool_has_sources(tool) || o->node_config)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "one of: N [M], --pending, --running, or documents (--config, ...)");
+        return LKG_TOOL_OK;
+}
+
+static int print(const struct lkg_tool *tool, const char *component, const struct compared *from,
+                 const struct compared *to)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf painted = LKG_BUF_INIT;
+        int r = lkg_render_diff(from->name, from->yaml.data, from->yaml.size, to->name, to->yaml.data,
+                                to->yaml.size, &diff);
+        int status = r == 0 ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
+        struct lkg_tool_map map;
+
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));
+        lkg_buf_putc(&diff, '\0');
+        if (lkg_buf_failed(&diff))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        if (tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML) {
+                lkg_tool_map_init(&map, true);
+                lkg_tool_map_string(&map, "component", component);
+                lkg_tool_map_string(&map, "from", from->name);
+                lkg_tool_map_string(&map, "to", to->name);
+                lkg_tool_map_string(&map, "diff", diff.data);
+                return lkg_tool_print_map(tool, &map, status);
+        }
+        if (lkg_tool_colour_for(tool, STDOUT_FILENO))
+                lkg_tool_paint_diff(diff.data, diff.size - 1, &painted);
+        else
+                lkg_buf_append(&painted, diff.data, diff.size - 1);
+        return lkg_tool_print(&painted, status);
+}
+
+bool lkg_tool_diff_is_of_view(const struct lkg_tool *tool)
+{
+        return tool->verb->run == lkg_verb_diff &&
+               (tool->options.pending || tool->options.running || tool->n_words > 0);
+}
+
+int lkg_tool_diff_view(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        LKG_CLEANUP(compared_deinit) struct compared from = { 0 };
+        LKG_CLEANUP(compared_deinit) struct compared to = { 0 };
+        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        int r = check_usage(tool);
+
+        if (r == LKG_TOOL_OK)
+                r = lkg_view_open(tool, &view);
+        if (r == LKG_TOOL_OK)
+                r = lkg_view_component(tool, &view, &component);
+        if (r == LKG_TOOL_OK)
+                r = read_both(tool, &view, component, &from, &to);
+        return r == LKG_TOOL_OK ? print(tool, component, &from, &to) : r;
+}
