@@ -154,6 +154,14 @@ bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *f
         return false;
 }
 
+bool lkg_report_has_code(const struct lkg_report *report, size_t first, unsigned code)
+{
+        for (size_t i = first; i < report->n_findings; i++)
+                if (report->findings[i].code == code)
+                        return true;
+        return false;
+}
+
 bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b)
 {
         if (a->n_findings != b->n_findings || a->n_dropped != b->n_dropped)

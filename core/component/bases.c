@@ -177,6 +177,44 @@ int lkg_component_load_base(const struct lkg_component *c, const struct lkg_comp
         return 0;
 }
 
+int lkg_component_restore_base(struct lkg_component *c, const struct lkg_component_env *env,
+                               const struct lkg_config_source *source, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        const struct lkg_config_source wanted = *source; /* it may be that of the base that is replaced */
+        struct lkg_remote_base *base = NULL;
+        bool had_base = c->base;
+        int r = lkg_component_load_base(c, env, &wanted, &base, &ignored, err);
+
+        if (r < 0)
+                return r;
+        lkg_component_set_base(c, base);
+        c->guard_unchecked = true;
+        c->unloaded = c->unread = false;
+        if (had_base)
+                (void)lkg_component_refresh_anew(c, env, err); /* recorded as a fault */
+        return 0;
+}
+
+bool lkg_checkpoint_is_lost(int code)
+{
+        return code == -ENOENT || code == -EBADMSG || code == -EINVAL;
+}
+
+void lkg_component_keep_without_base(struct lkg_component *c, const char *why)
+{
+        struct lkg_remote_base *base = NULL;
+        char fault[LKG_REASON_MAX];
+
+        (void)snprintf(fault, sizeof(fault),
+                       "the checkpoint %s, trying again; what was served last serves meanwhile: %.300s",
+                       c->unread ? "cannot be read" : "is lost and the rollback cannot be recorded", why);
+        if (c->active)
+                base = lkg_remote_base_missing(&c->dynamic->pointers.active, fault);
+        if (base || c->base)
+                lkg_component_set_base(c, base);
+}
+
 void lkg_components_collect(const struct lkg_component *components, size_t n_components,
                             struct lkg_store *store)
 {

@@ -18,12 +18,13 @@ bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_con
 /* Is the followed source served, rather than a held generation? */
 static bool serves_active(const struct lkg_component *c)
 {
-        char id[LKG_SOURCE_ID_MAX + 1];
+        struct lkg_config_source made_of;
 
         if (!c->active)
                 return false;
-        lkg_config_source_id(&c->dynamic->pointers.active, id);
-        return strcmp(c->active->source, id) == 0 || (c->same && c->verdict == LKG_KEEP);
+        lkg_config_source_recorded(c->active->source, c->active->source_sha256, &made_of);
+        return lkg_config_source_matches(&made_of, &c->dynamic->pointers.active) ||
+               (c->same && c->verdict == LKG_KEEP);
 }
 
 void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
@@ -95,6 +96,17 @@ void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *no
         d->document = next->document;
 }
 
+enum lkg_rollback lkg_rollback_of(enum lkg_bad_cause cause)
+{
+        static const enum lkg_rollback kinds[_LKG_BAD_CAUSE_MAX] = {
+                [LKG_BAD_MARKED] = LKG_ROLLBACK_CONDEMNED,   [LKG_BAD_LOAD] = LKG_ROLLBACK_INVALID,
+                [LKG_BAD_PARSE] = LKG_ROLLBACK_INVALID,      [LKG_BAD_INVALID] = LKG_ROLLBACK_INVALID,
+                [LKG_BAD_CRASHED] = LKG_ROLLBACK_CRASH_LOOP, [LKG_BAD_OPERATOR] = LKG_ROLLBACK_OPERATOR,
+        };
+
+        return kinds[cause];
+}
+
 /* ---- the trial's clock ---- */
 
 bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_config *config,
@@ -103,7 +115,7 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_co
         struct lkg_lifecycle_facts facts;
         struct lkg_lifecycle l;
         const struct lkg_history_entry *entry = lkg_history_find(&c->history, t->generation);
-        char id[LKG_SOURCE_ID_MAX + 1];
+        struct lkg_config_source made_of;
 
         if (!c->active || t->pidfd < 0)
                 return false;
@@ -114,8 +126,8 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_co
         }
         if (c->dynamic->scope_all || !entry)
                 return false;
-        lkg_config_source_id(&c->dynamic->pointers.active, id);
-        return strcmp(entry->source, id) == 0;
+        lkg_config_source_recorded(entry->source, entry->source_sha256, &made_of);
+        return lkg_config_source_matches(&made_of, &c->dynamic->pointers.active);
 }
 
 static bool is_on_trial(const struct lkg_component *c, const struct lkg_config *config)

@@ -207,6 +207,19 @@ const struct lkg_config_source *lkg_component_source(const struct lkg_component 
         return c->base ? &c->base->source : &local;
 }
 
+/* The same content may have a later version by now: that is what the pointers name. */
+static void name_as_today(const struct lkg_component *c, struct lkg_config_source *source)
+{
+        const struct lkg_pointers *p = c->dynamic ? &c->dynamic->pointers : NULL;
+        const struct lkg_config_source *names[] = { p ? &p->assigned : NULL, p ? &p->active : NULL };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                if (names[i] && lkg_config_source_same_content(names[i], source)) {
+                        *source = *names[i];
+                        return;
+                }
+}
+
 const struct lkg_config_source *lkg_component_shown(const struct lkg_component *c,
                                                     struct lkg_config_source *ret)
 {
@@ -223,15 +236,16 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
          */
         if (c->served && c->served_number == g->number) {
                 *ret = c->served_source;
+                name_as_today(c, ret);
                 return ret;
         }
-        if (!*g->source || lkg_config_source_parse_id(g->source, ret) < 0)
-                *ret = (struct lkg_config_source){ 0 };
+        lkg_config_source_recorded(g->source, g->source_sha256, ret);
         slash = strchr(g->object, '/');
         if (!*ret->uid || !slash)
                 return ret;
         (void)snprintf(ret->ns, sizeof(ret->ns), "%.*s", (int)(slash - g->object), g->object);
         (void)snprintf(ret->name, sizeof(ret->name), "%s", slash + 1);
+        name_as_today(c, ret);
         return ret;
 }
 
@@ -372,6 +386,10 @@ static void drop_judged(struct lkg_component *c)
 {
         lkg_track_close(&c->local);
         lkg_track_close(&c->good);
+        if (c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID) {
+                lkg_candidate_unref(c->refused);
+                c->refused = LKG_STEAL(c->candidate);
+        }
         c->candidate = lkg_candidate_unref(c->candidate);
         c->waited = lkg_candidate_unref(c->waited);
         free(c->rendered.data);
@@ -427,6 +445,7 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_remote_base_free(c->base);
         lkg_dynamic_free(c->dynamic);
         lkg_candidate_unref(c->waited);
+        lkg_candidate_unref(c->refused);
         lkg_report_deinit(&c->remote_findings);
         lkg_strings_deinit(&c->flags);
         lkg_value_unref(c->served);
@@ -610,9 +629,34 @@ int lkg_component_judge(struct lkg_component *c)
         return 0;
 }
 
+static bool has_same_layers(const struct lkg_candidate *a, const struct lkg_candidate *b)
+{
+        if (a->n_layers != b->n_layers)
+                return false;
+        for (size_t i = 0; i < a->n_layers; i++) {
+                const struct lkg_layer_info *x = &a->layers[i], *y = &b->layers[i];
+
+                if (strcmp(x->file, y->file) != 0 || !x->doc != !y->doc ||
+                    (x->doc && !lkg_value_equal(x->doc, y->doc)))
+                        return false;
+        }
+        return true;
+}
+
+/* After a reload: is it the candidate of before, refused for the same reasons? */
+static bool was_refused(const struct lkg_component *c, const struct lkg_candidate *candidate)
+{
+        return c->refused && candidate->state == LKG_CANDIDATE_INVALID &&
+               has_same_layers(c->refused, candidate) &&
+               lkg_report_equal(&c->refused->report, &candidate->report);
+}
+
 static void take_candidate(struct lkg_component *c, struct lkg_candidate *candidate)
 {
         bool invalid = candidate->state == LKG_CANDIDATE_INVALID;
+
+        c->refused_again = was_refused(c, candidate);
+        c->refused = lkg_candidate_unref(c->refused);
 
         if (!c->candidate || c->candidate->schema != candidate->schema ||
             c->candidate->has_dropin_dir != candidate->has_dropin_dir)
@@ -621,7 +665,7 @@ static void take_candidate(struct lkg_component *c, struct lkg_candidate *candid
         c->candidate = candidate;
         c->same = c->made_active = false;
         c->dirty |= LKG_DIRTY_CANDIDATE | LKG_DIRTY_CONDITION | LKG_DIRTY_LAYERS;
-        if (invalid)
+        if (invalid && !c->refused_again)
                 c->n_refused++;
         if (!invalid)
                 c->rejected_ns = 0;
@@ -831,6 +875,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 .active = shown->uid,
                 .followed = lkg_component_source(c)->uid,
                 .followed_lost = c->base && c->base->fault,
+                .followed_unread = c->unread,
                 .assigned_version = in_use ? p->assigned.version : NULL,
                 .active_version = shown->version,
                 .good_failed = d->good_failed,

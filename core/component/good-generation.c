@@ -3,7 +3,7 @@
  * What a rollback would serve now: the last known good merged with today's local layers, or its stored
  * document.
  */
-#include <lkg/component.h>
+#include <lkg/bases.h>
 
 int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret,
                               struct lkg_error *err)
@@ -39,16 +39,60 @@ int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generati
         return r;
 }
 
+/* The last known good merged with today's layers; NULL = it is not known, or not loaded. */
+static const struct lkg_candidate *merged_good(const struct lkg_component *c)
+{
+        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+
+        if (lkg_config_source_equal(lkg_component_source(c), source))
+                return c->candidate;
+        return lkg_config_source_is_local(source) ? c->local.candidate : c->good.candidate;
+}
+
 /* The candidate of a merge that a rollback would serve now; NULL = it cannot be merged. */
 static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
 {
-        const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
-        const struct lkg_candidate *candidate = lkg_config_source_equal(lkg_component_source(c), source)
-                                                        ? c->candidate
-                                                : lkg_config_source_is_local(source) ? c->local.candidate
-                                                                                     : c->good.candidate;
+        const struct lkg_candidate *candidate = merged_good(c);
 
         return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
+}
+
+static bool can_serve_stored(const struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        int r = lkg_component_stored_good(c, &g, NULL);
+
+        return r != -ENOENT && r != -EBADMSG; /* another error may pass */
+}
+
+bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_component_env *env)
+{
+        static const struct lkg_touched everything = { .everything = true };
+        const struct lkg_candidate *merged;
+        struct lkg_error err = { 0 };
+
+        if (!c->dynamic)
+                return false;
+        if (c->dynamic->scope_all)
+                return can_serve_stored(c);
+        /* Not looked at yet if another base is followed only since this round. */
+        if (!c->local.stack)
+                (void)lkg_component_look_at_local(c, env, &everything, &err);
+        if (!c->good.stack)
+                (void)lkg_component_look_at_good(c, env, &everything, &err);
+        merged = merged_good(c);
+        if (!merged)
+                return true; /* not known: trying shows it */
+        switch (merged->state) {
+        case LKG_CANDIDATE_VALID:
+                return true;
+        case LKG_CANDIDATE_INVALID:
+                return (merged == c->candidate && c->active) || can_serve_stored(c);
+        case LKG_CANDIDATE_NONE:
+        case LKG_CANDIDATE_NAME_TAKEN:
+                break;
+        }
+        return false;
 }
 
 /* Without remote configuration, the local configuration is good, whatever was good before. */

@@ -52,6 +52,17 @@ static void go_local(struct lkg_component *c, const struct lkg_component_env *en
         (void)lkg_component_refresh_anew(c, env, &err);
 }
 
+/* Then what is served has the local layers of its time, which the stored document may not have. */
+static bool serves_good_source(const struct lkg_component *c)
+{
+        struct lkg_config_source made_of;
+
+        if (!c->active)
+                return false;
+        lkg_config_source_recorded(c->active->source, c->active->source_sha256, &made_of);
+        return lkg_config_source_matches(&made_of, &c->dynamic->pointers.good.source);
+}
+
 /*
  * The last known good cannot be merged any more because its checkpoint is lost: serves its stored document;
  * its layers are invalid until the object is read again. Without a stored document, follows the local
@@ -68,7 +79,7 @@ void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_comp
                        "the checkpoint is lost; what was served last, or its stored document, serves until "
                        "the object is read again: %.250s",
                        why);
-        if (lkg_component_serve_stored(c, &err) >= 0)
+        if (serves_good_source(c) || lkg_component_serve_stored(c, &err) >= 0)
                 base = lkg_remote_base_missing(&c->dynamic->pointers.good.source, fault);
         if (base)
                 lkg_component_set_base(c, base);

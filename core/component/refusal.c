@@ -50,7 +50,8 @@ static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
 {
         bool strict = c->config->local_policy != LKG_LOCAL_LKG;
 
-        if (c->candidate->state == LKG_CANDIDATE_INVALID)
+        /* A lost checkpoint is not a mistake in the local layers: what is served stays. */
+        if (c->candidate->state == LKG_CANDIDATE_INVALID && !(c->active && c->base && c->base->fault))
                 return strict || !c->active ? c->candidate : NULL;
         return strict && c->base && c->local.candidate &&
                                c->local.candidate->state == LKG_CANDIDATE_INVALID &&

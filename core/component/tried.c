@@ -101,6 +101,17 @@ void lkg_component_say_not_used(struct lkg_component *c, const char *id, const c
         c->dirty |= LKG_DIRTY_FINDINGS;
 }
 
+void lkg_component_say_switched_off(struct lkg_component *c)
+{
+        const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
+
+        if (!lkg_config_source_is_local(assigned))
+                lkg_report_add(&c->remote_findings, LKG_NOTE, 6007, NULL,
+                               "a remote configuration is assigned (ConfigMap %s/%s) and not used, because "
+                               "remote configuration is off",
+                               assigned->ns, assigned->name);
+}
+
 /*
  * Keeps the findings of a tried configuration that will not be served. Findings about the local layers
  * themselves, or found without one of them, are shown with those layers for as long as they are true.

@@ -77,7 +77,9 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
                 .argument = call->argument,
                 .known = lkg_history_get(&c->history, call->argument, &target, NULL) >=
                          0, /* and can be read */
-                .other = entry && c->active && strcmp(entry->source, c->active->source) != 0,
+                .other = entry && c->active &&
+                         !lkg_config_records_match(entry->source, entry->source_sha256, c->active->source,
+                                                   c->active->source_sha256),
         };
 
         return step(e, c, &event, ticket, refusal);
@@ -85,13 +87,17 @@ static int do_hold(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_event event = { .kind = LKG_EVENT_FINISH };
+        struct lkg_event event = { .kind = LKG_EVENT_FINISH };
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         struct lkg_error err = { 0 };
         int r;
 
         if (c->state.unfinished.kind == LKG_UNFINISHED_NONE)
                 return 0;
+        event.servable = lkg_component_can_serve_good(c, lkg_engine_env(e));
+        if (c->state.unfinished.kind == LKG_UNFINISHED_GOOD && !event.servable)
+                lkg_log(LOG_ERR, &fields,
+                        "the rest of a rollback is given up: nothing could be served then");
         r = lkg_engine_step(e, c, &event, &err);
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "the rest of a rollback cannot be carried out, trying again: %s",
@@ -103,7 +109,8 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c)
 static int do_rollback_good(struct lkg_engine *e, struct lkg_component *c, uint64_t ticket,
                             struct refusal *refusal)
 {
-        const struct lkg_event event = { .kind = LKG_EVENT_ROLLBACK_GOOD };
+        const struct lkg_event event = { .kind = LKG_EVENT_ROLLBACK_GOOD,
+                                         .servable = lkg_component_can_serve_good(c, lkg_engine_env(e)) };
 
         if (!c->dynamic)
                 return refuse(refusal, -EBUSY,

@@ -7,6 +7,7 @@
 
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
 {
+        const struct lkg_generation *before = c->previous;
         struct lkg_message m;
 
         if (c->config->restart.policy == LKG_RESTART_NEVER || !c->active || !e->server.supervisor ||
@@ -16,7 +17,9 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
         m.component = c->index;
         m.number = c->active->number;
         /* The change reaches all nodes at once, so they must not all restart at once. */
-        m.result = c->base && strcmp(c->active->source, c->previous ? c->previous->source : "") != 0;
+        m.result = c->base && !lkg_config_records_match(c->active->source, c->active->source_sha256,
+                                                        before ? before->source : "",
+                                                        before ? before->source_sha256 : "");
         lkg_peer_send(e->server.supervisor, &m);
 }
 

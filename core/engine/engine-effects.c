@@ -287,17 +287,6 @@ static void tell_rejected(const struct running *run)
         run->c->dirty |= DIRTY_MARKS;
 }
 
-static enum lkg_rollback kind_of(enum lkg_bad_cause cause)
-{
-        static const enum lkg_rollback kinds[_LKG_BAD_CAUSE_MAX] = {
-                [LKG_BAD_MARKED] = LKG_ROLLBACK_CONDEMNED,   [LKG_BAD_LOAD] = LKG_ROLLBACK_INVALID,
-                [LKG_BAD_PARSE] = LKG_ROLLBACK_INVALID,      [LKG_BAD_INVALID] = LKG_ROLLBACK_INVALID,
-                [LKG_BAD_CRASHED] = LKG_ROLLBACK_CRASH_LOOP, [LKG_BAD_OPERATOR] = LKG_ROLLBACK_OPERATOR,
-        };
-
-        return kinds[cause];
-}
-
 static void tell_rolled_back(const struct running *run)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
@@ -305,7 +294,7 @@ static void tell_rolled_back(const struct running *run)
 
         lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", p->rollback.reason);
         lkg_engine_event(run->e, run->c, true, "ConfigRolledBack", &p->rollback.from, p->rollback.reason);
-        run->c->n_rollbacks[kind_of(run->step.cause)]++;
+        run->c->n_rollbacks[lkg_rollback_of(run->step.cause)]++;
         run->c->dirty |= DIRTY_MARKS;
         if (run->event->kind == LKG_EVENT_START)
                 run->c->answers_start = true; /* it will read what is served then: no restart is needed */

@@ -232,8 +232,10 @@ void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
 /* engine-remote.c: which configuration each component follows. */
 /** lkg_engine_open_store() - open the durable store of dynamic configuration. Return: 0; -EBUSY or -ENOMEM, which are fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);
-/** lkg_engine_open_dynamic() - read the store for every component that has no state yet, and set the bases that it names. */
+/** lkg_engine_open_dynamic() - read the store for every component that has no state yet. */
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
+/** lkg_engine_restore_dynamic() - set the bases that the store names, once it is known what was served: a rollback replaces that. */
+void lkg_engine_restore_dynamic(struct lkg_engine *e);
 /** lkg_engine_look_remote() - look at the reference and the tracks, as far as @touched concerns them. */
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_touched *touched);

@@ -30,18 +30,6 @@ void lkg_engine_check_pin(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_engine_step(e, c, &event, &err);
 }
 
-static void load_again(struct lkg_engine *e, struct lkg_component *c)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        struct lkg_remote_base *base = NULL;
-        struct lkg_error err = { 0 };
-
-        if (lkg_component_load_base(c, lkg_engine_env(e), &c->base->source, &base, &ignored, &err) < 0)
-                return;
-        lkg_component_set_base(c, base);
-        (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
-}
-
 /* Reports a recorded assignment. It may be bad at once: a new version of bad content is bad, too. */
 static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                           const struct lkg_config_source *source)
@@ -90,7 +78,8 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         }
         lkg_component_set_desired(c, LKG_DESIRED_REMOTE, "", "");
         if (known && c->base && c->base->fault && lkg_config_source_equal(&c->base->source, source))
-                load_again(e, c); /* its checkpoint was lost and is available again */
+                (void)lkg_component_restore_base(c, lkg_engine_env(e), source,
+                                                 &err); /* it was lost, and is there again */
         if (known)
                 return;
         r = lkg_engine_step(e, c, &event, &err);

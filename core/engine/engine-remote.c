@@ -76,58 +76,73 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
         return 0;
 }
 
+static void retry_by(struct lkg_engine *e, uint64_t at_ns)
+{
+        if (e->retry_at_ns > at_ns)
+                e->retry_at_ns = at_ns;
+}
+
 static void say_uid(char *buf, size_t size, const char *words, const struct lkg_config_source *source)
 {
         (void)snprintf(buf, size, "%.240s (UID: %s)", words, source->uid);
 }
 
 /*
- * Puts the layers over the store's active configuration. If that cannot be loaded, it is lost; it is bad only if an engine died of
- * it.
+ * Puts the layers over the store's active configuration. If its checkpoint is lost, what follows is tried until it is recorded; if
+ * the disk has an error, until it can be read. It is bad only if an engine died of it.
  */
-static void restore(struct lkg_engine *e, struct lkg_component *c)
+static void load_active(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = { .component = c->config->name };
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        struct lkg_remote_base *base = NULL;
-        struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_config_source active = c->dynamic->pointers.active;
         struct lkg_error err = { 0 };
         char reason[LKG_REASON_MAX], fault[LKG_REASON_MAX];
         struct lkg_event event = { .kind = LKG_EVENT_LOST, .reason = reason, .fault = fault };
+        int r = lkg_config_source_is_local(&active)
+                        ? 0
+                        : lkg_component_restore_base(c, lkg_engine_env(e), &active, &err);
 
-        if (!lkg_component_is_remote(c, e->config)) {
-                if (!lkg_config_source_is_local(&d->pointers.assigned))
-                        lkg_report_add(
-                                &c->remote_findings, LKG_NOTE, 6007, NULL,
-                                "a remote configuration is assigned (ConfigMap %s/%s) and not used, because "
-                                "remote configuration is off",
-                                d->pointers.assigned.ns, d->pointers.assigned.name);
+        if (r >= 0) {
+                c->unloaded = c->unread = false;
                 return;
         }
-        d->desired = LKG_DESIRED_UNKNOWN;
-        (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "no reference yet");
-        if (lkg_config_source_is_local(&d->pointers.active))
-                return;
-        if (lkg_component_load_base(c, lkg_engine_env(e), &d->pointers.active, &base, &ignored, &err) >= 0) {
-                lkg_component_set_base(c, base);
-                c->guard_unchecked = true;
-                return;
-        }
-        lkg_log(LOG_ERR, &fields, "the checkpoint of what was active cannot be used: %s", err.message);
+        if (!c->unloaded)
+                lkg_log(LOG_ERR, &fields, "the checkpoint of what was active cannot be used: %s",
+                        err.message);
+        c->unread = c->active && !lkg_checkpoint_is_lost(r);
         say_uid(reason, sizeof(reason), err.code == -EKEYREJECTED ? err.message : "failed to load current",
-                &d->pointers.active);
+                &active);
         event.known = err.code == -EKEYREJECTED;
         (void)snprintf(fault, sizeof(fault), "%.500s", err.message);
-        (void)lkg_engine_step(e, c, &event, &err);
+        c->unloaded = c->unread || lkg_engine_step(e, c, &event, &err) < 0;
+        if (!c->unloaded)
+                return;
+        lkg_component_keep_without_base(c, fault);
+        retry_by(e, lkg_boottime_ns() + LKG_RETRY_MAX_NS);
 }
 
-/* Do the findings from @first on report a lost record? */
-static bool is_damaged(const struct lkg_report *report, size_t first)
+static void restore(struct lkg_engine *e, struct lkg_component *c)
 {
-        for (size_t i = first; i < report->n_findings; i++)
-                if (report->findings[i].code == 4005)
-                        return true;
-        return false;
+        struct lkg_dynamic *d = c->dynamic;
+
+        if (lkg_component_is_remote(c, e->config)) {
+                d->desired = LKG_DESIRED_UNKNOWN;
+                (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "no reference yet");
+                load_active(e, c);
+        } else {
+                lkg_component_say_switched_off(c);
+        }
+}
+
+void lkg_engine_restore_dynamic(struct lkg_engine *e)
+{
+        for (size_t i = 0; i < e->n_components; i++) {
+                struct lkg_component *c = &e->components[i];
+
+                lkg_component_learn_version(c, &e->report);
+                if (c->dynamic && !c->base)
+                        restore(e, c);
+        }
 }
 
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
@@ -152,19 +167,19 @@ int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err)
                                        c->config->name, err->message);
                         continue;
                 }
-                if (opened && lkg_component_is_remote(c, e->config) && is_damaged(&e->report, before))
+                if (opened && lkg_component_is_remote(c, e->config) &&
+                    lkg_report_has_code(&e->report, before, 4005))
                         lkg_component_set_lost(
                                 c, "what was remembered of remote configuration, its record is damaged");
                 lkg_engine_check_pin(e, c);
-                lkg_component_learn_version(c, &e->report);
-                if (!c->base)
-                        restore(e, c);
         }
         return lkg_engine_open_places(e, fresh, err);
 }
 
 int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
 {
+        int r;
+
         for (size_t i = 0; i < e->n_components; i++) {
                 struct lkg_component *c = &e->components[i];
 
@@ -179,20 +194,14 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                         lkg_track_close(&c->good);
                         c->dynamic->desired = LKG_DESIRED_NONE;
                         *c->dynamic->desired_fault = '\0';
-                } else if (!c->base) {
-                        restore(e, c);
                 }
         }
-        return lkg_engine_open_dynamic(e, err);
+        r = lkg_engine_open_dynamic(e, err);
+        lkg_engine_restore_dynamic(e);
+        return r;
 }
 
 /* ---- trying the assigned configuration ---- */
-
-static void retry_by(struct lkg_engine *e, uint64_t at_ns)
-{
-        if (e->retry_at_ns > at_ns)
-                e->retry_at_ns = at_ns;
-}
 
 /* An attempt may be expensive (a document that takes all our memory), so each pause is twice as long as the last one. */
 static void try_later(struct lkg_engine *e, struct lkg_component *c, const struct lkg_error *why)
@@ -292,6 +301,8 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                         (void)lkg_engine_step(e, c, &settle, &err);
                 return;
         }
+        if (c->unloaded)
+                load_active(e, c);
         /* The guard needs the local layers, so read them first. */
         if (c->base && !c->local.candidate)
                 (void)lkg_component_look_at_local(c, lkg_engine_env(e), &everything, &err);

@@ -96,12 +96,14 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 r = lkg_engine_open_dynamic(e, err);
         if (r >= 0)
-                lkg_engine_lift_old_poison(e);
-        if (r >= 0)
                 r = lkg_engine_build_rules(e, err);
         if (r >= 0 && (r = recover(e, previous)) < 0)
                 (void)lkg_error_set(err, r, NULL, "what was served before");
         lkg_publication_free(previous);
+        if (r >= 0) {
+                lkg_engine_restore_dynamic(e);
+                lkg_engine_lift_old_poison(e);
+        }
         if (r >= 0)
                 r = lkg_server_init(&e->server, e->event, e->options.listen_fd, e->options.supervisor_fd,
                                     &lkg_engine_server_ops, e, err);

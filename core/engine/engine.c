@@ -29,7 +29,7 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
                 return;
         }
         lkg_component_clear_fault(c);
-        if (r > 0 && c->candidate->state == LKG_CANDIDATE_INVALID)
+        if (r > 0 && c->candidate->state == LKG_CANDIDATE_INVALID && !c->refused_again)
                 lkg_component_log_refusal(c);
         if (r > 0 && !c->base) /* the assigned configuration would meet other layers now */
                 c->explained = false;

@@ -220,8 +220,8 @@ static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_fact
         c->status = LKG_CONDITION_FALSE;
         say_which(which, sizeof(which), f->remote.followed, f->candidate_has_base);
         if (f->remote.followed_lost) {
-                (void)snprintf(c->reason, sizeof(c->reason), "checkpoint of %s %s lost, see %s/findings",
-                               role, which, f->status_path);
+                (void)snprintf(c->reason, sizeof(c->reason), "checkpoint of %s %s %s, see %s/findings", role,
+                               which, f->remote.followed_unread ? "cannot be read" : "lost", f->status_path);
                 return true;
         }
         if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)

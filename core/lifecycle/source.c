@@ -63,6 +63,27 @@ bool lkg_config_source_same_content(const struct lkg_config_source *a, const str
                strcmp(a->key, b->key) == 0 && a->sha256[0] && strcmp(a->sha256, b->sha256) == 0;
 }
 
+bool lkg_config_source_matches(const struct lkg_config_source *a, const struct lkg_config_source *b)
+{
+        return lkg_config_source_equal(a, b) || lkg_config_source_same_content(a, b);
+}
+
+void lkg_config_source_recorded(const char *id, const char *sha256, struct lkg_config_source *ret)
+{
+        *ret = (struct lkg_config_source){ 0 };
+        if (*id && lkg_config_source_parse_id(id, ret) >= 0)
+                (void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", sha256);
+}
+
+bool lkg_config_records_match(const char *id_a, const char *sha256_a, const char *id_b, const char *sha256_b)
+{
+        struct lkg_config_source a, b;
+
+        lkg_config_source_recorded(id_a, sha256_a, &a);
+        lkg_config_source_recorded(id_b, sha256_b, &b);
+        return lkg_config_source_matches(&a, &b);
+}
+
 /* The key is part of the id unless it is the default one. */
 static bool shows_key(const struct lkg_config_source *source)
 {

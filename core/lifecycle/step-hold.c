@@ -39,8 +39,10 @@ static struct lkg_unfinished plan(const struct lkg_stepping *s, enum lkg_unfinis
 {
         struct lkg_unfinished plan = { .kind = kind };
 
-        if (lkg_may_abandon(s->l, s->facts))
-                lkg_config_source_id(&s->l->pointers.active, plan.source);
+        if (!lkg_may_abandon(s->l, s->facts))
+                return plan;
+        lkg_config_source_id(&s->l->pointers.active, plan.source);
+        memcpy(plan.source_sha256, s->l->pointers.active.sha256, sizeof(plan.source_sha256));
         return plan;
 }
 
@@ -85,6 +87,10 @@ void lkg_on_rollback_good(struct lkg_stepping *s)
 {
         struct lkg_component_state *record = &s->next->record;
 
+        if (!s->event->servable) {
+                lkg_refuse_step(s, -EBUSY, "there is no last known good that could be served");
+                return;
+        }
         record->unfinished = plan(s, LKG_UNFINISHED_GOOD);
         record->unfinished.held = record->hold.generation;
         record->unfinished.by = *s->event->by;
@@ -98,12 +104,11 @@ void lkg_on_rollback_good(struct lkg_stepping *s)
 /* Is the source that the command abandons still active? */
 static bool must_abandon(const struct lkg_stepping *s)
 {
-        char id[LKG_SOURCE_ID_MAX + 1];
+        const struct lkg_unfinished *plan = &s->l->record.unfinished;
+        struct lkg_config_source source;
 
-        if (!lkg_may_abandon(s->l, s->facts))
-                return false;
-        lkg_config_source_id(&s->l->pointers.active, id);
-        return strcmp(id, s->l->record.unfinished.source) == 0;
+        lkg_config_source_recorded(plan->source, plan->source_sha256, &source);
+        return lkg_may_abandon(s->l, s->facts) && lkg_config_source_matches(&s->l->pointers.active, &source);
 }
 
 static void abandon(struct lkg_stepping *s)
@@ -132,13 +137,22 @@ static void pin_good(struct lkg_stepping *s)
         effect->same = s->facts->scope_all;
 }
 
+/* What it was to serve has gone since. The command is refused if it is repeated, and a mark would be the half of it. */
+static void drop_plan(struct lkg_stepping *s)
+{
+        s->next->record.ticket = 0;
+        lkg_on_finished(s);
+}
+
 void lkg_on_finish(struct lkg_stepping *s)
 {
         enum lkg_unfinished_kind kind = s->l->record.unfinished.kind;
 
         if (kind == LKG_UNFINISHED_NONE)
                 return;
-        if (must_abandon(s)) {
+        if (kind == LKG_UNFINISHED_GOOD && !s->event->servable) {
+                drop_plan(s);
+        } else if (must_abandon(s)) {
                 abandon(s);
                 lkg_then_next(s, LKG_EVENT_FINISH); /* by then it is no longer active */
         } else if (kind == LKG_UNFINISHED_GOOD) {

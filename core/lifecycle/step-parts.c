@@ -24,11 +24,6 @@ const struct lkg_config_source *lkg_lifecycle_tried(const struct lkg_lifecycle *
         return scope_all ? &l->document : lkg_tried_source(&l->pointers);
 }
 
-bool lkg_trial_is_of(const struct lkg_config_source *of, const struct lkg_config_source *source)
-{
-        return lkg_config_source_equal(of, source) || lkg_config_source_same_content(of, source);
-}
-
 bool lkg_is_good_document(const struct lkg_pointers *p, const char *sha256)
 {
         return *sha256 && strcmp(p->good.sha256, sha256) == 0;
@@ -41,6 +36,9 @@ struct lkg_trial lkg_trial_believed(struct lkg_trial stored, const struct lkg_po
                               : !lkg_config_source_is_local(&p->active) &&
                                         lkg_config_source_equal(&p->active, &p->good.source);
 
+        /* It was abandoned, its mark was removed, and now it is tried again. */
+        if (!scope_all && stored.state == LKG_TRIAL_FAILED && !*p->rollback.reason)
+                return (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
         if (stored.state != LKG_TRIAL_RUNNING)
                 return stored;
         if (!scope_all && *p->rollback.reason)

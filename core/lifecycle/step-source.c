@@ -15,11 +15,10 @@ static void set_node(struct lkg_pointers *pointers, const char *node_uid)
                 (void)snprintf(pointers->node_uid, sizeof(pointers->node_uid), "%s", node_uid);
 }
 
-/* The same bytes under another version: move a pointer from the old version to the new one. */
-static void rename_source(struct lkg_config_source *pointer, const struct lkg_config_source *old,
-                          const struct lkg_config_source *new)
+/* The same bytes under another version: a pointer names the new one. */
+static void rename_source(struct lkg_config_source *pointer, const struct lkg_config_source *new)
 {
-        if (lkg_config_source_equal(pointer, old))
+        if (lkg_config_source_same_content(pointer, new))
                 *pointer = *new;
 }
 
@@ -36,49 +35,44 @@ static void mark_like_its_twin(struct lkg_stepping *s, const struct lkg_config_s
         lkg_then_mark(s, source, twin->cause, reason);
 }
 
-/* Only the version has changed: a trial continues, stored under the new version before the pointers name it. */
-static void assign_same(struct lkg_stepping *s, const struct lkg_config_source *source)
+/*
+ * What is followed, good or abandoned may be the same content under another version. Then only its name changes: a trial
+ * continues, stored under the new version before the pointers name it.
+ */
+static void rename_all(struct lkg_stepping *s, const struct lkg_config_source *source)
 {
-        const struct lkg_config_source *old = &s->l->pointers.assigned;
         struct lkg_pointers *p = &s->next->pointers;
 
-        rename_source(&p->active, old, source);
-        rename_source(&p->good.source, old, source);
-        rename_source(&p->rollback.from, old, source);
-        p->assigned = *source;
-        if (lkg_config_source_equal(lkg_lifecycle_tried(s->l, s->facts->scope_all), old))
+        rename_source(&p->active, source);
+        rename_source(&p->good.source, source);
+        rename_source(&p->rollback.from, source);
+        if (lkg_config_source_same_content(lkg_lifecycle_tried(s->l, s->facts->scope_all), source))
                 (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
 }
 
-/* Content known to be good needs no new trial under another version. If it is served because of a rollback, that is over. */
-static void assign_good(struct lkg_stepping *s, const struct lkg_config_source *source)
+/* The last known good is assigned, so if it is served because of a rollback, that is over. */
+static void end_rollback(struct lkg_stepping *s)
 {
-        struct lkg_pointers *p = &s->next->pointers;
-        bool serves = lkg_config_source_equal(&p->active, &p->good.source);
-
-        p->good.source = *source;
-        if (!serves)
-                return;
-        p->active = *source;
-        memset(&p->rollback, 0, sizeof(p->rollback));
+        memset(&s->next->pointers.rollback, 0, sizeof(s->next->pointers.rollback));
         s->next->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
 }
 
 void lkg_on_assigned(struct lkg_stepping *s)
 {
         const struct lkg_config_source *source = s->event->source;
+        const struct lkg_pointers *before = &s->l->pointers;
         struct lkg_pointers *p = &s->next->pointers;
+        bool known = lkg_config_source_same_content(&before->assigned, source);
 
         mark_like_its_twin(s, source);
         set_node(p, s->event->node_uid);
-        if (lkg_config_source_same_content(&p->assigned, source)) {
-                assign_same(s, source);
-        } else {
-                p->assigned = *source;
+        p->assigned = *source;
+        if (!known)
                 p->assigned_ns = s->event->wall_ns;
-                if (lkg_config_source_same_content(&p->good.source, source))
-                        assign_good(s, source);
-        }
+        if (!known && lkg_config_source_same_content(&before->good.source, source) &&
+            lkg_config_source_equal(&before->active, &before->good.source))
+                end_rollback(s);
+        rename_all(s, source);
         (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
         /* Optional: the pin names the assignment that it was made for, so the new pointers already end it. */
@@ -119,11 +113,12 @@ void lkg_on_tried_good(struct lkg_stepping *s)
         p->active = p->assigned;
         memset(&p->rollback, 0, sizeof(p->rollback));
         s->next->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
-        /* A new trial: replace the record of an earlier one, if any, before the pointers are written. */
-        if (!s->facts->scope_all)
-                (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
         (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        /* After the pointers: until they are written, the trial on disk is that of what is followed. */
+        if (!s->facts->scope_all)
+                lkg_then_try(s,
+                             LKG_EFFECT_SAVE_TRIAL); /* with these pointers an earlier one does not count */
         (void)lkg_then(s, LKG_EFFECT_FOLLOW);
 }
 

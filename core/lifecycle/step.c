@@ -25,17 +25,19 @@ static void failed_finish(struct lkg_stepping *s)
         const struct lkg_event *event = s->event;
         bool for_ever = event->code == -EBUSY || event->code == -ENOENT; /* not a disk error */
 
-        if (event->marked_id)
-                lkg_then_try(s, LKG_EFFECT_FORGIVE);
-        if (!event->by_command) {
+        if (!event->by_command) { /* the plan stands, and with it the mark */
                 (void)lkg_then(s, LKG_EFFECT_RETRY);
                 return;
         }
-        if (event->of == LKG_EVENT_PINNED || (event->failed == LKG_EFFECT_SERVE_GOOD && !for_ever)) {
+        /* With its mark it is abandoned in any case, so the command counts. */
+        if (event->of == LKG_EVENT_PINNED || event->failed == LKG_EFFECT_FORGIVE ||
+            (event->failed == LKG_EFFECT_SERVE_GOOD && !for_ever)) {
                 s->step->accepted = true;
                 (void)lkg_then(s, LKG_EFFECT_RETRY);
                 return;
         }
+        if (event->marked_id)
+                (void)lkg_then(s, LKG_EFFECT_FORGIVE);
         if (event->failed == LKG_EFFECT_RESTORE_RECORD) { /* write it anew, if there is space */
                 s->next->record = *event->before;
                 (void)lkg_then(s, LKG_EFFECT_SAVE_RECORD);

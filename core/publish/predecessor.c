@@ -44,6 +44,20 @@ static void set_source(struct lkg_generation *g, char *word)
         (void)snprintf(g->object, sizeof(g->object), "%s", object);
 }
 
+/* The publication has no digest of that configuration; what it shows is named by the pointers. */
+static void set_source_sha256(struct lkg_generation *g, const struct lkg_dynamic *d)
+{
+        const struct lkg_config_source *names[] = { &d->pointers.active, &d->pointers.assigned,
+                                                    &d->pointers.rollback.from };
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names) && !*g->source_sha256; i++) {
+                lkg_config_source_id(names[i], id);
+                if (strcmp(id, g->source) == 0)
+                        memcpy(g->source_sha256, names[i]->sha256, sizeof(g->source_sha256));
+        }
+}
+
 int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lkg_publication *publication,
                           const struct lkg_component *c, const struct lkg_entry *view,
                           struct lkg_generation **ret)
@@ -73,6 +87,8 @@ int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lk
                 return r;
         set_source(g, word.data);
         free(word.data);
+        if (c->dynamic)
+                set_source_sha256(g, c->dynamic);
         *ret = LKG_STEAL(g);
         return 0;
 }

@@ -92,14 +92,35 @@ static void carry_over(struct lkg_dynamic *d, const struct lkg_bad_list *bad,
         }
 }
 
+/* Starts of another version prove nothing about this one. Durable before the other version counts. */
+static int forget_prior_starts(struct lkg_dynamic *d, struct lkg_error *err)
+{
+        const struct lkg_config_source *tried = d->scope_all ? &d->document : lkg_tried_source(&d->pointers);
+        struct lkg_trial trial = d->trial;
+        int r;
+
+        if (trial.state != LKG_TRIAL_RUNNING || trial.prior == 0)
+                return 0;
+        trial.prior = 0;
+        r = lkg_store_save_trial(&d->store, tried, &trial, lkg_boottime_ns(), err);
+        if (r >= 0)
+                d->trial.prior = 0;
+        return r;
+}
+
 int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const char *guess,
                             struct lkg_report *report, struct lkg_error *err)
 {
         bool guessed = !*d->store.release || strcmp(d->store.release, guess) == 0;
         const struct lkg_startups startups = d->startups;
         struct lkg_bad_list bad;
-        int r = lkg_store_set_release(&d->store, version, err), k;
+        int r = lkg_store_is_release(&d->store, version, err), k;
 
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (!guessed && (r = forget_prior_starts(d, err)) < 0)
+                return r;
+        r = lkg_store_set_release(&d->store, version, err);
         if (r <= 0)
                 return r;
         bad = d->bad;
@@ -107,8 +128,6 @@ int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const ch
         k = load_release(d, report);
         if (k >= 0 && guessed)
                 carry_over(d, &bad, &startups);
-        else if (d->trial.state == LKG_TRIAL_RUNNING)
-                d->trial.prior = 0; /* starts of another version prove nothing about this one */
         lkg_bad_list_deinit(&bad);
         return k < 0 ? k : 1;
 }

@@ -142,6 +142,8 @@ static void put_source(struct lkg_json *json, const struct lkg_generation *g)
         (void)snprintf(local, sizeof(local), "local@%.12s", g->sha256);
         lkg_json_text(json, "local", *g->source ? "" : lkg_local_word(g->has_base));
         lkg_json_text(json, "source", *g->source ? g->source : local);
+        if (*g->source_sha256)
+                lkg_json_text(json, "sourceSha256", g->source_sha256);
         if (*g->object)
                 lkg_json_text(json, "configMap", g->object);
 }
@@ -182,6 +184,7 @@ static void set_source(struct lkg_generation *g, const struct lkg_config_source 
         if (!source || lkg_config_source_is_local(source))
                 return;
         lkg_config_source_id(source, g->source);
+        memcpy(g->source_sha256, source->sha256, sizeof(g->source_sha256));
         (void)snprintf(g->object, sizeof(g->object), "%s/%s", source->ns, source->name);
 }
 

@@ -46,6 +46,13 @@ static int insert(struct lkg_history *history, struct lkg_history_entry entry)
         return 0;
 }
 
+static void describe(const struct lkg_generation *g, struct lkg_history_entry *entry)
+{
+        memcpy(entry->source, g->source, sizeof(entry->source));
+        memcpy(entry->source_sha256, g->source_sha256, sizeof(entry->source_sha256));
+        memcpy(entry->sha256, g->sha256, sizeof(entry->sha256));
+}
+
 int lkg_history_add(struct lkg_history *history, struct lkg_generation *generation)
 {
         struct lkg_history_entry entry = { .number = generation->number,
@@ -53,8 +60,7 @@ int lkg_history_add(struct lkg_history *history, struct lkg_generation *generati
                                            .generation = generation };
         int r;
 
-        memcpy(entry.source, generation->source, sizeof(entry.source));
-        memcpy(entry.sha256, generation->sha256, sizeof(entry.sha256));
+        describe(generation, &entry);
         if (lkg_history_find(history, generation->number))
                 return 0;
         r = insert(history, entry);
@@ -78,7 +84,7 @@ static int read_text(int dirfd, const char *name, struct lkg_text *ret, struct l
 static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *meta = NULL;
-        const char *want, *local, *source, *object;
+        const char *want, *local, *source, *object, *source_sha256;
         int r = lkg_record_read(dirfd, "meta.json", &meta, err);
 
         if (r < 0)
@@ -98,6 +104,9 @@ static int check_record(struct lkg_generation *g, int dirfd, struct lkg_error *e
         if (source && object) {
                 (void)snprintf(g->source, sizeof(g->source), "%s", source);
                 (void)snprintf(g->object, sizeof(g->object), "%s", object);
+                source_sha256 = lkg_map_get_string(meta, "sourceSha256");
+                if (source_sha256 && lkg_is_sha256(source_sha256))
+                        (void)snprintf(g->source_sha256, sizeof(g->source_sha256), "%s", source_sha256);
         }
         return 0;
 }
@@ -198,8 +207,7 @@ static int scan(struct lkg_history *history, const char *component, struct lkg_r
                                                            .time_ns = g->time_ns,
                                                            .written = true };
 
-                        memcpy(entry.source, g->source, sizeof(entry.source));
-                        memcpy(entry.sha256, g->sha256, sizeof(entry.sha256));
+                        describe(g, &entry);
                         r = insert(history, entry);
                 } else if (is_torn(r)) {
                         lkg_log_info("%s: %s; removed", component, err.message);
@@ -420,10 +428,14 @@ static bool is_there_again(const struct lkg_history *history, size_t i)
 {
         const struct lkg_history_entry *entry = &history->entries[i];
 
-        for (size_t k = i + 1; k < history->n_entries; k++)
-                if (strcmp(history->entries[k].sha256, entry->sha256) == 0 &&
-                    strcmp(history->entries[k].source, entry->source) == 0)
+        for (size_t k = i + 1; k < history->n_entries; k++) {
+                const struct lkg_history_entry *newer = &history->entries[k];
+
+                if (strcmp(newer->sha256, entry->sha256) == 0 &&
+                    lkg_config_records_match(newer->source, newer->source_sha256, entry->source,
+                                             entry->source_sha256))
                         return true;
+        }
         return false;
 }
 

@@ -177,6 +177,7 @@ static void decode_unfinished(const struct lkg_value *map, struct lkg_unfinished
                 if (strcmp(word, unfinished_words[i]) == 0)
                         ret->kind = (enum lkg_unfinished_kind)i;
         copy_text(map, "source", ret->source, sizeof(ret->source));
+        copy_text(map, "sourceSha256", ret->source_sha256, sizeof(ret->source_sha256));
         ret->held = lkg_record_number(map, "held", 0);
         if (by && lkg_value_type(by) == LKG_MAP)
                 decode_held_by(by, &ret->by);
@@ -292,6 +293,7 @@ static void put_unfinished(struct lkg_json *json, const struct lkg_unfinished *u
         lkg_json_u64(json, "held", unfinished->held);
         put_by(json, "by", &unfinished->by);
         lkg_json_foreign(json, "source", unfinished->source);
+        lkg_json_foreign(json, "sourceSha256", unfinished->source_sha256);
         lkg_json_end(json);
 }
 

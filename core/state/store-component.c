@@ -266,6 +266,14 @@ static void mark_used(int releases, const char *name)
         (void)unlinkat(releases, path, 0);
 }
 
+int lkg_store_is_release(const struct lkg_store_component *c, const char *release, struct lkg_error *err)
+{
+        char name[LKG_RELEASE_NAME];
+        int r = fit(release, name);
+
+        return r < 0 ? lkg_error_set(err, r, NULL, "digest") : strcmp(name, c->release) == 0;
+}
+
 /* The bad list per component version: switch to that of @release, and to its starts. */
 int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err)
 {

@@ -169,7 +169,7 @@ int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_c
 
                 lkg_fields_source(&fields, "source", &of);
                 read_trial(&fields, &trial);
-                if (!source || lkg_trial_is_of(&of, source))
+                if (!source || lkg_config_source_matches(&of, source))
                         *ret = trial;
         }
         return r < 0 ? r : 0;

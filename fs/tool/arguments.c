@@ -312,8 +312,8 @@ void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char left[40];
 
-                if ((rows[i].bits && !(rows[i].bits & bits)) || rows[i].letter == 'V')
-                        continue; /* --version is no option of a verb */
+                if (rows[i].bits && !(rows[i].bits & bits))
+                        continue;
                 (void)snprintf(left, sizeof(left), "%s%c%s--%s%s%s", rows[i].letter ? "-" : "",
                                rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "   ",
                                rows[i].name, rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");

@@ -33,6 +33,19 @@ int lkg_component_refresh_anew(struct lkg_component *c, const struct lkg_compone
 /** lkg_component_open_track() - open a track and refresh it for the first time. @base: taken over. */
 int lkg_component_open_track(const struct lkg_component *c, const struct lkg_component_env *env,
                              struct lkg_track *track, struct lkg_remote_base *base, struct lkg_error *err);
+/**
+ * lkg_component_restore_base() - put the layers over the configuration of @source again. Return: 0; -errno, see
+ * lkg_checkpoint_is_lost().
+ */
+int lkg_component_restore_base(struct lkg_component *c, const struct lkg_component_env *env,
+                               const struct lkg_config_source *source, struct lkg_error *err);
+/** lkg_checkpoint_is_lost() - is @code of loading a base a loss? Otherwise it may be there, and can be read later. */
+bool lkg_checkpoint_is_lost(int code);
+/**
+ * lkg_component_keep_without_base() - what is followed cannot be loaded because of @why: what is served stays, and no local
+ * layer replaces it, until c->unloaded is dealt with. Without anything to keep, follow the local configuration.
+ */
+void lkg_component_keep_without_base(struct lkg_component *c, const char *why);
 /** lkg_component_follow_tried() - from now on, @c uses the layers of c->tried. */
 void lkg_component_follow_tried(struct lkg_component *c);
 /** lkg_component_look_at_local() - refresh the local layers while a remote base hides them. */
@@ -53,6 +66,8 @@ int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_compone
  */
 void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_component_env *env,
                                   const char *why);
+/** lkg_component_can_serve_good() - would `rollback lkg` find something to serve? True also if only trying can tell. */
+bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_component_env *env);
 /* The result of a merge over the last known good. */
 struct lkg_good_merge {
         bool usable; /* its checkpoint could be loaded */

@@ -94,6 +94,9 @@ struct lkg_component {
         bool same;                       /* its bytes equal those of active */
         bool made_active; /* active was made from this candidate, so their origins are the same */
         enum lkg_verdict verdict;
+        struct lkg_candidate
+                *refused;     /* what a reload judges again: if it comes to the same, it is no new refusal */
+        bool refused_again;   /* the candidate is that one */
         uint64_t rejected_ns; /* wall time since when the candidate has been invalid, 0 = it is valid */
         char *fault;          /* the layers could not be read, or publishing failed */
         bool publish_fault;   /* the latter: cleared when a publication succeeds */
@@ -128,7 +131,9 @@ struct lkg_component {
         int ended_fd; /* ... unless this pidfd says that it was killed; -EBADF = there is none */
         uint64_t
                 trial_failed_ns; /* CLOCK_BOOTTIME: a due step could not be stored; the next look tries again */
-        bool answers_start;      /* a process that is just starting will read the next generation */
+        bool unloaded; /* what is followed could not be loaded, and what follows from that is not done yet ... */
+        bool unread;        /* ... because the disk has an error: its checkpoint may be there */
+        bool answers_start; /* a process that is just starting will read the next generation */
 
         unsigned dirty; /* enum lkg_component_dirty: changes since the last publication */
 };
@@ -197,7 +202,7 @@ const struct lkg_config_source *lkg_component_source(const struct lkg_component 
 
 /**
  * lkg_component_shown() - the configuration that the view shows, which may be a held generation of another source.
- * @ret: written; without the digest of its content
+ * @ret: written; with the version under which that content is known today
  *
  * Return: @ret.
  */
@@ -365,6 +370,8 @@ bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_con
 /** lkg_component_take_lifecycle() - the state of @c, and the facts that a step needs. */
 void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
                                   struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
+/** lkg_rollback_of() - the kind of a rollback, for metrics. */
+enum lkg_rollback lkg_rollback_of(enum lkg_bad_cause cause);
 /**
  * lkg_component_adopt() - replace @now by @next. @saved_record, @saved_pointers: those of @next are on disk
  * already

@@ -26,6 +26,7 @@ struct lkg_condition_remote {
         const char *assigned, *active; /* uid; "" = local */
         const char *followed;          /* uid of the base of the layers; during a hold not the active one */
         bool followed_lost;            /* its checkpoint is lost: the disk is to blame, not the author */
+        bool followed_unread;          /* ... or cannot be read at the moment */
         /* NULL = unknown: included if the uids alone would be the same. */
         const char *assigned_version, *active_version;
         bool any; /* something is assigned, or the reference is unclear */

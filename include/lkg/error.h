@@ -109,6 +109,8 @@ void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_findi
 void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *finding);
 /** lkg_report_has() - does @report list a finding with the same text and position? */
 bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding);
+/** lkg_report_has_code() - has a finding from the @first one on this code? */
+bool lkg_report_has_code(const struct lkg_report *report, size_t first, unsigned code);
 /** lkg_report_equal() - do both list the same findings in the same order, and omit the same number? */
 bool lkg_report_equal(const struct lkg_report *a, const struct lkg_report *b);
 /** lkg_report_append() - append copies of all findings of @from to @to. */

@@ -20,6 +20,7 @@ struct lkg_generation {
         uint64_t time_ns;                        /* wall time of the publication */
         bool has_base;                           /* of a local one: `init`, else `default` */
         char source[LKG_SOURCE_ID_MAX + 1];      /* id of the remote configuration in it; "" = local */
+        char source_sha256[LKG_SHA256_HEX];      /* of the bytes of that; "" = local, or not known */
         char object[2 * LKG_IDENTIFIER_MAX + 2]; /* its namespace/name */
         char sha256[LKG_SHA256_HEX];
         struct lkg_text document; /* the bytes served */

@@ -8,7 +8,7 @@
  *     shown      the same with secrets masked; only if there are any
  *     origin     TSV, as status/<component>/origin was
  *     meta.json  schemaVersion 1, generation, sha256 (of document), time (RFC 3339), timeNs, local (init or default),
- *                source (local@<12 hex>), layers (role, name, and of up to 64 the sha256 of the
+ *                source (local@<12 hex>), sourceSha256 (of the bytes of a remote one), layers (role, name, and of up to 64 the sha256 of the
  *                layer's canonical YAML)
  *
  * A record is written to a directory with another name and renamed, so it is complete or does not exist;
@@ -24,6 +24,7 @@ struct lkg_history_entry {
         uint64_t number;
         uint64_t time_ns;
         char source[LKG_SOURCE_ID_MAX + 1]; /* id of the remote configuration in it; "" = local */
+        char source_sha256[LKG_SHA256_HEX]; /* of its bytes; "" = local, or of an earlier build */
         char sha256[LKG_SHA256_HEX];        /* of the document */
         struct lkg_generation *generation;  /* NULL = on disk only */
         bool written;

@@ -65,6 +65,7 @@ enum lkg_unfinished_kind {
 struct lkg_unfinished {
         enum lkg_unfinished_kind kind;
         char source[LKG_SOURCE_ID_MAX + 1]; /* "" = nothing to abandon */
+        char source_sha256[LKG_SHA256_HEX]; /* of its content */
         uint64_t held;         /* GOOD: generation of the hold that the command ends; 0 = none */
         struct lkg_held_by by; /* GOOD: caller of the command */
 };
@@ -163,16 +164,12 @@ struct lkg_lifecycle_facts {
 struct lkg_config_source lkg_document_source(const char *sha256);
 /** lkg_tried_source() - the source that the trial is about: the active one, or after a rollback the one that failed. */
 const struct lkg_config_source *lkg_tried_source(const struct lkg_pointers *p);
-/**
- * lkg_trial_is_of() - does a trial stored for @of count for @source? Also if @source has the same bytes under another version: the
- * new version continues the trial, or the old one does if a crash left only the trial renamed.
- */
-bool lkg_trial_is_of(const struct lkg_config_source *of, const struct lkg_config_source *source);
 /** lkg_is_good_document() - is the document with this digest the last known good one (trial.scope all)? */
 bool lkg_is_good_document(const struct lkg_pointers *p, const char *sha256);
 /**
  * lkg_trial_believed() - a trial as stored, corrected by the pointers. These are stored before the end of the trial, so a
- * configuration that they name as good or abandoned is no longer on trial.
+ * configuration that they name as good or abandoned is no longer on trial, and one that they do not name as abandoned has not
+ * failed.
  * @sha256: of the served document (trial.scope all)
  */
 struct lkg_trial lkg_trial_believed(struct lkg_trial stored, const struct lkg_pointers *p, bool scope_all,
@@ -206,7 +203,7 @@ enum lkg_event_kind {
         LKG_EVENT_BEGIN,  /* of BEGIN_TRIAL: rules; stored */
         LKG_EVENT_PASSED, /* the trial of what is served is over */
         LKG_EVENT_MERGED, /* of MERGE_GOOD: usable, valid, sha256 */
-        LKG_EVENT_FINISH, /* finish an unfinished command */
+        LKG_EVENT_FINISH, /* finish an unfinished command: servable */
         LKG_EVENT_PINNED, /* of SERVE_GOOD: facts.active is the last known good: mode */
         LKG_EVENT_FINISHED,
         LKG_EVENT_PUBLISHING,  /* a new generation is about to be published: an armed try starts to run */
@@ -220,7 +217,7 @@ enum lkg_event_kind {
         LKG_EVENT_TRIAL_DUE, /* time has passed */
         /* from an operator */
         LKG_EVENT_HOLD,          /* command, argument, known, other, by, ticket */
-        LKG_EVENT_ROLLBACK_GOOD, /* by, ticket */
+        LKG_EVENT_ROLLBACK_GOOD, /* servable, by, ticket */
         LKG_EVENT_PROMOTE,
         LKG_EVENT_MARK,     /* mark; known: a mark with this name exists */
         LKG_EVENT_FORGIVEN, /* marks were removed */
@@ -286,6 +283,7 @@ struct lkg_event {
         bool known, other;
         struct lkg_trial_rules rules;
         const struct lkg_trial *stored; /* NULL = none */
+        bool servable;                  /* ROLLBACK_GOOD, FINISH: a last known good could be served */
         bool usable, valid;             /* MERGED: the base can be used; the merge result can be served */
         const char *
                 sha256; /* MERGED: of the failed merge with the same local layers, "" = none; LAYERS: see there */

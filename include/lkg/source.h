@@ -46,6 +46,24 @@ bool lkg_config_source_equal(const struct lkg_config_source *a, const struct lkg
 bool lkg_config_source_same_content(const struct lkg_config_source *a, const struct lkg_config_source *b);
 
 /**
+ * lkg_config_source_matches() - is it the same configuration? The content decides: equal, or the same bytes
+ * under another version, as when only an annotation of the object has changed.
+ */
+bool lkg_config_source_matches(const struct lkg_config_source *a, const struct lkg_config_source *b);
+
+/**
+ * lkg_config_source_recorded() - the source that a record names, for lkg_config_source_matches(); ns and name
+ * stay empty.
+ * @id:     lkg_config_source_id() of it; "" = the local one
+ * @sha256: of its bytes; "" = not known
+ */
+void lkg_config_source_recorded(const char *id, const char *sha256, struct lkg_config_source *ret);
+
+/** lkg_config_records_match() - lkg_config_source_matches() for two records. */
+bool lkg_config_records_match(const char *id_a, const char *sha256_a, const char *id_b,
+                              const char *sha256_b);
+
+/**
  * lkg_config_source_id() - `<uid>@<version>[:key]`; only the uid if there is no version, "" for the local
  * one.
  * @source: has passed lkg_config_source_check(); an id that is too long is truncated

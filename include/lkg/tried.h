@@ -45,6 +45,8 @@ enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct l
 void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate);
 /** lkg_component_say_not_used() - add a finding: @id is assigned but not used, because of @reason. */
 void lkg_component_say_not_used(struct lkg_component *c, const char *id, const char *reason);
+/** lkg_component_say_switched_off() - a note if a remote configuration is assigned: it is not used. */
+void lkg_component_say_switched_off(struct lkg_component *c);
 
 /**
  * lkg_component_explain_assigned() - the assigned configuration is @bad: find its findings again. They are

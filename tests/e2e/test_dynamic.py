@@ -164,6 +164,23 @@ def test_same_content_under_a_new_version(node):
     assert n.trial()["state"] == "running"
 
 
+def test_what_an_older_version_made_is_of_the_same_source(node):
+    """A process that read an older generation keeps the clock running, also while a drop-in is invalid; nothing is abandoned."""
+    n = node()
+    n.wait("active", n.assign("maxPods: 42\n", version=1))
+    older = n.mount.generation()
+    life = n.live()
+    n.mount.drop("50-x.conf", "registryBurst: 7\n")
+    assert n.mount.generation() > older
+    n.mount.drop("60-y.conf", "maxPods: -3\n")
+    source = n.assign("maxPods: 42\n", version=2, annotations={"touched": "yes"})
+    n.wait("active", source)
+    assert n.trial()["state"] == "running" and n.trial()["deadline"] not in ("", "-")
+    n.mount.command("rollback", str(older))
+    assert n.mount.generation() == older and n.bad() == {}
+    life.kill()
+
+
 def test_same_content_as_a_bad_one_is_as_bad(node):
     n = node()
     n.assign(INVALID, version=1)
@@ -553,6 +570,15 @@ def test_rollback_lkg_pins_until_hold_off(node):
     assert n.mount.document() == promised, "pinned"
     n.mount.command("hold", "off")
     assert "\nregistryBurst: 7\n" in n.mount.document()
+
+
+def test_rollback_lkg_without_anything_local(node):
+    n = node(base=None)
+    source = n.assign("maxPods: 42\n")
+    n.wait("active", source)
+    assert lib.error_of(n.mount.command, "rollback", "lkg") == errno.EBUSY
+    assert n.bad() == {} and n.sources()[:2] == (source, source)
+    assert "\nmaxPods: 42\n" in n.mount.document()
 
 
 def test_a_new_assignment_ends_the_pin(node):

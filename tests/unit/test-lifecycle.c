@@ -143,6 +143,20 @@ static void on_trial(struct world *w)
         set_trial(w, LKG_TRIAL_RUNNING, 1, 0);
 }
 
+static void another_assigned(struct world *w)
+{
+        on_trial(w);
+        w->l.pointers.assigned = source("b");
+}
+
+/* Its mark was removed: it may be tried again. */
+static void rolled_back_forgiven(struct world *w)
+{
+        set_pointers(w, "a", "g", "g");
+        set_rollback(w, "a");
+        set_trial(w, LKG_TRIAL_FAILED, 3, 5);
+}
+
 static void one_start_left(struct world *w)
 {
         on_trial(w);
@@ -319,6 +333,8 @@ static const struct {
         { "document left", document_left },
         { "first document", first_document },
         { "remote switched off", remote_off },
+        { "on trial, another assigned", another_assigned },
+        { "rolled back, forgiven", rolled_back_forgiven },
 };
 
 static void make(struct world *w, size_t state)
@@ -379,7 +395,8 @@ static const struct {
         { "merged", { LKG_EVENT_MERGED, .usable = true, .valid = true, .sha256 = "" } },
         { "merged, invalid", { LKG_EVENT_MERGED, .usable = true, .sha256 = SHA } },
         { "merged, no checkpoint", { LKG_EVENT_MERGED, .fault = "gone", .sha256 = "" } },
-        { "finish", { LKG_EVENT_FINISH } },
+        { "finish", { LKG_EVENT_FINISH, .servable = true } },
+        { "finish, nothing to serve", { LKG_EVENT_FINISH } },
         { "pinned", { LKG_EVENT_PINNED, .mode = LKG_HOLD_ROLLBACK } },
         { "finished", { LKG_EVENT_FINISHED } },
         { "publishing", { LKG_EVENT_PUBLISHING } },
@@ -407,7 +424,10 @@ static const struct {
         { "try 5m",
           { LKG_EVENT_HOLD, .command = LKG_CMD_TRY, .argument = 300, .by = &somebody, .by_command = true } },
         { "now", { LKG_EVENT_HOLD, .command = LKG_CMD_COMMIT, .by = &somebody, .by_command = true } },
-        { "rollback lkg", { LKG_EVENT_ROLLBACK_GOOD, .by = &somebody, .by_command = true } },
+        { "rollback lkg",
+          { LKG_EVENT_ROLLBACK_GOOD, .servable = true, .by = &somebody, .by_command = true } },
+        { "rollback lkg, nothing to serve",
+          { LKG_EVENT_ROLLBACK_GOOD, .by = &somebody, .by_command = true } },
         { "promote", { LKG_EVENT_PROMOTE, .by = &somebody, .by_command = true } },
         { "mark", { LKG_EVENT_MARK, .mark = &mark_a, .by = &somebody, .by_command = true } },
         { "forgiven", { LKG_EVENT_FORGIVEN } },
@@ -776,6 +796,7 @@ struct machine {
         unsigned stop_after, fail_at; /* 0 = never */
         bool fails_on;                /* and all later ones, too */
         bool stopped;
+        bool nothing_servable; /* the layers of the last known good have gone */
 };
 
 static int carry_out(struct machine *m, const struct lkg_event *event, bool *ret_accepted);
@@ -935,7 +956,9 @@ static void settle(struct machine *m)
         m->stop_after = m->fail_at = 0;
         for (unsigned i = 0; i < 3; i++) {
                 m->w.facts.serves_active = m->w.l.record.hold.mode == LKG_HOLD_FREE;
-                assert_int_equal(happen(m, (struct lkg_event){ LKG_EVENT_FINISH }), 0);
+                assert_int_equal(
+                        happen(m, (struct lkg_event){ LKG_EVENT_FINISH, .servable = !m->nothing_servable }),
+                        0);
                 m->w.facts.serves_active = m->w.l.record.hold.mode == LKG_HOLD_FREE;
                 assert_int_equal(happen(m, (struct lkg_event){ LKG_EVENT_SETTLE }), 0);
                 assert_int_equal(happen(m, (struct lkg_event){ LKG_EVENT_TRY_DUE }), 0);
@@ -952,7 +975,7 @@ static void restart(struct machine *m)
         l->record = m->record;
         l->pointers = m->pointers;
         l->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
-        if (lkg_trial_is_of(&m->trial_of, lkg_lifecycle_tried(l, m->w.facts.scope_all)))
+        if (lkg_config_source_matches(&m->trial_of, lkg_lifecycle_tried(l, m->w.facts.scope_all)))
                 l->trial = m->trial;
         l->trial = lkg_trial_believed(l->trial, &l->pointers, m->w.facts.scope_all, m->w.facts.sha256);
         assert_int_equal(happen(m, (struct lkg_event){ LKG_EVENT_PIN }), 0);
@@ -1046,6 +1069,10 @@ static const struct {
         { "waiting to be tried", "tried good" },
         { "waiting to be tried", "tried bad" },
         { "rolled back", "tried good" },
+        { "on trial, another assigned", "tried good" },
+        { "rolled back, forgiven", "tried good" },
+        { "on trial, another assigned", "tried bad" },
+        { "on trial, another assigned", "assigned a new version of the same" },
         { "try armed", "publishing" },
         { "local", "hold on" },
         { "held", "hold off" },
@@ -1190,6 +1217,34 @@ static void test_a_mark_by_hand_knows_the_content(void **state)
         free(w);
 }
 
+/* A plan of which nothing is done yet, and what it was to serve has gone: it ends without a mark. */
+static void test_a_plan_that_cannot_be_carried_out_is_dropped(void **state)
+{
+        struct machine *m = malloc(sizeof(*m));
+        char *before, *found;
+
+        (void)state;
+        assert_non_null(m);
+        begin(m, state_named("on trial"));
+        restart(m);
+        before = outcome(m);
+        begin(m, state_named("on trial"));
+        m->stop_after = 2; /* its record is on disk */
+        (void)happen(m, event_named("rollback lkg"));
+        assert_true(m->stopped);
+        assert_int_equal(m->record.unfinished.kind, LKG_UNFINISHED_GOOD);
+        m->nothing_servable = true;
+        restart(m);
+        found = outcome(m);
+        assert_string_equal(found, before);
+        assert_int_equal(m->record.unfinished.kind, LKG_UNFINISHED_NONE);
+        assert_int_equal(m->record.ticket,
+                         0); /* the answer to a repeated command is a refusal, not "done" */
+        free(before);
+        free(found);
+        free(m);
+}
+
 static void test_names(void **state)
 {
         (void)state;
@@ -1207,6 +1262,7 @@ int main(void)
                 cmocka_unit_test(test_every_step),
                 cmocka_unit_test(test_stopped_after_each_effect),
                 cmocka_unit_test(test_each_effect_fails),
+                cmocka_unit_test(test_a_plan_that_cannot_be_carried_out_is_dropped),
                 cmocka_unit_test(test_a_mark_by_hand_knows_the_content),
         };
 

@@ -164,6 +164,28 @@ static void test_missing_payloads_are_not_the_same(void **state)
         assert_false(lkg_config_source_same_content(&local, &local));
 }
 
+/* What a generation was made of is still what is followed when only the resourceVersion has changed. */
+static void test_a_record_of_an_older_version_matches(void **state)
+{
+        struct lkg_config_source a = source_of("u", "2", LKG_KEY_DEFAULT, "s"), local = { 0 }, made_of;
+
+        (void)state;
+        lkg_config_source_recorded("u@1", "s", &made_of);
+        assert_true(lkg_config_source_matches(&made_of, &a));
+        assert_false(lkg_config_source_equal(&made_of, &a));
+        lkg_config_source_recorded("u@1", "t", &made_of);
+        assert_false(lkg_config_source_matches(&made_of, &a));
+        lkg_config_source_recorded("u@1", "", &made_of); /* of an earlier build: the id alone counts */
+        assert_false(lkg_config_source_matches(&made_of, &a));
+        lkg_config_source_recorded("u@2", "", &made_of);
+        assert_true(lkg_config_source_matches(&made_of, &a));
+        lkg_config_source_recorded("u@2:other", "s", &made_of);
+        assert_false(lkg_config_source_matches(&made_of, &a));
+        lkg_config_source_recorded("", "", &made_of);
+        assert_true(lkg_config_source_matches(&made_of, &local));
+        assert_false(lkg_config_source_matches(&made_of, &a));
+}
+
 static void test_check(void **state)
 {
         static const struct {
@@ -214,10 +236,15 @@ static void test_an_id_must_be_a_file_name(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_identifiers), cmocka_unit_test(test_ids),
-                cmocka_unit_test(test_parsed_ids),  cmocka_unit_test(test_what_is_no_id),
-                cmocka_unit_test(test_equality),    cmocka_unit_test(test_missing_payloads_are_not_the_same),
-                cmocka_unit_test(test_check),       cmocka_unit_test(test_an_id_must_be_a_file_name),
+                cmocka_unit_test(test_identifiers),
+                cmocka_unit_test(test_ids),
+                cmocka_unit_test(test_parsed_ids),
+                cmocka_unit_test(test_what_is_no_id),
+                cmocka_unit_test(test_equality),
+                cmocka_unit_test(test_missing_payloads_are_not_the_same),
+                cmocka_unit_test(test_a_record_of_an_older_version_matches),
+                cmocka_unit_test(test_check),
+                cmocka_unit_test(test_an_id_must_be_a_file_name),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
