@@ -45,14 +45,13 @@ enum lkg_tool_option_bits {
         LKG_OPT_PATCH = 1 << 4,  /* --type, --kind */
         LKG_OPT_BAKE = 1 << 5,   /* --output, --force */
         LKG_OPT_TIMEOUT = 1 << 6,
-        LKG_OPT_MOUNT = 1 << 7, /* mount: --config is our own configuration */
-        LKG_OPT_JUDGE =
-                1
-                << 8, /* --release, --host, --effective, --remote, --remote-key; component flags after `--` */
+        LKG_OPT_MOUNT = 1 << 7,   /* mount: --config is our own configuration */
+        LKG_OPT_JUDGE = 1 << 8,   /* --release, --host, --remote, --remote-key; component flags after `--` */
         LKG_OPT_EXPLAIN = 1 << 9, /* --kind, --release */
         LKG_OPT_CHECK = 1 << 10,  /* npd */
         LKG_OPT_ALL = 1 << 11,    /* status */
-        LKG_OPT_DIFF = 1 << 13,   /* --pending, --running, --virtual-dir */
+        LKG_OPT_DIFF = 1 << 13,   /* --pending, --running */
+        LKG_OPT_EFFECTIVE = 1 << 14,
         LKG_OPT_NODE =
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
