@@ -88,7 +88,9 @@ static int open_read_only(const char *path)
         if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
                 return -errno;
         fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        if (fd < 0)
+                return -errno;
+        return fd;
 }
 
 /* ---- directories ---- */

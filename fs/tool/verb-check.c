@@ -307,13 +307,14 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
 static int check_node(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_tool_node_close) struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
-        const struct lkg_config_component *one = NULL;
+        const struct lkg_config_component *one;
+        const char *wanted = tool->options.component; /* NULL = all */
         int status = lkg_tool_node_open(tool, &node);
         struct checking check;
 
         if (status > LKG_TOOL_DIFFERENT)
                 return status;
-        if (status == LKG_TOOL_OK && tool->options.component) {
+        if (status == LKG_TOOL_OK && wanted) {
                 status = lkg_tool_node_component(tool, &node, &one);
                 if (status != LKG_TOOL_OK)
                         return status;
@@ -321,7 +322,7 @@ static int check_node(const struct lkg_tool *tool)
         check_init(&check, tool);
         add(&check, "configuration", lkg_tool_node_path(tool), NULL, &node.report);
         for (size_t i = 0; status == LKG_TOOL_OK && i < node.config->n_components; i++)
-                if (!one || one == &node.config->components[i])
+                if (!wanted || strcmp(wanted, node.config->components[i].name) == 0)
                         check_component(&check, &node, &node.config->components[i]);
         return print_several(&check, "judged");
 }
