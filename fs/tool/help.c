@@ -23,7 +23,7 @@ static void programs(struct lkg_buf *buf)
                 lkg_buf_printf(buf, "%s%s", separator, lkg_tool_verbs[i].name);
                 separator = ", ";
         }
-        lkg_buf_puts(buf, " are for scripts, units, monitors and fstab.\n");
+        lkg_buf_puts(buf, ": see lkgfs(1).\n");
 }
 
 void lkg_tool_help(struct lkg_buf *buf)

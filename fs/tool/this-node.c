@@ -130,10 +130,8 @@ static int open_private(const struct lkg_tool *tool, const char *what, const cha
 static int open_directories(const struct lkg_tool *tool, struct lkg_tool_node *node)
 {
         bool covered = false, root = geteuid() == 0;
-        int status = choose_source(tool, node);
+        int status = LKG_TOOL_OK;
 
-        if (status != LKG_TOOL_OK)
-                return status;
         (void)is_view(node->source_path, &covered);
         if (!root && (covered || node->config->remote.enabled))
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED,
@@ -158,7 +156,7 @@ static int open_directories(const struct lkg_tool *tool, struct lkg_tool_node *n
 
 /* ---- the node ---- */
 
-int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node *ret)
+int lkg_tool_node_read(const struct lkg_tool *tool, struct lkg_tool_node *ret)
 {
         const struct lkg_config_options options = { .path = lkg_tool_node_path(tool),
                                                     .trust_any_owner = geteuid() != 0 };
@@ -173,13 +171,25 @@ int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node *ret)
                 return LKG_TOOL_DIFFERENT;
         }
         status = r < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s': %s", options.path, strerror(-r))
-                       : open_directories(tool, &node);
+                       : choose_source(tool, &node);
         if (status != LKG_TOOL_OK) {
                 lkg_tool_node_close(&node);
                 return status;
         }
         *ret = node;
         return LKG_TOOL_OK;
+}
+
+int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node *ret)
+{
+        int status = lkg_tool_node_read(tool, ret);
+
+        if (status != LKG_TOOL_OK)
+                return status;
+        status = open_directories(tool, ret);
+        if (status != LKG_TOOL_OK)
+                lkg_tool_node_close(ret);
+        return status;
 }
 
 void lkg_tool_node_close(struct lkg_tool_node *node)

@@ -98,7 +98,7 @@ struct lkg_tool_verb {
         unsigned min_words, max_words;
         unsigned limit_s; /* seconds until "does not answer"; 0 = offline, or waits by design */
         int (*run)(const struct lkg_tool *tool);
-        bool for_programs; /* called by units and monitors: the overview only names it */
+        bool for_programs; /* typed rarely, or by units and monitors: the overview only names it */
         /*
          * Called in the parent after the message, if the mount does not answer within limit_s; NULL =
          * LKG_TOOL_FAILED.
@@ -211,8 +211,10 @@ struct lkg_tool_sources;
 const char *lkg_tool_node_path(const struct lkg_tool *tool);
 /** lkg_tool_has_node() - was a configuration named, or is there one at the default place? */
 bool lkg_tool_has_node(const struct lkg_tool *tool);
+/** lkg_tool_node_read() - read the configuration, choose the source directory, and open nothing. */
+int lkg_tool_node_read(const struct lkg_tool *tool, struct lkg_tool_node *ret);
 /**
- * lkg_tool_node_open() - read the configuration; find its directories below the view, in a mount namespace of our own.
+ * lkg_tool_node_open() - the same; then find its directories below the view, in a mount namespace of our own.
  * Return: LKG_TOOL_OK; LKG_TOOL_DIFFERENT: the report has errors; LKG_TOOL_FAILED after a message.
  */
 int lkg_tool_node_open(const struct lkg_tool *tool, struct lkg_tool_node *ret);
@@ -366,6 +368,7 @@ int lkg_verb_render(const struct lkg_tool *tool);
 int lkg_verb_check(const struct lkg_tool *tool);
 int lkg_verb_blame(const struct lkg_tool *tool);
 int lkg_verb_diff(const struct lkg_tool *tool);
+int lkg_verb_edit(const struct lkg_tool *tool);
 int lkg_verb_convert(const struct lkg_tool *tool);
 int lkg_verb_patch(const struct lkg_tool *tool);
 int lkg_verb_bake(const struct lkg_tool *tool);

@@ -40,6 +40,8 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
         { "explain", "[WORD]", "what a field, flag, feature gate or finding code means",
           "lkgfs explain authentication.webhook.cacheTTL", LKG_OPT_EXPLAIN | LKG_OPT_FORMAT, 0, 1, 0,
           lkg_verb_explain },
+        { "edit", "[NAME]", "edit a drop-in; it is judged before it is saved", "lkgfs edit 50-local.conf",
+          LKG_OPT_NODE, 0, 1, 0, lkg_verb_edit, .for_programs = true },
         { "status", "", "one screen, worst problem first", "lkgfs status --component kubelet",
           LKG_OPT_VIEW | LKG_OPT_FORMAT | LKG_OPT_ALL, 0, 0, VIEW_LIMIT_S, lkg_verb_status },
         { "doctor", "", "what is wrong with lkgfs on this node, and what to do", "lkgfs doctor",

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs edit: visudo for drop-ins. The editor works on a copy in a private directory. After each save the copy is judged together
+ * with all other layers: a child process puts it over the drop-in directory in a mount namespace of its own (overlayfs), so
+ * findings name the real files, and nobody else sees it. Only what the user then decides to save is written, by rename.
+ */
+#include "tool.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <lkg/file.h>
+#include <lkg/limits.h>
+#include <lkg/render.h>
+
+#define JUDGED \
+        "judged" /* below the private directory: the one file that is put over the drop-in directory */
+
+/* Exit statuses of the judging child. */
+enum { JUDGED_SAME = 10, JUDGED_CHANGED, JUDGED_REFUSED };
+
+struct edit {
+        const struct lkg_tool *tool;
+        const char *name;
+        struct lkg_tool_node node;
+        const struct lkg_config_component *component;
+        char *directory;               /* the private one */
+        char *copy, *judged, *dropins; /* paths: the editor's file, JUDGED, the drop-in directory */
+        int dropins_fd, judged_fd;
+        bool exists; /* the drop-in did when we began */
+        struct stat st;
+        char *before; /* its content */
+        size_t before_size;
+};
+
+/* ---- the private directory ---- */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+        (void)st;
+        (void)type;
+        (void)ftw;
+        (void)remove(path);
+        return 0;
+}
+
+static void edit_deinit(struct edit *edit)
+{
+        if (edit->directory)
+                (void)nftw(edit->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        lkg_tool_node_close(&edit->node);
+        lkg_close(edit->dropins_fd);
+        lkg_close(edit->judged_fd);
+        free(edit->directory);
+        free(edit->copy);
+        free(edit->judged);
+        free(edit->dropins);
+        free(edit->before);
+}
+
+static int fail(const struct edit *edit, const char *what, int r)
+{
+        return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s: %s", what, strerror(-r));
+}
+
+/* A new drop-in begins with what every one needs. */
+static int write_copy(struct edit *edit)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        const struct lkg_config_component *k = edit->component;
+        struct lkg_error err = { 0 };
+        bool proxy = strcmp(k->kind, "KubeProxyConfiguration") == 0 || strcmp(k->name, "kube-proxy") == 0;
+        int fd, r;
+
+        if (edit->exists)
+                lkg_buf_append(&buf, edit->before, edit->before_size);
+        else
+                lkg_buf_printf(&buf, "apiVersion: %s\nkind: %s\n",
+                               *k->api_version ? k->api_version
+                               : proxy         ? "kubeproxy.config.k8s.io/v1alpha1"
+                                               : "kubelet.config.k8s.io/v1beta1",
+                               *k->kind ? k->kind
+                               : proxy  ? "KubeProxyConfiguration"
+                                        : "KubeletConfiguration");
+        if (lkg_buf_failed(&buf))
+                return fail(edit, edit->name, -ENOMEM);
+        fd = open(edit->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? -errno
+                   : lkg_write_file_atomic(fd, edit->name, buf.data ? buf.data : "", buf.size, 0600, false,
+                                           &err);
+        lkg_close(fd);
+        return r < 0 ? fail(edit, edit->copy, r) : LKG_TOOL_OK;
+}
+
+static int make_directory(struct edit *edit)
+{
+        const char *tmp = getenv("TMPDIR");
+
+        if (asprintf(&edit->directory, "%s/lkgfs-edit-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0)
+                edit->directory = NULL;
+        if (edit->directory && !mkdtemp(edit->directory)) {
+                int r = -errno;
+
+                free(edit->directory);
+                edit->directory = NULL;
+                return fail(edit, "temporary directory", r);
+        }
+        if (!edit->directory || asprintf(&edit->copy, "%s/%s", edit->directory, edit->name) < 0)
+                edit->copy = NULL;
+        if (!edit->directory || asprintf(&edit->judged, "%s/" JUDGED, edit->directory) < 0)
+                edit->judged = NULL;
+        if (!edit->copy || !edit->judged)
+                return fail(edit, "temporary directory", -ENOMEM);
+        if (mkdir(edit->judged, 0700) < 0)
+                return fail(edit, edit->judged, -errno);
+        edit->judged_fd = open(edit->judged, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return edit->judged_fd < 0 ? fail(edit, edit->judged, -errno) : write_copy(edit);
+}
+
+/* ---- the drop-in ---- */
+
+static int read_dropin(struct edit *edit)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(edit->dropins_fd, edit->name, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        int r;
+
+        if (fd < 0 && errno == ENOENT)
+                return LKG_TOOL_OK;
+        if (fd < 0 || fstat(fd, &edit->st) < 0)
+                return fail(edit, edit->name, -errno);
+        if (!S_ISREG(edit->st.st_mode))
+                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "'%s/%s' is not a regular file",
+                                     edit->dropins, edit->name);
+        r = lkg_read_file(fd, LKG_DOC_BYTES_MAX, &edit->before, &edit->before_size, NULL);
+        edit->exists = true;
+        return r < 0 ? fail(edit, edit->name, r) : LKG_TOOL_OK;
+}
+
+static int open_dropins(struct edit *edit)
+{
+        const char *path = edit->component->dropin_dir;
+
+        if (!*path)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s has no drop-in directory",
+                                     edit->component->name);
+        if (asprintf(&edit->dropins, "%s%s%s", *path == '/' ? "" : edit->node.source_path,
+                     *path == '/' ? "" : "/", path) < 0) {
+                edit->dropins = NULL;
+                return fail(edit, path, -ENOMEM);
+        }
+        edit->dropins_fd = open(edit->dropins, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return edit->dropins_fd < 0 ? fail(edit, edit->dropins, -errno) : read_dropin(edit);
+}
+
+static bool is_dropin_name(const char *name)
+{
+        const char *end = strrchr(name, '.');
+
+        return *name != '.' && !strchr(name, '/') && end && end != name && strcmp(end, ".conf") == 0;
+}
+
+/* ---- the editor ---- */
+
+static int run_editor(const struct edit *edit)
+{
+        static const char *const variables[] = { "SUDO_EDITOR", "VISUAL", "EDITOR" };
+        const char *editor = NULL;
+        int status;
+        pid_t pid;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(variables) && (!editor || !*editor); i++)
+                editor = getenv(variables[i]);
+        if (!editor || !*editor)
+                editor = access("/usr/bin/editor", X_OK) == 0 ? "/usr/bin/editor" : "vi";
+        pid = fork();
+        if (pid == 0) {
+                LKG_CLEANUP(lkg_freep) char *command = NULL;
+
+                if (asprintf(&command, "%s \"$1\"", editor) < 0)
+                        _exit(127);
+                (void)execl("/bin/sh", "sh", "-c", command, "sh", edit->copy, (char *)NULL);
+                _exit(127);
+        }
+        if (pid < 0 || waitpid(pid, &status, 0) < 0)
+                return fail(edit, editor, -errno);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED,
+                                     "the editor `%s` failed; nothing was changed", editor);
+        return LKG_TOOL_OK;
+}
+
+static int read_copy(const struct edit *edit, char **ret, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open(edit->copy, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        int r = fd < 0 ? -errno : lkg_read_file(fd, LKG_DOC_BYTES_MAX, ret, ret_size, NULL);
+
+        return r < 0 ? fail(edit, edit->copy, r) : LKG_TOOL_OK;
+}
+
+/* ---- judging, in a child ---- */
+
+static int judge_one(const struct edit *edit, const struct lkg_tool_node *node, struct lkg_tool_sources *ret)
+{
+        const struct lkg_config_component *component;
+        int status = lkg_tool_node_component(edit->tool, node, &component);
+
+        return status == LKG_TOOL_OK ? lkg_tool_node_judge(edit->tool, node, component, ret) : status;
+}
+
+/*
+ * The edited file over the drop-in directory. Both are opened here: overlayfs wants them in this mount namespace. Magic links need
+ * no escapes in the options.
+ */
+static int cover_dropins(const struct edit *edit, const struct lkg_tool_node *node)
+{
+        LKG_CLEANUP(lkg_closep)
+        int lower = openat(node->source_fd, edit->component->dropin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int upper = open(edit->judged, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char options[96], target[32];
+
+        if (lower < 0 || upper < 0)
+                return fail(edit, lower < 0 ? edit->dropins : edit->judged, -errno);
+        (void)snprintf(options, sizeof(options), "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d", upper, lower);
+        (void)snprintf(target, sizeof(target), "/proc/self/fd/%d", lower);
+        if (mount("overlay", target, "overlay", MS_RDONLY | MS_NODEV | MS_NOSUID, options) < 0)
+                return fail(edit, "judge the copy among the drop-ins (overlayfs)", -errno);
+        return LKG_TOOL_OK;
+}
+
+static int render_masked(const struct lkg_candidate *candidate, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *masked = candidate->doc ? lkg_mask_secrets(candidate->doc) : NULL;
+
+        if (masked)
+                lkg_render(masked, LKG_FORMAT_YAML, buf);
+        return !candidate->doc || (masked && !lkg_buf_failed(buf)) ? 0 : -ENOMEM;
+}
+
+/* What changes in the merged document. Return: one of JUDGED_SAME, JUDGED_CHANGED; an exit status after a message. */
+static int show_difference(const struct edit *edit, const struct lkg_candidate *before,
+                           const struct lkg_candidate *after)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf from = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf to = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
+        int r = render_masked(before, &from);
+
+        if (r == 0)
+                r = render_masked(after, &to);
+        if (r == 0)
+                r = lkg_render_diff("the layers as they are", from.data, from.size, "with this file",
+                                    to.data, to.size, &diff);
+        if (r < 0)
+                return fail(edit, "compare", r);
+        if (lkg_tool_colour_for(edit->tool, STDOUT_FILENO))
+                lkg_tool_paint_diff(diff.data, diff.size, &shown);
+        else
+                lkg_buf_append(&shown, diff.data, diff.size);
+        (void)lkg_tool_print(&shown, LKG_TOOL_OK);
+        return r > 0 ? JUDGED_CHANGED : JUDGED_SAME;
+}
+
+static int judge_in_child(const struct edit *edit)
+{
+        LKG_CLEANUP(lkg_tool_node_close) struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources before = { .dirfd = AT_FDCWD };
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources after = { .dirfd = AT_FDCWD };
+        int status = lkg_tool_node_open(edit->tool, &node);
+
+        if (status == LKG_TOOL_OK)
+                status = judge_one(edit, &node, &before);
+        if (status == LKG_TOOL_OK)
+                status = cover_dropins(edit, &node);
+        if (status == LKG_TOOL_OK)
+                status = judge_one(edit, &node, &after);
+        if (status != LKG_TOOL_OK)
+                return status;
+        lkg_tool_print_findings(edit->tool, STDOUT_FILENO, &after.candidate->report);
+        if (after.candidate->state != LKG_CANDIDATE_VALID)
+                return JUDGED_REFUSED;
+        return show_difference(edit, before.candidate, after.candidate);
+}
+
+/* Return: JUDGED_...; an exit status after a message. */
+static int judge(const struct edit *edit, const char *data, size_t size)
+{
+        struct lkg_error err = { 0 };
+        int status;
+        pid_t pid;
+
+        if (lkg_write_file_atomic(edit->judged_fd, edit->name, data, size, 0600, false, &err) < 0)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
+        pid = fork();
+        if (pid == 0)
+                _exit(judge_in_child(edit));
+        if (pid < 0 || waitpid(pid, &status, 0) < 0)
+                return fail(edit, "judge", -errno);
+        return WIFEXITED(status)
+                       ? WEXITSTATUS(status)
+                       : lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "judging was ended by a signal");
+}
+
+/* ---- saving ---- */
+
+/* Did somebody else change it meanwhile? */
+static bool is_unchanged(const struct edit *edit)
+{
+        struct edit now = { .tool = edit->tool, .name = edit->name, .dropins_fd = edit->dropins_fd };
+        bool same = read_dropin(&now) == LKG_TOOL_OK && now.exists == edit->exists &&
+                    now.before_size == edit->before_size &&
+                    (!now.exists || memcmp(now.before, edit->before, now.before_size) == 0);
+
+        free(now.before);
+        return same;
+}
+
+static int save(const struct edit *edit, const char *data, size_t size)
+{
+        mode_t mode = edit->exists ? edit->st.st_mode & 07777 : 0644;
+        struct lkg_error err = { 0 };
+
+        if (lkg_write_file_atomic(edit->dropins_fd, edit->name, data, size, mode, true, &err) < 0)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
+        if (edit->exists && (edit->st.st_uid != geteuid() || edit->st.st_gid != getegid()) &&
+            fchownat(edit->dropins_fd, edit->name, edit->st.st_uid, edit->st.st_gid, 0) < 0)
+                lkg_tool_note(edit->tool, "'%s' belongs to uid %u now: %s", edit->name, geteuid(),
+                              strerror(errno));
+        return LKG_TOOL_OK;
+}
+
+/* The rename through the view is answered when its generation is published. */
+static int say_served(const struct edit *edit, const char *before)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        LKG_CLEANUP(lkg_freep) char *condition = NULL;
+        LKG_CLEANUP(lkg_freep) char *now = NULL;
+        const char *component = edit->component->name;
+
+        if (!before || lkg_view_open(edit->tool, &view) != LKG_TOOL_OK ||
+            lkg_view_read(&view, &now, NULL, "status/%s/generation", component) < 0) {
+                lkg_tool_note(edit->tool, "saved; no view of it is mounted");
+                return LKG_TOOL_OK;
+        }
+        (void)lkg_view_read(&view, &condition, NULL, "status/%s/condition", component);
+        if (strcmp(before, now) != 0)
+                lkg_tool_note(edit->tool, "saved; generation %s is served", now);
+        else
+                lkg_tool_note(edit->tool, "saved; generation %s is still served: %s", now,
+                              condition ? condition : "");
+        return condition && strncmp(condition, "False", 5) == 0 ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
+}
+
+static char *served_generation(const struct edit *edit)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
+        char *ret = NULL;
+
+        if (!lkg_view_is_there(edit->tool) || lkg_view_open(edit->tool, &view) != LKG_TOOL_OK ||
+            lkg_view_read(&view, &ret, NULL, "status/%s/generation", edit->component->name) < 0)
+                return NULL;
+        return ret;
+}
+
+/* ---- the conversation ---- */
+
+/* Return: one of @letters; at the end of input 'q'. */
+static char ask(const char *question, const char *letters)
+{
+        char line[64];
+
+        for (;;) {
+                (void)printf("%s ", question);
+                (void)fflush(stdout);
+                if (!fgets(line, sizeof(line), stdin))
+                        return 'q';
+                if (line[0] && line[0] != '\n' && strchr(letters, line[0]))
+                        return line[0];
+        }
+}
+
+static void say_class(const struct lkg_config_component *k)
+{
+        if (k->restart.policy == LKG_RESTART_NEVER)
+                (void)printf("Takes effect when %s is restarted; lkgfs does not do that (restart.policy: "
+                             "Never).\n",
+                             k->name);
+        else
+                (void)printf("Takes effect with a restart of %s, which lkgfs asks for.\n", k->name);
+}
+
+static char decide(const struct edit *edit, int judged)
+{
+        if (judged == JUDGED_REFUSED)
+                return ask("It would be refused. (e)dit again, (s)ave anyway, (q)uit without saving?",
+                           "esq");
+        if (judged == JUDGED_SAME)
+                (void)puts("The merged document does not change.");
+        else
+                say_class(edit->component);
+        return ask("(s)ave, (t)ry for 5 minutes, (e)dit again, (q)uit without saving?", "steq");
+}
+
+static int commit(const struct edit *edit, char answer, const char *data, size_t size)
+{
+        LKG_CLEANUP(lkg_freep) char *before = served_generation(edit);
+        int status;
+
+        if (!is_unchanged(edit) &&
+            ask("Somebody else has changed the file meanwhile. (s)ave over it, (q)uit "
+                "without saving?",
+                "sq") == 'q')
+                return LKG_TOOL_DIFFERENT;
+        if (answer == 't') {
+                status = lkg_view_command(edit->tool, "try", "5m");
+                if (status != LKG_TOOL_OK)
+                        return status;
+        }
+        status = save(edit, data, size);
+        if (status == LKG_TOOL_OK)
+                status = say_served(edit, before);
+        if (status == LKG_TOOL_OK && answer == 't')
+                lkg_tool_note(edit->tool, "it is kept if `lkgfs commit` follows within 5 minutes");
+        return status;
+}
+
+static int converse(const struct edit *edit)
+{
+        for (;;) {
+                LKG_CLEANUP(lkg_freep) char *data = NULL;
+                size_t size = 0;
+                char answer;
+                int status = run_editor(edit);
+
+                if (status == LKG_TOOL_OK)
+                        status = read_copy(edit, &data, &size);
+                if (status != LKG_TOOL_OK)
+                        return status;
+                if (edit->exists && size == edit->before_size && memcmp(data, edit->before, size) == 0) {
+                        lkg_tool_note(edit->tool, "'%s' was not changed", edit->name);
+                        return LKG_TOOL_OK;
+                }
+                status = judge(edit, data, size);
+                if (status < JUDGED_SAME)
+                        return status;
+                answer = decide(edit, status);
+                if (answer == 'q') {
+                        lkg_tool_note(edit->tool, "nothing was changed");
+                        return LKG_TOOL_DIFFERENT;
+                }
+                if (answer != 'e')
+                        return commit(edit, answer, data, size);
+        }
+}
+
+int lkg_verb_edit(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(edit_deinit)
+        struct edit edit = { .tool = tool,
+                             .name = tool->n_words ? tool->words[0] : "50-local.conf",
+                             .node = LKG_TOOL_NODE_INIT,
+                             .dropins_fd = -EBADF,
+                             .judged_fd = -EBADF };
+        int status;
+
+        if (!is_dropin_name(edit.name))
+                return lkg_tool_fail(
+                        tool, LKG_TOOL_USAGE,
+                        "\"%.60s\" is no drop-in; want a name that ends in .conf, without a slash "
+                        "and without a dot at its beginning",
+                        edit.name);
+        if (geteuid() != 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                     "only root can judge this node; run it with sudo");
+        status = lkg_tool_node_read(tool, &edit.node);
+        lkg_tool_print_findings(tool, STDERR_FILENO, &edit.node.report);
+        if (status == LKG_TOOL_OK)
+                status = lkg_tool_node_component(tool, &edit.node, &edit.component);
+        if (status == LKG_TOOL_OK)
+                status = open_dropins(&edit);
+        if (status == LKG_TOOL_OK)
+                status = make_directory(&edit);
+        return status == LKG_TOOL_OK ? converse(&edit) : status;
+}
