@@ -307,6 +307,56 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
         return check_words(tool, message);
 }
 
+/* ---- for the completion ---- */
+
+static void describe(const struct row *row, struct lkg_tool_option *ret)
+{
+        *ret = (struct lkg_tool_option){
+                .name = row->name, .value = row->value, .help = row->help, .kind = (int)row->kind
+        };
+}
+
+bool lkg_tool_option_at(unsigned bits, size_t i, struct lkg_tool_option *ret)
+{
+        for (size_t k = 0; k < LKG_ARRAY_SIZE(rows); k++) {
+                if ((rows[k].bits && !(rows[k].bits & bits)) || i-- > 0)
+                        continue;
+                describe(&rows[k], ret);
+                return true;
+        }
+        return false;
+}
+
+bool lkg_tool_option_named(unsigned bits, const char *arg, struct lkg_tool_option *ret)
+{
+        const struct row *row = find_row(arg, bits ? bits : ~0u);
+
+        if (row)
+                describe(row, ret);
+        return row;
+}
+
+const char *lkg_tool_option_word(const struct lkg_tool_option *option, size_t i)
+{
+        static const struct {
+                const char *const *words;
+                size_t n;
+        } all[] = {
+                [FORMAT] = { format_names, LKG_ARRAY_SIZE(format_names) },
+                [COLOUR] = { colour_names, LKG_ARRAY_SIZE(colour_names) },
+                [HOST] = { host_names, LKG_ARRAY_SIZE(host_names) },
+        };
+
+        if ((size_t)option->kind >= LKG_ARRAY_SIZE(all))
+                return NULL;
+        for (size_t k = 0; k < all[option->kind].n; k++)
+                if (all[option->kind].words[k] && i-- == 0)
+                        return all[option->kind].words[k];
+        return NULL;
+}
+
+/* ---- help ---- */
+
 void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf)
 {
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {

@@ -36,6 +36,8 @@ int main(int argc, char **argv)
         struct lkg_tool tool;
         char message[512];
 
+        if (argc > 1 && strcmp(argv[1], "--complete") == 0)
+                return lkg_tool_complete(argc - 2, argv + 2);
         if (lkg_tool_parse(&tool, argc, argv, message) < 0) {
                 (void)lkg_tool_fail(&tool, LKG_TOOL_USAGE, "%s", message);
                 (void)dprintf(STDERR_FILENO, "Try `lkgfs %s%s--help`.\n", tool.verb ? tool.verb->name : "",

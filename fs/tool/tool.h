@@ -256,6 +256,18 @@ bool lkg_tool_has_sources(const struct lkg_tool *tool);
  * Return: LKG_TOOL_DIFFERENT.
  */
 int lkg_tool_no_document(const struct lkg_tool *tool);
+/* arguments.c, for the completion */
+struct lkg_tool_option {
+        const char *name, *value, *help; /* value NULL = has none */
+        int kind;                        /* private to arguments.c */
+};
+/** lkg_tool_option_at() - the @i-th option of a verb with these @bits. Return: is there one? */
+bool lkg_tool_option_at(unsigned bits, size_t i, struct lkg_tool_option *ret);
+/** lkg_tool_option_named() - the option of @arg ("--output=json", "-o"); @bits 0 = of any verb. Return: is there one? */
+bool lkg_tool_option_named(unsigned bits, const char *arg, struct lkg_tool_option *ret);
+/** lkg_tool_option_word() - the @i-th of the words that are its only values; NULL = no more. */
+const char *lkg_tool_option_word(const struct lkg_tool_option *option, size_t i);
+
 /* input.c */
 bool lkg_tool_is_stdin(const char *path);
 /**
@@ -344,6 +356,10 @@ struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fm
  * Return: 0 or -errno; caller frees.
  */
 int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_t **ret, size_t *ret_n);
+
+/* complete.c */
+/** lkg_tool_complete() - print what could stand in the place of the last of @words. Return: exit status. */
+int lkg_tool_complete(int n, char **words);
 
 /* watch.c */
 /** lkg_tool_watch() - run the verb once a second, print its output whenever it changes. Ends by a signal, or after a usage error. */

@@ -277,3 +277,52 @@ def test_status_in_json_has_the_condition_and_findings_as_they_are(mount):
     assert set(error) == {"severity", "code", "text", "file", "line", "column"}
     assert {key: error[key] for key in error if key != "file"} in [
         {key: f[key] for key in f if key != "file"} for f in checked]
+
+
+# ---- completion of zsh and fish: the program itself ----
+
+def offered(*words):
+    result = lib.run(lib.LKGFS, "--complete", *words)
+    assert (result.returncode, result.stderr) == (GOOD, b"")
+    return [line.split("\t")[0] for line in result.stdout.decode().splitlines()]
+
+
+def test_complete_from_the_tables():
+    assert {"status", "rollback", "edit"} <= set(offered(""))
+    assert offered("sta") == ["status", "startup"] and offered("hold", "") == ["on", "off"] and offered("hold", "on", "") == []
+    assert "json" in offered("status", "-o", "") and offered("status", "--output=js") == ["--output=json"]
+    assert offered("render", "--release", "1.36") == ["1.36"] and offered("check", "x", "") == [":file"]
+    assert offered("render", "--config-dir", "") == [":directory"] and offered("explain", "podPidsL") == ["podPidsLimit"]
+    assert offered("render", "--", "--max") == [] and offered("nonsense", "") == [] and offered() != []
+    for verb in offered(""):
+        options = set(re.findall(r"^  (?:-., |    )(--[a-z-]+)", lib.run(lib.LKGFS, verb, "--help").stdout.decode(), re.M))
+        assert set(offered(verb, "--")) == options, verb
+
+
+def test_complete_from_the_view(mount):
+    mount.drop("50-x.conf", "maxPods: 41\nevictionHard: {memory.available: 5%}\n")
+    at = ("-m", mount.mountpoint)
+    last = str(mount.generation())
+    assert last in offered("rollback", *at, "") and "lkg" in offered("rollback", *at, "")
+    assert last in offered("diff", *at, "1", "") and offered("diff", *at, "1", "2", "") == []
+    assert offered("blame", *at, "maxP") == ["maxPods"] and offered("blame", *at, "/maxP") == ["/maxPods"]
+    assert "50-x.conf" in offered("edit", *at, "") and offered("status", *at, "-c", "") == ["kubelet"]
+
+
+def test_complete_in_fish_and_zsh(mount, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "lkgfs").symlink_to(lib.LKGFS)
+    folder = os.path.join(lib.REPOSITORY, "contrib", "completion")
+    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HOME": str(tmp_path),
+                   "LKGFS_MOUNTPOINT": mount.mountpoint}
+    out = lib.run("fish", "--no-config", "-c", f"source {folder}/lkgfs.fish; complete -C 'lkgfs rollback '", env=environment,
+                  check=True).stdout.decode()
+    assert {line.split("\t")[0] for line in out.splitlines()} >= {"lkg", "1"}
+    script = f"""
+        _describe() {{ print -rl -- "${{(@P)4:-${{(@P)3}}}}" }}
+        _files() {{ print -r -- files }}
+        words=(lkgfs rollback '') CURRENT=3; source {folder}/lkgfs.zsh
+        words=(lkgfs check '') CURRENT=3; _lkgfs
+    """
+    out = lib.run("zsh", "-f", "-c", script, env=environment, check=True).stdout.decode()
+    assert "lkg:" in out and "1:20" in out and out.endswith("files\n"), out
