@@ -5,7 +5,6 @@ import errno
 import os
 import pathlib
 import signal
-import struct
 import subprocess
 import threading
 
@@ -22,14 +21,6 @@ def replace(path, data):
     new.write_bytes(data)
     new.chmod(0o755)
     new.rename(path)
-
-
-def another_build(data):
-    """The same program with another build id."""
-    at = data.index(b"GNU\0", data.index(b".note.gnu.build-id") if data.count(b"GNU\0") == 0 else 0)
-    while struct.unpack_from("<I", data, at - 4)[0] != 3:  # NT_GNU_BUILD_ID
-        at = data.index(b"GNU\0", at + 1)
-    return data[:at + 4] + bytes([data[at + 4] ^ 0xff]) + data[at + 5:]
 
 
 class Manager:
@@ -192,7 +183,7 @@ def test_file_server_of_another_build_is_replaced(mounts):
     server = mount.child("lkgfs-fs")
     program = folder / "fs/server/lkgfs-fs"
     with Reader(mount), open_files(mount):
-        replace(program, another_build(program.read_bytes()))
+        replace(program, lib.another_build(program.read_bytes()))
         mount.kill_supervisor()
         mount.start()
         mount.wait_for(lambda: lib.start_time(server) is None, "the old one ends")
@@ -262,7 +253,7 @@ def previous_build(tmp_path_factory):
     if source.returncode != 0:
         for program in lib.PROGRAMS:  # no history here: take another build instead
             (folder / program).parent.mkdir(parents=True)
-            replace(folder / program, another_build((lib.BUILD / program).read_bytes()))
+            replace(folder / program, lib.another_build((lib.BUILD / program).read_bytes()))
         return folder
     lib.run("tar", "-x", "-C", folder, input=source.stdout, check=True)
     build = folder / "build"

@@ -167,6 +167,14 @@ def read_file(path):
         os.close(fd)
 
 
+def another_build(data):
+    """The same program with another build id."""
+    at = data.index(b"GNU\0", data.index(b".note.gnu.build-id") if data.count(b"GNU\0") == 0 else 0)
+    while struct.unpack_from("<I", data, at - 4)[0] != 3:  # NT_GNU_BUILD_ID
+        at = data.index(b"GNU\0", at + 1)
+    return data[:at + 4] + bytes([data[at + 4] ^ 0xff]) + data[at + 5:]
+
+
 def error_of(function, *args, **kwargs):
     """Return the errno of a call, 0 if it succeeds."""
     try:

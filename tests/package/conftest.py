@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the tests of packages: the packages, built once per session, and machines to install them on."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+sys.dont_write_bytecode = True
+
+from lkgfs_fixtures import *  # noqa: E402,F401,F403  pylint: disable=wildcard-import,unused-wildcard-import
+import lkgfs_testlib as lib  # noqa: E402
+from lkgfs_machine import Machine  # noqa: E402
+
+BUILD_LIMIT_S = 500
+
+
+def build(script, out, *options, log, **environment):
+    """Run a build script; its output goes to a file, whose end a failure shows."""
+    with open(log, "wb") as stream:
+        result = subprocess.run([script, *options[:options.index("--")], out, *options[options.index("--"):]], stdin=subprocess.DEVNULL,
+                                stdout=stream, stderr=subprocess.STDOUT, timeout=BUILD_LIMIT_S, check=False,
+                                env={"PATH": os.environ["PATH"], "DEB_BUILD_OPTIONS": "nocheck", **environment})
+    if result.returncode != 0:
+        raise lib.Failure(f"{script} ended with {result.returncode}: {pathlib.Path(log).read_text(errors='replace')[-3000:]}")
+    return out
+
+
+@pytest.fixture(scope="session")
+def place():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def checkout(place):
+    """A clone with one commit of all sources as they are here, in whatever this is: a clone with changes, or a tarball."""
+    folder = place / "a checkout"
+    epoch = lib.run(lib.REPOSITORY / "contrib/package/sources", folder, check=True).stdout.decode().strip()
+    environment = {**os.environ, "GIT_AUTHOR_DATE": f"@{epoch} +0000", "GIT_COMMITTER_DATE": f"@{epoch} +0000", "GIT_CONFIG_NOSYSTEM": "1",
+                   "GIT_AUTHOR_NAME": "lkgfs", "GIT_AUTHOR_EMAIL": "lkgfs@example.org", "GIT_COMMITTER_NAME": "lkgfs",
+                   "GIT_COMMITTER_EMAIL": "lkgfs@example.org"}
+    for command in (["init", "-q", "-b", "main"], ["add", "--all", "--force"], ["commit", "-q", "-m", "All sources"]):
+        lib.run("git", *command, cwd=folder, env=environment, check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tarball(place, checkout):
+    """What `meson dist` makes of it."""
+    folder = place / "dist"
+    lib.run("meson", "setup", folder, checkout, "-Dtests=disabled", check=True)
+    lib.run("meson", "dist", "-C", folder, "--no-tests", check=True, timeout=100)
+    made = list((folder / "meson-dist").glob("*.tar.xz"))
+    assert len(made) == 1
+    return made[0]
+
+
+@pytest.fixture(scope="session")
+def extracted(place, tarball):
+    """The tarball, in another place and extracted at another time than the checkout was made."""
+    folder = place / "elsewhere"
+    folder.mkdir()
+    lib.run("tar", "-xf", tarball, "-C", folder, check=True)
+    return folder / tarball.name.removesuffix(".tar.xz")
+
+
+@pytest.fixture(scope="session")
+def debs(place, checkout):
+    """The folder of Debian packages built from the checkout."""
+    return build(checkout / "contrib/package/deb/build", place / "debs", "--", log=place / "debs.log")
+
+
+@pytest.fixture(scope="session")
+def deb(debs):
+    return next(debs.glob("lkgfs_*.deb"))
+
+
+@pytest.fixture(scope="session")
+def debs_again(place, extracted):
+    """The same from the tarball: another folder, time, time zone, language, home, temporary directory and mask."""
+    (place / "another-tmp").mkdir()
+    before = os.umask(0o077)
+    try:
+        return build(extracted / "contrib/package/deb/build", place / "debs-again", "--", log=place / "debs-again.log", TZ="Pacific/Kiritimati",
+                     LANG="C", HOME="/nonexistent", TMPDIR=str(place / "another-tmp"), CFLAGS="-O0")
+    finally:
+        os.umask(before)
+
+
+@pytest.fixture(scope="session")
+def rpms(place, extracted, tarball):
+    """The folder of RPM packages built from the tarball. The libraries are no packages of RPM here."""
+    return build(extracted / "contrib/package/rpm/build", place / "rpms", "--tarball", str(tarball), "--", "--nodeps", "--without", "check",
+                 log=place / "rpms.log")
+
+
+def repacked(deb, folder, version):
+    """The package as another build and version: every program has another build id, all else is the same."""
+    root = folder / f"tree-{version}"
+    lib.run("dpkg-deb", "--raw-extract", deb, root, check=True)
+    for path in root.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.read_bytes().startswith(b"\x7fELF"):
+            path.write_bytes(lib.another_build(path.read_bytes()))
+    control = root / "DEBIAN/control"
+    control.write_text("".join(f"Version: {version}\n" if line.startswith("Version:") else line
+                               for line in control.read_text().splitlines(keepends=True)))
+    lib.shell(f"cd {root} && find * -path DEBIAN -prune -o -type f -print0 | xargs -0 md5sum > DEBIAN/md5sums", check=True)
+    made = folder / f"lkgfs_{version}.deb"
+    lib.run("dpkg-deb", "--root-owner-group", "--build", "-Znone", root, made, check=True)
+    return made
+
+
+@pytest.fixture(scope="session")
+def newer(place, deb):
+    return repacked(deb, place, "9.0")
+
+
+@pytest.fixture
+def machines():
+    """Factory: machines that end with the test."""
+    made = []
+
+    def make(**options):
+        made.append(Machine(**options))
+        return made[-1]
+    yield make
+    for machine in made:
+        machine.close()
+
+
+@pytest.fixture
+def machine(machines):
+    return machines()
