@@ -15,6 +15,7 @@ PROGRAMS = {"usr/bin/lkgfs", "usr/sbin/lkgfsd", "usr/libexec/lkgfs/lkgfs-engine"
 SBOM = "usr/share/doc/lkgfs/lkgfs.spdx.json"
 SHARED = PROGRAMS | {
     "usr/sbin/mount.lkgfs", "usr/libexec/lkgfs/npd-check", "etc/lkgfs/config.yaml.example", "usr/lib/sysusers.d/lkgfs.conf", "usr/lib/tmpfiles.d/lkgfs.conf",
+    "usr/share/fish/vendor_completions.d/lkgfs.fish", "usr/share/zsh/vendor-completions/_lkgfs",
     "usr/share/bash-completion/completions/lkgfs", "usr/share/man/man1/lkgfs.1.gz", "usr/share/man/man5/lkgfs.conf.5.gz",
     "usr/share/man/man7/lkgfs-findings.7.gz", "usr/share/man/man7/lkgfs-view.7.gz", "usr/share/man/man8/lkgfsd.8.gz",
     "usr/share/man/man8/mount.lkgfs.8.gz", "usr/share/lkgfs/kubelet.service.d/20-lkgfs.conf", "usr/share/lkgfs/systemd/try-unit",
