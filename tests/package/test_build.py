@@ -15,7 +15,7 @@ PROGRAMS = {"usr/bin/lkgfs", "usr/sbin/lkgfsd", "usr/libexec/lkgfs/lkgfs-engine"
 SBOM = "usr/share/doc/lkgfs/lkgfs.spdx.json"
 SHARED = PROGRAMS | {
     "usr/sbin/mount.lkgfs", "usr/libexec/lkgfs/npd-check", "etc/lkgfs/config.yaml.example", "usr/lib/sysusers.d/lkgfs.conf", "usr/lib/tmpfiles.d/lkgfs.conf",
-    "usr/share/fish/vendor_completions.d/lkgfs.fish", "usr/share/zsh/vendor-completions/_lkgfs",
+    "usr/share/fish/vendor_completions.d/lkgfs.fish",
     "usr/share/bash-completion/completions/lkgfs", "usr/share/man/man1/lkgfs.1.gz", "usr/share/man/man5/lkgfs.conf.5.gz",
     "usr/share/man/man7/lkgfs-findings.7.gz", "usr/share/man/man7/lkgfs-view.7.gz", "usr/share/man/man8/lkgfsd.8.gz",
     "usr/share/man/man8/mount.lkgfs.8.gz", "usr/share/lkgfs/kubelet.service.d/20-lkgfs.conf", "usr/share/lkgfs/systemd/try-unit",
@@ -59,7 +59,7 @@ def test_lintian_has_no_errors_and_no_warnings(debs):
 
 def test_contents_of_the_debian_package(deb):
     files = listing(deb)
-    assert (SHARED | {"lib/systemd/system/lkgfs.service", "etc/apparmor.d/lkgfs", "usr/share/doc/lkgfs/copyright",
+    assert (SHARED | {"lib/systemd/system/lkgfs.service", "usr/share/zsh/vendor-completions/_lkgfs", "etc/apparmor.d/lkgfs", "usr/share/doc/lkgfs/copyright",
                       "usr/share/doc/lkgfs/changelog.gz"}) - set(files) == set()
     assert {path for path in files if not path.startswith(("usr/share/", "usr/libexec/lkgfs/"))} == {
         "etc/apparmor.d/lkgfs", "etc/lkgfs/config.yaml.example", "lib/systemd/system/lkgfs.service", "usr/bin/lkgfs",
@@ -147,7 +147,8 @@ def rpm_query(rpm, *words):
 
 def test_contents_of_the_rpm_package(rpm):
     files = {path.removeprefix("/") for path in rpm_query(rpm, "--list").splitlines()}
-    wanted = SHARED | {"usr/lib/systemd/system/lkgfs.service"}  # a distribution with RPM compresses manual pages itself
+    # A distribution with RPM compresses manual pages itself.
+    wanted = SHARED | {"usr/lib/systemd/system/lkgfs.service", "usr/share/zsh/site-functions/_lkgfs"}
     assert {path.removesuffix(".gz") for path in wanted} - {path.removesuffix(".gz") for path in files} == set()
     assert {path for path in files if path.startswith("etc/")} == {"etc/lkgfs", "etc/lkgfs/config.yaml.example"}
     assert rpm_query(rpm, "--configfiles") == "/etc/lkgfs/config.yaml.example\n"
