@@ -59,8 +59,8 @@ def test_lintian_has_no_errors_and_no_warnings(debs):
 
 def test_contents_of_the_debian_package(deb):
     files = listing(deb)
-    assert (SHARED | {"lib/systemd/system/lkgfs.service", "usr/share/zsh/vendor-completions/_lkgfs", "etc/apparmor.d/lkgfs", "usr/share/doc/lkgfs/copyright",
-                      "usr/share/doc/lkgfs/changelog.gz"}) - set(files) == set()
+    assert (SHARED | {"lib/systemd/system/lkgfs.service", "usr/share/zsh/vendor-completions/_lkgfs", "etc/apparmor.d/lkgfs",
+                      "usr/share/doc/lkgfs/copyright", "usr/share/doc/lkgfs/changelog.gz"}) - set(files) == set()
     assert {path for path in files if not path.startswith(("usr/share/", "usr/libexec/lkgfs/"))} == {
         "etc/apparmor.d/lkgfs", "etc/lkgfs/config.yaml.example", "lib/systemd/system/lkgfs.service", "usr/bin/lkgfs",
         "usr/lib/sysusers.d/lkgfs.conf", "usr/lib/tmpfiles.d/lkgfs.conf", "usr/sbin/lkgfsd", "usr/sbin/mount.lkgfs"}
