@@ -284,7 +284,8 @@ def test_from_the_previous_release(mounts, previous):
     for name, pid in mount.children().items():
         program = next(p for p in lib.PROGRAMS if p.endswith(name))
         assert os.path.samefile(f"/proc/{pid}/exe", folder / program), name
-    assert os.stat(mount.state).st_uid == lib.ENGINE_USER_ID, "the next engine has a user of its own"
+    # Handed over when the next engine starts, which may be after the old file server has ended.
+    mount.wait_for(lambda: os.stat(mount.state).st_uid == lib.ENGINE_USER_ID, "the next engine has a user of its own")
     mount.command("hold", "off\n")
     check_works(mount, 76)
     assert "lkgfs_engine_up" in mount.status("metrics.prom")
