@@ -5,12 +5,15 @@
  */
 #include "tool.h"
 
-static void line(const struct lkg_tool_verb *verb, struct lkg_buf *buf)
+/* @before: a verb that shares the line, or NULL */
+static void line(const struct lkg_tool_verb *before, const struct lkg_tool_verb *verb, struct lkg_buf *buf)
 {
         char left[40];
 
-        (void)snprintf(left, sizeof(left), "%s%s%s", verb->name, *verb->words ? " " : "", verb->words);
-        lkg_buf_printf(buf, "  %-20s %s\n", left, verb->help);
+        (void)snprintf(left, sizeof(left), "%s%s%s%s%s", before ? before->name : "", before ? ", " : "",
+                       verb->name, *verb->words ? " " : "", verb->words);
+        lkg_buf_printf(buf, "  %-20s %s%s%s\n", left, before ? before->help : "", before ? "; " : "",
+                       verb->help);
 }
 
 static void programs(struct lkg_buf *buf)
@@ -28,6 +31,7 @@ static void programs(struct lkg_buf *buf)
 
 void lkg_tool_help(struct lkg_buf *buf)
 {
+        const struct lkg_tool_verb *before = NULL;
         bool mounted = false;
 
         lkg_buf_puts(buf, "Usage: lkgfs VERB [-c COMPONENT] [-m MOUNTPOINT] [-o FORMAT] ...; on files:\n");
@@ -38,8 +42,9 @@ void lkg_tool_help(struct lkg_buf *buf)
                         lkg_buf_puts(buf, "On a mounted view:\n");
                         mounted = true;
                 }
-                if (!verb->for_programs)
-                        line(verb, buf);
+                if (!verb->for_programs && !verb->on_one_line)
+                        line(before, verb, buf);
+                before = verb->on_one_line ? verb : NULL;
         }
         programs(buf);
         lkg_buf_puts(buf, "VERB --help: options, example. Exit: 0 good, 1 findings, 2 failure, 64 usage.\n");

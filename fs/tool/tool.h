@@ -52,6 +52,8 @@ enum lkg_tool_option_bits {
         LKG_OPT_ALL = 1 << 11,    /* status */
         LKG_OPT_DIFF = 1 << 13,   /* --pending, --running */
         LKG_OPT_EFFECTIVE = 1 << 14,
+        LKG_OPT_ROOT = 1 << 15,  /* --dry-run, --root, --force */
+        LKG_OPT_ADOPT = 1 << 16, /* --over, --release */
         LKG_OPT_NODE =
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
@@ -65,6 +67,7 @@ struct lkg_tool_options {
         const char *remote;      /* a file with a ConfigMap; NULL = none */
         const char *node_config; /* our own configuration; NULL = the default */
         const char *remote_key;  /* key of its data; NULL = the one that the object names, else `kubelet` */
+        const char *root;        /* adopt, abandon: NULL = this node */
         unsigned release;        /* 136 is 1.36; 0 = the latest known */
         unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not given */
         enum lkg_tool_format format;
@@ -72,6 +75,7 @@ struct lkg_tool_options {
         bool strict, force, effective, all, help, version;
         bool pending, running; /* diff */
         bool watch;            /* status */
+        bool dry_run, over;    /* adopt, abandon */
         bool has_timeout;
         uint64_t timeout_ns;
 };
@@ -105,6 +109,7 @@ struct lkg_tool_verb {
          */
         int (*silent)(const struct lkg_tool *tool);
         bool refuses_start; /* reports as an error what would keep the component from starting */
+        bool on_one_line;   /* the overview has one line for this verb and the next one */
 };
 
 /* verbs.c */
@@ -398,6 +403,8 @@ int lkg_verb_command(const struct lkg_tool *tool); /* one write to the control f
 int lkg_verb_wait(const struct lkg_tool *tool);
 int lkg_verb_gate(const struct lkg_tool *tool);
 int lkg_verb_mount(const struct lkg_tool *tool);
+int lkg_verb_adopt(const struct lkg_tool *tool);
+int lkg_verb_abandon(const struct lkg_tool *tool);
 int lkg_verb_npd(const struct lkg_tool *tool);
 int lkg_npd_silent(const struct lkg_tool *tool); /* struct lkg_tool_verb.silent */
 

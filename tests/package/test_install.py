@@ -184,6 +184,86 @@ def test_removing_shows_the_files_below_and_the_kubelet_can_start(machine, deb):
     assert version_of(machine).endswith(" config-files")
 
 
+# ---- a node that was adopted ----
+
+START = r"""
+set -e
+unit=/etc/systemd/system/kubelet.service.d/20-lkgfs.conf
+line=$(cat /usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf /usr/lib/systemd/system/kubelet.service | grep -m 1 '^ExecStart=/')
+if [ -e $unit ]; then
+        grep '^ExecStartPre=' $unit | cut -d= -f2- > /run/stand-in/before
+        sh -e /run/stand-in/before
+        line=$(grep '^ExecStart=/' $unit)
+fi
+. /var/lib/kubelet/kubeadm-flags.env
+KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml
+LKGFS_ARGS=
+[ ! -e /run/lkgfs-kubelet.env ] || [ ! -e $unit ] || LKGFS_ARGS=$(sed s/^LKGFS_ARGS=// /run/lkgfs-kubelet.env)
+for word in $(eval "echo ${line#ExecStart=}"); do
+        case $word in --config=*) config=${word#*=} ;; esac
+done
+echo "$config $(grep '^maxPods:' "$config")" >> /run/stand-in/kubelet
+"""
+
+
+def kubeadm_node(machine):
+    """A node of kubeadm, and a program that starts its kubelet as systemd would: what its configuration says is added to a file."""
+    tree = lib.REPOSITORY / "tests/e2e/adopt/kubeadm/tree"
+    machine.shell(f"rm -rf /etc/kubernetes && tar -xf - -C / --no-same-owner", input=lib.run("tar", "-C", tree, "-cf", "-", ".", check=True).stdout,
+                  check=True)
+    machine.shell("sed -i '$a maxPods: 50' /var/lib/kubelet/config.yaml", check=True)
+    machine.write("/run/stand-in/start-kubelet", START)
+
+
+def started_with(machine):
+    machine.shell("rm -f /run/stand-in/kubelet; sh /run/stand-in/start-kubelet", check=True)
+    return machine.read("/run/stand-in/kubelet").split()
+
+
+OWN, VIEWED = "/var/lib/kubelet/config.yaml", f"{VIEW}/kubelet-config.yaml"
+
+
+def test_an_adopted_kubelet_can_start_at_every_step_there_and_back(machine, deb):
+    machine.install(deb)
+    kubeadm_node(machine)
+    assert started_with(machine) == [OWN, "maxPods:", "50"]
+    machine.shell("printf '#!/bin/sh\nexec sh /run/stand-in/start-kubelet\n' > /run/stand-in/at-each-call; "
+                  "chmod +x /run/stand-in/at-each-call; rm /run/stand-in/kubelet", check=True)
+    machine.run("lkgfs", "adopt", check=True)
+    assert machine.mounts() == [VIEW] and machine.run("systemctl", "is-enabled", "lkgfs.service").returncode == 0
+    machine.write(f"{VIEW}/kubelet.conf.d/50-pods.conf", lib.HEADER + "maxPods: 61\n")
+    assert machine.run("lkgfs", "status").returncode == 0
+    there = machine.read("/run/stand-in/kubelet").splitlines()
+    assert [line.split()[0] for line in there] == sorted([line.split()[0] for line in there], key=[OWN, VIEWED].index), "first its own, then the view"
+    assert len(there) >= 4 and {line.split()[2] for line in there} == {"50"}
+    assert started_with(machine) == [VIEWED, "maxPods:", "61"]
+    machine.shell("rm /run/stand-in/kubelet", check=True)
+    machine.run("lkgfs", "abandon", check=True)
+    back = machine.read("/run/stand-in/kubelet").splitlines()
+    assert len(back) >= 4 and {line.split()[2] for line in back} == {"61"}, "what was served stays"
+    assert started_with(machine) == [OWN, "maxPods:", "61"]
+    assert machine.mounts() == [] and machine.run("systemctl", "is-enabled", "lkgfs.service").returncode == 1
+    assert not machine.exists("/etc/lkgfs/config.yaml") and not machine.exists("/run/lkgfs-kubelet.env")
+
+
+@pytest.mark.parametrize("how", ["disabled", "deleted", "removed"])
+def test_an_adopted_kubelet_can_start_without_lkgfs(machine, deb, how):
+    machine.install(deb)
+    kubeadm_node(machine)
+    machine.run("lkgfs", "adopt", check=True)
+    assert started_with(machine) == [VIEWED, "maxPods:", "50"]
+    if how == "removed":
+        machine.dpkg("--remove", "lkgfs")
+        assert not machine.exists("/etc/systemd/system/kubelet.service.d/20-lkgfs.conf")
+        assert started_with(machine) == [OWN, "maxPods:", "50"]
+    else:
+        machine.run("systemctl", "stop", "lkgfs.service", check=True)
+        assert machine.shell("sh /run/stand-in/start-kubelet").returncode != 0, "the gate is shut"
+        machine.shell({"disabled": "touch /etc/lkgfs/disabled", "deleted": "rm /usr/bin/lkgfs"}[how], check=True)
+        assert started_with(machine)[1:] == ["maxPods:", "50"]
+    assert machine.mounts() == []
+
+
 def test_removing_ends_views_that_others_mounted_and_that_are_in_use(machine, deb):
     machine.install(deb)
     machine.node()

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files of an adoption, and the record of them.
+ *
+ * The record is written before the first file, and removed after the last one is undone: whenever a run is interrupted, what it
+ * has made is known. A replaced file is linked to its second name before the new one takes its place, so the name never lacks a
+ * file. Every function may be called again for the same file.
+ */
+#include "adopt.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <lkg/array.h>
+#include <lkg/fallback.h>
+#include <lkg/file.h>
+#include <lkg/json-out.h>
+
+#define MODE         0644
+#define FALLBACK_DIR ".lkgfs-fallback"
+
+/* The directory of a file below the root. */
+struct adopt_place {
+        int fd;
+        const char *name; /* borrowed from the path */
+};
+
+static int place_open(const struct lkg_adopt_node *look, const char *path, struct adopt_place *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *directory = strdup(path);
+        char *slash = directory ? strrchr(directory, '/') : NULL;
+
+        if (!slash)
+                return -ENOMEM;
+        slash[slash == directory] = '\0';
+        ret->fd = lkg_root_open(look->rootfd, directory, O_RDONLY | O_DIRECTORY);
+        ret->name = strrchr(path, '/') + 1;
+        return ret->fd < 0 ? ret->fd : 0;
+}
+
+static void place_close(struct adopt_place *place)
+{
+        place->fd = lkg_close(place->fd);
+}
+
+static char *with_suffix(const char *name, const char *suffix)
+{
+        char *text;
+
+        return asprintf(&text, "%s%s", name, suffix) < 0 ? NULL : text;
+}
+
+static bool same_file(int dirfd, const char *a, const char *b)
+{
+        struct stat x, y;
+
+        return fstatat(dirfd, a, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
+               fstatat(dirfd, b, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_dev == y.st_dev &&
+               x.st_ino == y.st_ino;
+}
+
+/* ---- the record ---- */
+
+static void put_files(const struct lkg_adopt_plan *plan, struct lkg_json *json)
+{
+        lkg_json_list(json, "files", LKG_JSON_AROUND);
+        for (size_t i = 0; i < plan->n_files; i++) {
+                const struct lkg_adopt_file *file = &plan->files[i];
+
+                lkg_json_map(json, NULL, LKG_JSON_AROUND);
+                lkg_json_foreign(json, "path", file->path);
+                lkg_json_bool(json, "directory", !*file->sha256);
+                if (*file->sha256) {
+                        lkg_json_bool(json, "kept", file->kept);
+                        lkg_json_text(json, "sha256", file->sha256);
+                }
+                lkg_json_end(json);
+        }
+        lkg_json_end(json);
+}
+
+int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
+                           struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
+        int r;
+
+        lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
+        lkg_json_u64(&json, "schemaVersion", 1);
+        lkg_json_foreign(&json, "profile", plan->profile);
+        lkg_json_foreign(&json, "mountPoint", plan->mount_point);
+        lkg_json_foreign(&json, "sourceDir", plan->source);
+        lkg_json_foreign(&json, "file", plan->file);
+        lkg_json_foreign(&json, "base", plan->base);
+        lkg_json_foreign(&json, "dropInDir", plan->config_dir);
+        put_files(plan, &json);
+        lkg_json_end(&json);
+        r = lkg_json_write_line(&json, &buf);
+        if (r == 0)
+                r = place_open(look, LKG_ADOPT_RECORD, &place);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "record '%s" LKG_ADOPT_RECORD "'", look->root);
+        return lkg_write_file_atomic(place.fd, place.name, buf.data, buf.size, MODE, true, err);
+}
+
+static char *copy_text(const struct lkg_value *map, const char *key, bool *bad)
+{
+        const char *text = lkg_map_get_string(map, key);
+        char *copy = text && *text ? strdup(text) : NULL;
+
+        *bad |= !copy;
+        return copy;
+}
+
+static int take_file(const struct lkg_value *item, struct lkg_adopt_plan *plan)
+{
+        const struct lkg_value *kept = lkg_map_get(item, "kept");
+        const char *sha256 = lkg_map_get_string(item, "sha256");
+        struct lkg_adopt_file file = { .kept = kept && lkg_value_type(kept) == LKG_BOOL &&
+                                               lkg_value_bool(kept) };
+        bool bad = false;
+
+        file.path = copy_text(item, "path", &bad);
+        if (bad || *file.path != '/' || (sha256 && !lkg_is_sha256(sha256)) ||
+            LKG_GROW(plan->files, plan->n_files) < 0) {
+                free(file.path);
+                return -EBADMSG;
+        }
+        if (sha256)
+                memcpy(file.sha256, sha256, sizeof(file.sha256));
+        plan->files[plan->n_files++] = file;
+        return 0;
+}
+
+static int take_record(const struct lkg_value *doc, struct lkg_adopt_plan *plan)
+{
+        const struct lkg_value *files = lkg_map_get(doc, "files");
+        bool bad = false;
+        int r = 0;
+
+        plan->profile = copy_text(doc, "profile", &bad);
+        plan->mount_point = copy_text(doc, "mountPoint", &bad);
+        plan->source = copy_text(doc, "sourceDir", &bad);
+        plan->file = copy_text(doc, "file", &bad);
+        plan->base = copy_text(doc, "base", &bad);
+        plan->config_dir = copy_text(doc, "dropInDir", &bad);
+        if (bad || !files || lkg_value_type(files) != LKG_LIST || *plan->source != '/' ||
+            *plan->mount_point != '/' || !lkg_bare_name_ok(plan->file))
+                return -EBADMSG;
+        for (size_t i = 0; r == 0 && i < lkg_value_size(files); i++) {
+                const struct lkg_value *item = lkg_list_get(files, i);
+
+                r = lkg_value_type(item) == LKG_MAP ? take_file(item, plan) : -EBADMSG;
+        }
+        return r;
+}
+
+int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret,
+                          struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_adopt_plan plan = { 0 };
+        size_t size;
+        int r = lkg_root_read(look->rootfd, LKG_ADOPT_RECORD, &text, &size);
+
+        if (r == 0)
+                r = lkg_decode_json(text, size, LKG_DECODE_STRICT, NULL, &report, &doc);
+        if (r == 0)
+                r = lkg_value_type(doc) == LKG_MAP ? take_record(doc, &plan) : -EBADMSG;
+        if (r < 0) {
+                lkg_plan_deinit(&plan);
+                return r == -ENOENT
+                               ? r
+                               : lkg_error_set(err, r, NULL, "record '%s" LKG_ADOPT_RECORD "'", look->root);
+        }
+        *ret = plan;
+        return 0;
+}
+
+/* ---- making ---- */
+
+/* The present file stays where it is, and has a second name from now on. */
+static int keep_aside(const struct adopt_place *place, const char *suffix)
+{
+        LKG_CLEANUP(lkg_freep) char *aside = with_suffix(place->name, suffix);
+
+        if (!aside)
+                return -ENOMEM;
+        return linkat(place->fd, place->name, place->fd, aside, 0) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
+                   struct lkg_error *err)
+{
+        LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
+        int r = place_open(look, file->path, &place);
+
+        if (r == 0 && !file->text) {
+                r = mkdirat(place.fd, place.name, 0755) < 0 && errno != EEXIST ? -errno : 0;
+        } else if (r == 0) {
+                if (file->kept)
+                        r = keep_aside(&place, LKG_ADOPT_ASIDE);
+                if (r == 0)
+                        return lkg_write_file_atomic(place.fd, place.name, file->text, strlen(file->text),
+                                                     MODE, true, err);
+        }
+        return r < 0 ? lkg_error_set(err, r, NULL, "'%s%s'", look->root, file->path) : 0;
+}
+
+int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *aside,
+                      const void *data, size_t size, struct lkg_error *err)
+{
+        LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
+        LKG_CLEANUP(lkg_freep) char *temporary = NULL;
+        struct stat st;
+        int r = place_open(look, path, &place);
+
+        if (r == 0 && fstatat(place.fd, place.name, &st, 0) < 0)
+                r = -errno;
+        if (r == 0 && asprintf(&temporary, ".%.200s.lkgfs", place.name) < 0) {
+                temporary = NULL;
+                r = -ENOMEM;
+        }
+        if (r == 0)
+                r = keep_aside(&place, aside);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "'%s%s'", look->root, path);
+        r = lkg_write_file_atomic(place.fd, temporary, data, size, st.st_mode & 07777, true, err);
+        if (r < 0)
+                return r;
+        if (fchownat(place.fd, temporary, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) == 0 &&
+            renameat(place.fd, temporary, place.fd, place.name) == 0)
+                return lkg_sync_dir(place.fd);
+        r = lkg_error_set(err, -errno, NULL, "'%s%s'", look->root, path);
+        (void)unlinkat(place.fd, temporary, 0);
+        return r;
+}
+
+/* ---- undoing ---- */
+
+/* What an interrupted write has left: `.NAME.PID~tmp`. */
+static void remove_temporary(const struct adopt_place *place)
+{
+        int fd = openat(place->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        size_t n = strlen(place->name);
+
+        if (!dir) {
+                lkg_close(fd);
+                return;
+        }
+        for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
+                if (lkg_is_tmp_name(e->d_name) && strncmp(e->d_name + 1, place->name, n) == 0 &&
+                    e->d_name[1 + n] == '.')
+                        (void)unlinkat(place->fd, e->d_name, 0);
+        (void)closedir(dir);
+}
+
+static int unmake_directory(const struct adopt_place *place, const char **ret_kept)
+{
+        if (unlinkat(place->fd, place->name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+                return 0;
+        if (errno != ENOTEMPTY && errno != EEXIST && errno != EBUSY)
+                return -errno;
+        *ret_kept = "is not empty";
+        return 0;
+}
+
+/* Has somebody changed our file? Return: 1; 0: no, or it is gone; -errno. */
+static int is_edited(const struct adopt_place *place, const char *sha256)
+{
+        LKG_CLEANUP(lkg_closep) int fd = openat(place->fd, place->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char found[LKG_SHA256_HEX];
+        size_t size;
+        int r;
+
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        r = lkg_read_file(fd, 16u << 20, &text, &size, NULL);
+        if (r == 0)
+                r = lkg_sha256_hex(text, size, found);
+        return r < 0 ? r : strcmp(found, sha256) != 0;
+}
+
+static int unmake_file(const struct adopt_place *place, const struct lkg_adopt_file *file,
+                       const char **ret_kept)
+{
+        LKG_CLEANUP(lkg_freep) char *aside = with_suffix(place->name, LKG_ADOPT_ASIDE);
+        LKG_CLEANUP(lkg_freep) char *edited = with_suffix(place->name, LKG_ADOPT_EDITED);
+        bool has_aside;
+        int r;
+
+        if (!aside || !edited)
+                return -ENOMEM;
+        remove_temporary(place);
+        has_aside = faccessat(place->fd, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        if (file->kept && !has_aside)
+                return 0; /* it was never replaced, or it is back already */
+        r = same_file(place->fd, place->name, aside) ? 0 : is_edited(place, file->sha256);
+        if (r < 0)
+                return r;
+        if (r > 0) {
+                *ret_kept = "was edited, and is kept with the ending " LKG_ADOPT_EDITED;
+                if (linkat(place->fd, place->name, place->fd, edited, 0) < 0)
+                        return -errno;
+        }
+        if (!file->kept)
+                return unlinkat(place->fd, place->name, 0) < 0 && errno != ENOENT ? -errno : 0;
+        if (renameat(place->fd, aside, place->fd, place->name) < 0)
+                return -errno;
+        (void)unlinkat(place->fd, aside, 0); /* rename(2) of two links of one file does nothing */
+        return 0;
+}
+
+int lkg_adopt_unmake(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
+                     const char **ret_kept, struct lkg_error *err)
+{
+        LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
+        int r = place_open(look, file->path, &place);
+
+        *ret_kept = NULL;
+        if (r == -ENOENT || r == -ENOTDIR)
+                return 0;
+        if (r == 0)
+                r = *file->sha256 ? unmake_file(&place, file, ret_kept) : unmake_directory(&place, ret_kept);
+        if (r == 0)
+                r = lkg_sync_dir(place.fd);
+        return r < 0 ? lkg_error_set(err, r, NULL, "undo '%s%s'", look->root, file->path) : 0;
+}
+
+int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
+                    struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_RDONLY | O_DIRECTORY);
+        LKG_CLEANUP(lkg_freep) char *copy = NULL;
+        int r;
+
+        if (!*look->root)
+                (void)unlink(LKG_ADOPT_ARGUMENTS);
+        if (fd < 0)
+                return fd == -ENOENT ? 0 : lkg_error_set(err, fd, NULL, "'%s%s'", look->root, plan->source);
+        if (asprintf(&copy, FALLBACK_DIR "/%s", plan->file) < 0) {
+                copy = NULL;
+                return lkg_error_set(err, -ENOMEM, NULL, "'%s'", plan->source);
+        }
+        (void)unlinkat(fd, copy, 0);
+        (void)unlinkat(fd, FALLBACK_DIR, AT_REMOVEDIR);
+        r = lkg_fallback_is_ours(fd, plan->file) && unlinkat(fd, plan->file, 0) < 0 ? -errno : 0;
+        return r < 0 ? lkg_error_set(err, r, NULL, "'%s%s/%s'", look->root, plan->source, plan->file) : 0;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is written to adopt a node. The installer's own files stay as they are: the merged document gets a name that nobody
+ * else uses, and the kubelet's unit gets a drop-in that appends --config to its command line, where the last flag counts.
+ */
+#include "adopt.h"
+
+#include <fcntl.h>
+
+#include <lkg/array.h>
+#include <lkg/fallback.h>
+#include <lkg/render.h>
+
+#define DEFAULT_EXE   "/usr/bin/kubelet"
+#define DEFAULT_MOUNT "/etc/kubernetes"
+#define OWN_DROPINS   "/etc/lkgfs/config.d"
+
+/* Names of the merged file, in order of preference: kube-bench looks for the first one. */
+static const char *const file_names[] = { "kubelet-config.yaml", "kubelet-merged.yaml" };
+
+/* ---- words of YAML and of systemd ---- */
+
+static void put_path(struct lkg_buf *buf, const char *text)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *value = lkg_value_new_string(text, strlen(text), NULL, 0, 0);
+
+        if (!value) {
+                buf->failed = true;
+                return;
+        }
+        lkg_render(value, LKG_FORMAT_YAML, buf);
+        if (!buf->failed && buf->size && buf->data[buf->size - 1] == '\n')
+                buf->size--;
+}
+
+/* As a layer is written in the configuration: relative to the source directory if it is there. */
+static const char *layer_path(const struct lkg_adopt_plan *plan, const char *path)
+{
+        size_t n = strlen(plan->source);
+
+        return strncmp(path, plan->source, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
+static void put_layer(const struct lkg_adopt_plan *plan, const char *root, const char *key, const char *path,
+                      struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf whole = LKG_BUF_INIT;
+        const char *layer = layer_path(plan, path);
+
+        lkg_buf_printf(&whole, "%s%s", root && *layer == '/' ? root : "", layer);
+        lkg_buf_printf(buf, "  %s: ", key);
+        put_path(buf, lkg_buf_failed(&whole) ? "" : whole.data);
+        lkg_buf_putc(buf, '\n');
+        buf->failed |= whole.failed;
+}
+
+int lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
+                    struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+
+        lkg_buf_printf(buf,
+                       "# Written by `lkgfs adopt` for a node of %s; `lkgfs abandon` goes back.\n"
+                       "apiVersion: " LKG_CONFIG_API_VERSION "\nkind: " LKG_CONFIG_KIND "\n",
+                       look->profile->name);
+        if (strcmp(plan->mount_point, plan->source) != 0) {
+                lkg_buf_puts(buf, "sourceDir: ");
+                put_path(buf, plan->source);
+                lkg_buf_putc(buf, '\n');
+        }
+        lkg_buf_printf(buf, "components:\n- name: kubelet\n  file: %s\n", plan->file);
+        put_layer(plan, root, "base", plan->base, buf);
+        /* A directory that does not exist yet is as good as an empty one, but only for judging. */
+        if (plan->config_dir)
+                fd = lkg_root_open(look->rootfd, plan->config_dir, O_PATH | O_DIRECTORY);
+        if (!root || fd >= 0)
+                put_layer(plan, root, "dropInDir", plan->config_dir, buf);
+        else
+                lkg_buf_puts(buf, "  dropInDir: \"\"\n");
+        if (strcmp(look->program, DEFAULT_EXE) != 0) {
+                lkg_buf_puts(buf, "  match:\n    exe: [");
+                put_path(buf, look->program);
+                lkg_buf_puts(buf, "]\n");
+        }
+        return lkg_buf_failed(buf) ? -ENOMEM : 0;
+}
+
+/*
+ * The kubelet must be able to start whatever becomes of lkgfs. Without the program the gate is open, as it is with
+ * /etc/lkgfs/disabled; and then there may be no view, so the words that name it are written to a file at each start, which systemd
+ * reads after ExecStartPre= (systemd.exec(5), EnvironmentFile=). Without them the kubelet reads its own files, as it did before.
+ */
+static void kubelet_dropin(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
+                           struct lkg_buf *buf)
+{
+        lkg_buf_puts(buf, "# Written by `lkgfs adopt`; `lkgfs abandon` removes it. The command line is that "
+                          "of the unit, "
+                          "and what lkgfs\n"
+                          "# appends, if there is a view. If the unit changes, run `lkgfs adopt --over`.\n"
+                          "[Unit]\nWants=lkgfs.service\nAfter=lkgfs.service\n\n[Service]\n"
+                          "EnvironmentFile=-" LKG_ADOPT_ARGUMENTS "\n");
+        lkg_buf_printf(buf,
+                       "ExecStartPre=/bin/sh -c 'test ! -e " LKG_BINDIR "/lkgfs || exec " LKG_BINDIR
+                       "/lkgfs gate kubelet --mountpoint %s'\n",
+                       plan->mount_point);
+        /* The view has its drop-ins merged already. */
+        lkg_buf_printf(buf,
+                       "ExecStartPre=/bin/sh -c 'rm -f " LKG_ADOPT_ARGUMENTS
+                       "; test ! -e %s/%s || echo \"LKGFS_ARGS=--config=%s/%s%s\" > " LKG_ADOPT_ARGUMENTS
+                       "'\n",
+                       plan->mount_point, plan->file, plan->mount_point, plan->file,
+                       look->config_dir ? " --config-dir=" : "");
+        lkg_buf_printf(buf, "ExecStart=\nExecStart=%s $LKGFS_ARGS\n", look->unit.exec_start);
+}
+
+static void lkgfs_dropin(const struct lkg_adopt_plan *plan, struct lkg_buf *buf)
+{
+        lkg_buf_puts(buf, "# Written by `lkgfs adopt`; `lkgfs abandon` removes it.\n[Service]\n");
+        lkg_buf_printf(buf, "Environment=LKGFS_MOUNTPOINT=%s\n", plan->mount_point);
+}
+
+/* ---- the list ---- */
+
+/* @text: NULL = a directory. Takes it over. */
+static int add(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path, char *text)
+{
+        struct lkg_adopt_file file = { .path = strdup(path), .text = text };
+        int r = file.path && LKG_GROW(plan->files, plan->n_files) == 0 ? 0 : -ENOMEM;
+
+        if (r == 0 && text)
+                r = lkg_sha256_hex(text, strlen(text), file.sha256);
+        if (r < 0) {
+                free(file.path);
+                free(text);
+                return r;
+        }
+        file.kept = text && lkg_root_exists(look->rootfd, path);
+        plan->files[plan->n_files++] = file;
+        return 0;
+}
+
+static int add_if_missing(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
+{
+        for (size_t i = 0; i < plan->n_files; i++)
+                if (strcmp(plan->files[i].path, path) == 0)
+                        return 0;
+        return lkg_root_exists(look->rootfd, path) ? 0 : add(look, plan, path, NULL);
+}
+
+/* With its parents. */
+static int add_directory(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
+{
+        LKG_CLEANUP(lkg_freep) char *parent = strdup(path);
+        int r = parent ? 0 : -ENOMEM;
+
+        for (char *slash = parent; r == 0 && (slash = strchr(slash + 1, '/'));) {
+                *slash = '\0';
+                r = add_if_missing(look, plan, parent);
+                *slash = '/';
+        }
+        return r == 0 ? add_if_missing(look, plan, path) : r;
+}
+
+static int add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
+                    struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_freep) char *directory = strdup(path);
+        char *text;
+        int r;
+
+        lkg_buf_putc(buf, '\0');
+        text = lkg_buf_steal(buf, NULL);
+        if (!text || !directory) {
+                free(text);
+                return -ENOMEM;
+        }
+        *strrchr(directory, '/') = '\0';
+        r = add_directory(look, plan, directory);
+        if (r < 0) {
+                free(text);
+                return r;
+        }
+        return add(look, plan, path, text);
+}
+
+/* The kubelet's drop-in is the last one: the view must be there before the kubelet needs it. */
+static int add_files(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf config = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf lkgfs = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf kubelet = LKG_BUF_INIT;
+        int r = add_directory(look, plan, "/etc/lkgfs");
+
+        if (r == 0)
+                r = add_directory(look, plan, plan->config_dir);
+        if (r == 0)
+                r = lkg_plan_config(look, plan, NULL, &config);
+        if (r == 0)
+                r = add_text(look, plan, LKG_ADOPT_CONFIG, &config);
+        if (r == 0 && strcmp(plan->mount_point, DEFAULT_MOUNT) != 0) {
+                lkgfs_dropin(plan, &lkgfs);
+                r = add_text(look, plan, LKG_ADOPT_LKGFS, &lkgfs);
+        }
+        kubelet_dropin(look, plan, &kubelet);
+        return r == 0 ? add_text(look, plan, LKG_ADOPT_KUBELET, &kubelet) : r;
+}
+
+/* ---- names ---- */
+
+static char *directory_of(const char *path)
+{
+        char *copy = strdup(path), *slash = copy ? strrchr(copy, '/') : NULL;
+
+        if (slash)
+                slash[slash == copy] = '\0';
+        return copy;
+}
+
+static int choose_file(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
+                       struct lkg_adopt_plan *plan)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_PATH | O_DIRECTORY);
+
+        if (fd < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                                     "'%s%s', where lkgfs would take its layers: %s", look->root,
+                                     plan->source, strerror(-fd));
+        for (size_t i = 0; !plan->file && i < LKG_ARRAY_SIZE(file_names); i++) {
+                bool served = false;
+
+                if (tool->options.over && strcmp(plan->mount_point, plan->source) == 0) {
+                        LKG_CLEANUP(lkg_plan_deinit) struct lkg_adopt_plan old = { 0 };
+
+                        served = lkg_adopt_record_read(look, &old, NULL) == 0 &&
+                                 strcmp(old.file, file_names[i]) == 0;
+                }
+                if (served || faccessat(fd, file_names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    lkg_fallback_is_ours(fd, file_names[i]))
+                        plan->file = strdup(file_names[i]);
+        }
+        return plan->file ? LKG_TOOL_OK
+                          : lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                                          "'%s%s' has files %s and %s already: there is no name for the "
+                                          "merged document",
+                                          look->root, plan->source, file_names[0], file_names[1]);
+}
+
+static int choose_directory(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
+{
+        if (look->config_dir) {
+                plan->config_dir = strdup(look->config_dir);
+        } else if (asprintf(&plan->config_dir, "%s/kubelet.conf.d", plan->source) < 0) {
+                plan->config_dir = NULL;
+        }
+        return plan->config_dir ? 0 : -ENOMEM;
+}
+
+/* What would act together with the written configuration, and what nobody would find again. */
+static int check_place(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
+                       const struct lkg_adopt_plan *plan)
+{
+        LKG_CLEANUP(lkg_freep) char *aside = NULL;
+        LKG_CLEANUP(lkg_plan_deinit) struct lkg_adopt_plan old = { 0 };
+        bool adopted = lkg_adopt_record_read(look, &old, NULL) == 0;
+
+        if (lkg_root_exists(look->rootfd, OWN_DROPINS) && !tool->options.force)
+                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                                     "'%s" OWN_DROPINS
+                                     "' would change what is written; move it away, or use "
+                                     "--force to keep it unjudged",
+                                     look->root);
+        for (size_t i = 0; i < plan->n_files && !adopted; i++) {
+                free(aside);
+                if (asprintf(&aside, "%s" LKG_ADOPT_ASIDE, plan->files[i].path) < 0) {
+                        aside = NULL;
+                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+                }
+                if (lkg_root_exists(look->rootfd, aside))
+                        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                                             "'%s%s' is in the way: it was kept by an adoption without a "
+                                             "record; move it away",
+                                             look->root, aside);
+        }
+        return LKG_TOOL_OK;
+}
+
+int lkg_plan_make(const struct lkg_tool *tool, const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
+{
+        struct lkg_adopt_plan plan = { .mount_point = strdup(look->profile->mount_point),
+                                       .source = look->profile->source ? strdup(look->profile->source)
+                                                                       : directory_of(look->base),
+                                       .profile = strdup(look->profile->name),
+                                       .base = strdup(look->base) };
+        int status = LKG_TOOL_OK;
+
+        if (plan.mount_point && plan.source && plan.base && plan.profile)
+                status = choose_file(tool, look, &plan);
+        if (status == LKG_TOOL_OK &&
+            (!plan.file || choose_directory(look, &plan) < 0 || add_files(look, &plan) < 0))
+                status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        if (status == LKG_TOOL_OK)
+                status = check_place(tool, look, &plan);
+        if (status != LKG_TOOL_OK)
+                lkg_plan_deinit(&plan);
+        else
+                *ret = plan;
+        return status;
+}
+
+void lkg_plan_deinit(struct lkg_adopt_plan *plan)
+{
+        for (size_t i = 0; i < plan->n_files; i++) {
+                free(plan->files[i].path);
+                free(plan->files[i].text);
+        }
+        free(plan->files);
+        free(plan->mount_point);
+        free(plan->source);
+        free(plan->file);
+        free(plan->base);
+        free(plan->config_dir);
+        free(plan->profile);
+        *plan = (struct lkg_adopt_plan){ 0 };
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adopting a node: which installer made it, what has to be written for lkgfs, and the way back.
+ *
+ * profiles.c has the installers as data, adopt-look.c recognises one, adopt-plan.c lists the files, adopt-judge.c compares what
+ * the component reads before and after, adopt-files.c writes the files and undoes them by the record in /etc/lkgfs.
+ *
+ * All paths are absolute paths of the node; --root puts a directory before them. One thread.
+ */
+#pragma once
+
+#include "tool.h"
+#include "unit-file.h"
+
+#define LKG_ADOPT_RECORD    "/etc/lkgfs/adopted.json"
+#define LKG_ADOPT_CONFIG    "/etc/lkgfs/config.yaml"
+#define LKG_ADOPT_DROPIN    "20-lkgfs.conf"
+#define LKG_ADOPT_KUBELET   "/etc/systemd/system/kubelet.service.d/" LKG_ADOPT_DROPIN
+#define LKG_ADOPT_LKGFS     "/etc/systemd/system/lkgfs.service.d/10-adopted.conf"
+#define LKG_ADOPT_ARGUMENTS "/run/lkgfs-kubelet.env" /* what names the view on the kubelet's command line */
+#define LKG_ADOPT_ASIDE     ".before-lkgfs"          /* what a replaced file is called meanwhile */
+#define LKG_ADOPT_EDITED    ".after-lkgfs"           /* one of our files that somebody has edited since */
+
+#define LKG_PROFILE_WORDS   6
+
+/* profiles.c: one row per installer. The first row that fits is taken. */
+struct lkg_profile {
+        const char *name;                      /* "kubeadm" */
+        const char *units[LKG_PROFILE_WORDS];  /* one of them exists */
+        const char *files[LKG_PROFILE_WORDS];  /* one of them exists; none: not asked */
+        const char *config[LKG_PROFILE_WORDS]; /* what --config of the unit names; none: anything */
+        const char *mount_point;               /* of the view */
+        const char *source;                    /* the directory behind it; NULL: that of the base */
+        const char *cannot; /* why it cannot be adopted, and what to do instead; NULL: it can */
+        const char *stays[LKG_PROFILE_WORDS]; /* remarks for people */
+};
+extern const struct lkg_profile lkg_profiles[];
+extern const size_t lkg_n_profiles;
+
+/* The node as it is without lkgfs. */
+struct lkg_adopt_node {
+        int rootfd;
+        const char *root; /* "" = the running node */
+        const struct lkg_profile *profile;
+        const char *unit_name;
+        struct lkg_unit_on_disk unit;
+        struct lkg_strings signs; /* what the profile was recognised by */
+        const char *program;      /* of the component; below: borrowed from unit */
+        const char *base, *config_dir;
+        const char *const *flags; /* without --config and --config-dir */
+        struct lkg_strings flag_list;
+};
+/** lkg_adopt_root() - open --root. Return: LKG_TOOL_OK, or a status after a message. */
+int lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret);
+/** lkg_adopt_look() - recognise the node. @ret: from lkg_adopt_root(). Return: LKG_TOOL_OK, or a status after a message. */
+int lkg_adopt_look(const struct lkg_tool *tool, struct lkg_adopt_node *ret);
+void lkg_look_deinit(struct lkg_adopt_node *look);
+
+/* One file or directory to be made, in this order. */
+struct lkg_adopt_file {
+        char *path;
+        char *text; /* NULL = a directory */
+        bool kept;  /* there was a file, which is kept aside */
+        char sha256[LKG_SHA256_HEX];
+};
+struct lkg_adopt_plan {
+        char *mount_point, *source, *file, *base, *config_dir; /* config_dir: NULL = none */
+        char *profile;
+        struct lkg_adopt_file *files;
+        size_t n_files;
+};
+/** lkg_plan_make() - what to write. Return: LKG_TOOL_OK, or a status after a message. */
+int lkg_plan_make(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
+                  struct lkg_adopt_plan *ret);
+/** lkg_plan_config() - our configuration; @root: to judge by, before anything was made; NULL: to write. Return: 0 or -ENOMEM. */
+int lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
+                    struct lkg_buf *buf);
+void lkg_plan_deinit(struct lkg_adopt_plan *plan);
+
+/* adopt-judge.c */
+/** lkg_adopt_before() - the effective document of the component without lkgfs. Caller owns @ret. A status after a message. */
+int lkg_adopt_before(const struct lkg_tool *tool, const struct lkg_adopt_node *look, struct lkg_value **ret);
+/** lkg_adopt_merge() - what lkgfs would serve by the configuration @text, and in which format. */
+int lkg_adopt_merge(const struct lkg_tool *tool, const struct lkg_adopt_node *look, const char *source,
+                    const char *text, struct lkg_value **ret, enum lkg_format *ret_format);
+/** lkg_adopt_effective() - the effective document of a component that reads @served alone. */
+int lkg_adopt_effective(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
+                        const struct lkg_value *served, struct lkg_value **ret);
+/** lkg_adopt_diff() - what differs, secrets masked. @ret: appended. Return: 1: they differ; 0; -ENOMEM. */
+int lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
+                   const struct lkg_value *b, struct lkg_buf *ret);
+
+/* adopt-files.c */
+/** lkg_adopt_record_write() - write the record atomically. Return: 0 or -errno. */
+int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
+                           struct lkg_error *err);
+/** lkg_adopt_record_read() - Return: 0; -ENOENT: the node is not adopted; -errno. */
+int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret,
+                          struct lkg_error *err);
+/** lkg_adopt_make() - write one file, the old one is kept aside, or make one directory. Return: 0 or -errno. */
+int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
+                   struct lkg_error *err);
+/**
+ * lkg_adopt_unmake() - the opposite: put back what was there. Does nothing if it was done before.
+ * @ret_kept: what stays because it is not ours (an edited file, a directory with entries): a word for people, or NULL
+ */
+int lkg_adopt_unmake(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
+                     const char **ret_kept, struct lkg_error *err);
+/** lkg_adopt_replace() - replace the content of an existing file, with its owner and mode; the old one is kept as @aside. */
+int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *aside,
+                      const void *data, size_t size, struct lkg_error *err);
+/** lkg_adopt_clean() - remove the copies that lkgfs leaves behind the view. Return: 0 or -errno. */
+int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
+                    struct lkg_error *err);
+
+/* adopt-systemd.c */
+/** lkg_adopt_live() - is this the running node, under systemd? */
+bool lkg_adopt_live(const struct lkg_adopt_node *look);
+/** lkg_adopt_systemctl() - run one command, or print it if the node is not live. Words end with NULL. A status after a message. */
+int lkg_adopt_systemctl(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
+                        const char *const *words);

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a unit from its files: see unit-file.h. */
+#include "unit-file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+
+#include <lkg/buf.h>
+#include <lkg/file.h>
+
+#define BYTES_MAX (1u << 20) /* of one file */
+
+/* The first that has a file wins. systemd.unit(5), without generators and the transient directories. */
+static const char *const directories[] = {
+        "/etc/systemd/system",     "/run/systemd/system", "/usr/local/lib/systemd/system",
+        "/usr/lib/systemd/system", "/lib/systemd/system",
+};
+
+struct reading {
+        int rootfd;
+        struct lkg_unit_on_disk *unit;
+        struct lkg_strings environment;       /* NAME=VALUE, later ones win */
+        struct lkg_strings environment_files; /* they win over Environment= */
+        struct lkg_error *err;
+};
+
+/* ---- below the root ---- */
+
+int lkg_root_open(int rootfd, const char *path, int flags)
+{
+        struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+        long fd = syscall(SYS_openat2, rootfd, path, &how, sizeof(how));
+
+        return fd < 0 ? -errno : (int)fd;
+}
+
+bool lkg_root_exists(int rootfd, const char *path)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(rootfd, path, O_PATH);
+
+        return fd >= 0;
+}
+
+int lkg_root_read(int rootfd, const char *path, char **ret, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(rootfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        return S_ISREG(st.st_mode) ? lkg_read_file(fd, BYTES_MAX, ret, ret_size, NULL) : -EINVAL;
+}
+
+/* ---- words ---- */
+
+/* The next word of a command line or of Environment=. @ret_quoted: it has quotes. Return: false: there is none. */
+static bool next_word(const char **at, struct lkg_buf *word, bool *ret_quoted)
+{
+        const char *p = *at + strspn(*at, " \t\n");
+        char quote = 0;
+
+        *ret_quoted = false;
+        lkg_buf_reset(word);
+        if (!*p)
+                return false;
+        for (; *p && (quote || !strchr(" \t\n", *p)); p++) {
+                if (quote ? *p == quote : *p == '"' || *p == '\'') {
+                        quote = quote ? 0 : *p;
+                        *ret_quoted = true;
+                } else if (*p == '\\' && p[1]) {
+                        p++;
+                        lkg_buf_putc(word, *p == 'n' ? '\n' : *p == 't' ? '\t' : *p);
+                } else {
+                        lkg_buf_putc(word, *p);
+                }
+        }
+        lkg_buf_append(word, "", 0); /* an empty word is a word */
+        *at = p;
+        return true;
+}
+
+static const char *variable(const struct lkg_strings *environment, const char *name, size_t size)
+{
+        for (size_t i = environment->n_items; i > 0; i--) {
+                const char *item = environment->items[i - 1];
+
+                if (strncmp(item, name, size) == 0 && item[size] == '=')
+                        return item + size + 1;
+        }
+        return NULL;
+}
+
+/* Without a value it is empty, as in systemd; the caller may want to know. */
+static const char *value_of(struct reading *r, const char *name, size_t size)
+{
+        const char *value = variable(&r->environment, name, size);
+
+        if (!value)
+                (void)lkg_strings_add(&r->unit->lacking, name, size);
+        return value ? value : "";
+}
+
+static size_t name_length(const char *text)
+{
+        size_t n = 0;
+
+        while (isalnum((unsigned char)text[n]) || text[n] == '_')
+                n++;
+        return n;
+}
+
+/* ${NAME} within a word; `$$` is a dollar. */
+static int add_filled(struct reading *r, const char *text)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
+
+        lkg_buf_append(&word, "", 0);
+        for (const char *p = text; *p; p++) {
+                size_t n = p[0] == '$' && p[1] == '{' ? name_length(p + 2) : 0;
+
+                if (n && p[2 + n] == '}') {
+                        lkg_buf_puts(&word, value_of(r, p + 2, n));
+                        p += 2 + n;
+                } else {
+                        p += p[0] == '$' && p[1] == '$';
+                        lkg_buf_putc(&word, *p);
+                }
+        }
+        lkg_buf_putc(&word, '\0');
+        return lkg_buf_failed(&word) ? -ENOMEM
+                                     : lkg_strings_add(&r->unit->words, word.data, strlen(word.data));
+}
+
+/* A word $NAME becomes as many words as its value has. */
+static int add_split(struct reading *r, const char *value)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
+        bool quoted;
+        int status = 0;
+
+        while (status == 0 && next_word(&value, &word, &quoted))
+                status = lkg_buf_failed(&word) ? -ENOMEM
+                                               : lkg_strings_add(&r->unit->words, word.data, word.size);
+        return status;
+}
+
+static int fill_words(struct reading *r)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
+        const char *at = r->unit->exec_start;
+        bool quoted;
+        int status = 0;
+
+        at += strspn(at, "-@:+!");
+        while (status == 0 && next_word(&at, &word, &quoted)) {
+                size_t n;
+
+                if (lkg_buf_failed(&word))
+                        return -ENOMEM;
+                n = !quoted && word.data[0] == '$' ? name_length(word.data + 1) : 0;
+                status = n && word.size == n + 1 ? add_split(r, value_of(r, word.data + 1, n))
+                                                 : add_filled(r, word.data);
+        }
+        return status;
+}
+
+/* ---- environment files ---- */
+
+/* One value: parts in quotes, continued lines. @at: behind the `=`; moves to the end of the line. */
+static void read_value(const char **at, struct lkg_buf *value)
+{
+        const char *p = *at + strspn(*at, " \t");
+        size_t solid = value->size; /* white space at the end does not belong to it, except in quotes */
+        char quote = 0;
+
+        for (; *p && (quote || *p != '\n'); p++) {
+                if (quote ? *p == quote : *p == '"' || *p == '\'') {
+                        quote = quote ? 0 : *p;
+                        solid = value->size;
+                        continue;
+                }
+                if (*p == '\\' && quote != '\'' && p[1]) {
+                        p++;
+                        if (*p == '\n')
+                                continue;
+                        if (quote && !strchr("\"\\`$", *p))
+                                lkg_buf_putc(value, '\\');
+                }
+                lkg_buf_putc(value, *p);
+                if (quote || !strchr(" \t\r", *p))
+                        solid = value->size;
+        }
+        if (!lkg_buf_failed(value) && value->data)
+                value->size = solid;
+        *at = p;
+}
+
+static int parse_environment_file(struct reading *r, const char *text)
+{
+        int status = 0;
+
+        while (status == 0 && *text) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
+                size_t n;
+
+                text += strspn(text, " \t\r\n");
+                n = name_length(text);
+                if (!n || text[n] != '=') {
+                        text += strcspn(text, "\n");
+                        continue;
+                }
+                lkg_buf_append(&line, text, n + 1);
+                text += n + 1;
+                read_value(&text, &line);
+                status = lkg_buf_failed(&line) ? -ENOMEM
+                                               : lkg_strings_add(&r->environment, line.data, line.size);
+        }
+        return status;
+}
+
+static int read_environment_files(struct reading *r)
+{
+        for (size_t i = 0; i < r->environment_files.n_items; i++) {
+                const char *path = r->environment_files.items[i];
+                bool optional = *path == '-';
+                LKG_CLEANUP(lkg_freep) char *text = NULL;
+                size_t size;
+                int status;
+
+                path += optional;
+                status = lkg_root_read(r->rootfd, path, &text, &size);
+                if (status == -ENOENT && optional)
+                        continue;
+                if (status < 0)
+                        return lkg_error_set(r->err, status, NULL, "EnvironmentFile '%s'", path);
+                status = parse_environment_file(r, text);
+                if (status == 0)
+                        status = lkg_strings_add(&r->unit->files, path, strlen(path));
+                if (status < 0)
+                        return status;
+        }
+        return 0;
+}
+
+/* ---- unit files ---- */
+
+static int set_environment(struct reading *r, const char *value)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
+        bool quoted;
+        int status = 0;
+
+        if (!*value) {
+                lkg_strings_deinit(&r->environment);
+                r->environment = (struct lkg_strings){ 0 };
+        }
+        while (status == 0 && next_word(&value, &word, &quoted))
+                status = lkg_buf_failed(&word) ? -ENOMEM
+                                               : lkg_strings_add(&r->environment, word.data, word.size);
+        return status;
+}
+
+static int assign(struct reading *r, const char *key, const char *value)
+{
+        struct lkg_unit_on_disk *unit = r->unit;
+
+        if (strcmp(key, "Environment") == 0)
+                return set_environment(r, value);
+        if (strcmp(key, "EnvironmentFile") == 0) {
+                if (*value)
+                        return lkg_strings_add(&r->environment_files, value, strlen(value));
+                lkg_strings_deinit(&r->environment_files);
+                r->environment_files = (struct lkg_strings){ 0 };
+                return 0;
+        }
+        if (strcmp(key, "ExecStart") != 0)
+                return 0;
+        free(unit->exec_start);
+        unit->exec_start = *value ? strdup(value) : NULL;
+        unit->n_exec_start = *value ? unit->n_exec_start + 1 : 0;
+        return *value && !unit->exec_start ? -ENOMEM : 0;
+}
+
+/* A line with the ones that continue it, joined by a space; comments between them are left out. */
+static bool next_line(const char **at, struct lkg_buf *line)
+{
+        bool more = false;
+
+        lkg_buf_reset(line);
+        lkg_buf_append(line, "", 0);
+        if (!**at)
+                return false;
+        do {
+                const char *p = *at + strspn(*at, " \t");
+                size_t n = strcspn(p, "\n");
+
+                *at = p + n + (p[n] == '\n');
+                if (more && (*p == '#' || *p == ';'))
+                        continue;
+                while (n && strchr(" \t\r", p[n - 1]))
+                        n--;
+                more = n && p[n - 1] == '\\' && (line->size || !strchr("#;", *p));
+                n -= more;
+                while (more && n && strchr(" \t", p[n - 1]))
+                        n--;
+                if (line->size && n)
+                        lkg_buf_putc(line, ' ');
+                lkg_buf_append(line, p, n);
+        } while (more && **at);
+        lkg_buf_putc(line, '\0');
+        return true;
+}
+
+static int parse_unit(struct reading *r, const char *text)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
+        bool service = false;
+        int status = 0;
+
+        while (status == 0 && next_line(&text, &line)) {
+                char *key = line.data, *equals;
+
+                if (lkg_buf_failed(&line))
+                        return -ENOMEM;
+                if (*key == '[')
+                        service = strcmp(key, "[Service]") == 0;
+                equals = strchr(key, '=');
+                if (!service || !equals || strchr("[#;", *key))
+                        continue;
+                *equals++ = '\0';
+                for (size_t n = strlen(key); n && strchr(" \t", key[n - 1]); n--)
+                        key[n - 1] = '\0';
+                status = assign(r, key, equals + strspn(equals, " \t"));
+        }
+        return status;
+}
+
+static int read_unit_file(struct reading *r, const char *path)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        int status = lkg_root_read(r->rootfd, path, &text, &size);
+
+        if (status == -ENOENT)
+                return status;
+        if (status < 0)
+                return lkg_error_set(r->err, status, NULL, "unit file '%s'", path);
+        status = lkg_strings_add(&r->unit->files, path, strlen(path));
+        return status < 0 ? status : parse_unit(r, text);
+}
+
+/* ---- drop-ins ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+        const char *const *x = a, *const *y = b;
+        const char *p = strrchr(*x, '/'), *q = strrchr(*y, '/');
+
+        return strcmp(p ? p : *x, q ? q : *y);
+}
+
+static bool has_name(const struct lkg_strings *paths, const char *name)
+{
+        for (size_t i = 0; i < paths->n_items; i++)
+                if (strcmp(strrchr(paths->items[i], '/') + 1, name) == 0)
+                        return true;
+        return false;
+}
+
+static int list_dropins(const struct reading *r, const char *directory, const char *name,
+                        const char *without, struct lkg_strings *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        int fd, status = 0;
+        DIR *dir;
+
+        if (asprintf(&path, "%s/%s.d", directory, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        fd = lkg_root_open(r->rootfd, path, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
+        dir = fdopendir(fd);
+        if (!dir) {
+                lkg_close(fd);
+                return -errno;
+        }
+        for (const struct dirent *e = readdir(dir); status == 0 && e; e = readdir(dir)) {
+                size_t n = strlen(e->d_name);
+                char *item;
+
+                if (*e->d_name == '.' || n < 6 || strcmp(e->d_name + n - 5, ".conf") != 0 ||
+                    has_name(ret, e->d_name) || (without && strcmp(e->d_name, without) == 0))
+                        continue;
+                if (asprintf(&item, "%s/%s", path, e->d_name) < 0)
+                        item = NULL;
+                status = lkg_strings_take(&ret->items, &ret->n_items, item);
+        }
+        (void)closedir(dir);
+        return status;
+}
+
+static int read_dropins(struct reading *r, const char *name, const char *without)
+{
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings paths = { 0 };
+        int status = 0;
+
+        for (size_t i = 0; status == 0 && i < LKG_ARRAY_SIZE(directories); i++)
+                status = list_dropins(r, directories[i], name, without, &paths);
+        if (paths.n_items)
+                qsort(paths.items, paths.n_items, sizeof(*paths.items), compare_names);
+        for (size_t i = 0; status == 0 && i < paths.n_items; i++) {
+                status = read_unit_file(r, paths.items[i]);
+                if (status == -ENOENT) /* a link to nothing */
+                        status = 0;
+        }
+        return status;
+}
+
+int lkg_unit_file_read(int rootfd, const char *name, const char *without, struct lkg_unit_on_disk *ret,
+                       struct lkg_error *err)
+{
+        struct lkg_unit_on_disk unit = { 0 };
+        struct reading r = { .rootfd = rootfd, .unit = &unit, .err = err };
+        int status = -ENOENT;
+
+        for (size_t i = 0; status == -ENOENT && i < LKG_ARRAY_SIZE(directories); i++) {
+                char path[300];
+
+                (void)snprintf(path, sizeof(path), "%s/%.200s", directories[i], name);
+                status = read_unit_file(&r, path);
+        }
+        if (status == 0)
+                status = read_dropins(&r, name, without);
+        if (status == 0)
+                status = read_environment_files(&r);
+        if (status == 0 && unit.exec_start)
+                status = fill_words(&r);
+        lkg_strings_deinit(&r.environment);
+        lkg_strings_deinit(&r.environment_files);
+        if (status < 0)
+                lkg_unit_file_deinit(&unit);
+        else
+                *ret = unit;
+        return status;
+}
+
+void lkg_unit_file_deinit(struct lkg_unit_on_disk *unit)
+{
+        free(unit->exec_start);
+        lkg_strings_deinit(&unit->words);
+        lkg_strings_deinit(&unit->files);
+        lkg_strings_deinit(&unit->lacking);
+        *unit = (struct lkg_unit_on_disk){ 0 };
+}

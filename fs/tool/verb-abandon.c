@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs abandon: undoes `lkgfs adopt`, by its record.
+ *
+ * The order lets the kubelet start after every step: what is served is written to the base if they differ, the drop-in of the
+ * kubelet's unit goes first (it would start lkgfs, and wait for it), then lkgfs stops, then the other files go, the record last.
+ * A run that was interrupted is continued by the next one: what is undone already is skipped.
+ */
+#include "adopt.h"
+
+#include <fcntl.h>
+#include <sys/xattr.h>
+
+#include <lkg/file.h>
+#include <lkg/limits.h>
+#include <lkg/render.h>
+
+#define ASIDE            ".before-abandon"
+#define XATTR_GENERATION "user.lkgfs.generation"
+
+struct leaving {
+        const struct lkg_tool *tool;
+        struct lkg_adopt_node look;
+        struct lkg_adopt_plan record;
+        bool known; /* the look succeeded */
+};
+
+static const char *const reload[] = { "daemon-reload", NULL };
+static const char *const disable[] = { "disable", "--now", "lkgfs.service", NULL };
+
+/* ---- what is served ---- */
+
+/* The file of the view, whatever is held or comes from a ConfigMap. Return: 1; 0: there is no view; -errno. */
+static int read_view(const struct leaving *l, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        int r;
+
+        if (asprintf(&path, "%s%s/%s", l->look.root, l->record.mount_point, l->record.file) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0 || fgetxattr(fd, XATTR_GENERATION, NULL, 0) <= 0)
+                return 0;
+        r = lkg_read_file(fd, LKG_DOC_BYTES_MAX, &text, &size, NULL);
+        if (r == 0)
+                r = lkg_decode(text, size, lkg_detect_format(text, size), 0, NULL, &report, ret);
+        return r < 0 ? r : 1;
+}
+
+static int read_served(const struct leaving *l, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_freep) char *config = NULL;
+        enum lkg_format format;
+        size_t size;
+        int r = read_view(l, ret);
+
+        if (r < 0)
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "read the view: %s", strerror(-r));
+        if (r > 0)
+                return LKG_TOOL_OK;
+        r = lkg_root_read(l->look.rootfd, LKG_ADOPT_CONFIG, &config, &size);
+        if (r < 0)
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "read '%s" LKG_ADOPT_CONFIG "': %s",
+                                     l->look.root, strerror(-r));
+        if (!*l->look.root)
+                return lkg_adopt_merge(l->tool, &l->look, l->record.source, config, ret, &format);
+        /* The paths in the file are those of the node; below --root, what adopt would write is judged. */
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf below = LKG_BUF_INIT;
+
+        if (lkg_plan_config(&l->look, &l->record, l->look.root, &below) < 0)
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        return lkg_adopt_merge(l->tool, &l->look, l->record.source, below.data, ret, &format);
+}
+
+/* ---- baking ---- */
+
+static int format_of_base(const struct leaving *l, enum lkg_format *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+        int r = lkg_root_read(l->look.rootfd, l->look.base, &text, &size);
+
+        if (r == 0)
+                *ret = lkg_detect_format(text, size);
+        return r;
+}
+
+/* Drop-ins that the kubelet reads itself apply to the new base, too: is the result what is served? */
+static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *now = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        int status = lkg_adopt_before(l->tool, &l->look, &now);
+
+        if (status != LKG_TOOL_OK)
+                return status;
+        if (lkg_adopt_diff("served", wanted, "the kubelet without lkgfs", now, &diff) == 0)
+                return LKG_TOOL_OK;
+        return lkg_tool_print(&diff, LKG_TOOL_DIFFERENT);
+}
+
+static int write_base(const struct leaving *l, const struct lkg_value *served)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *aside = NULL;
+        enum lkg_format format;
+        struct lkg_error err = { 0 };
+        int r = format_of_base(l, &format);
+
+        if (r == 0 && asprintf(&aside, "%s" ASIDE, l->look.base) < 0) {
+                aside = NULL;
+                r = -ENOMEM;
+        }
+        if (r == 0) {
+                lkg_render(served, format, &text);
+                r = lkg_buf_failed(&text) ? -ENOMEM : 0;
+        }
+        if (r < 0)
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "'%s%s': %s", l->look.root, l->look.base,
+                                     strerror(-r));
+        if (lkg_root_exists(l->look.rootfd, aside))
+                return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
+                                     "'%s%s' is in the way: the base would be kept there; move it away",
+                                     l->look.root, aside);
+        if (lkg_adopt_replace(&l->look, l->look.base, ASIDE, text.data, text.size, &err) < 0)
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", err.message);
+        lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%s", l->look.root,
+                      l->look.base, l->look.root, aside);
+        return LKG_TOOL_OK;
+}
+
+/* @ret_diff: what the kubelet would lose without baking */
+static int compare(const struct leaving *l, struct lkg_value **ret_served, struct lkg_value **ret_wanted,
+                   struct lkg_buf *ret_diff)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
+        int status = read_served(l, ret_served), r;
+
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_effective(l->tool, &l->look, *ret_served, ret_wanted);
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_before(l->tool, &l->look, &before);
+        if (status != LKG_TOOL_OK)
+                return status;
+        r = lkg_adopt_diff("the kubelet without lkgfs", before, "served", *ret_wanted, ret_diff);
+        return r < 0 ? lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", strerror(-r)) : LKG_TOOL_OK;
+}
+
+static int bake(const struct leaving *l)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *wanted = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        int status;
+
+        if (!l->known || !lkg_root_exists(l->look.rootfd, LKG_ADOPT_KUBELET))
+                return LKG_TOOL_OK; /* done by an earlier run */
+        status = compare(l, &served, &wanted, &diff);
+        if (status != LKG_TOOL_OK)
+                return status;
+        if (l->tool->options.dry_run) {
+                if (diff.size)
+                        lkg_buf_printf(&diff, "This is written to %s, which is kept as %s" ASIDE ".\n",
+                                       l->look.base, l->look.base);
+                else
+                        lkg_buf_puts(&diff, "What the kubelet sees: no difference.\n");
+                return lkg_tool_print(&diff, LKG_TOOL_OK);
+        }
+        if (!diff.size)
+                return LKG_TOOL_OK;
+        status = write_base(l, served);
+        if (status == LKG_TOOL_OK)
+                status = check_baked(l, wanted);
+        return status == LKG_TOOL_OK || l->tool->options.force
+                       ? LKG_TOOL_OK
+                       : lkg_tool_fail(l->tool, status,
+                                       "the kubelet would not see what is served: its own drop-ins override "
+                                       "it. Move "
+                                       "them away and run it again, or use --force");
+}
+
+/* ---- undoing ---- */
+
+static int undo(const struct leaving *l, const struct lkg_adopt_file *file)
+{
+        struct lkg_error err = { 0 };
+        const char *kept = NULL;
+
+        if (lkg_adopt_unmake(&l->look, file, &kept, &err) < 0)
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", err.message);
+        if (kept)
+                lkg_tool_note(l->tool, "%s%s %s", l->look.root, file->path, kept);
+        return LKG_TOOL_OK;
+}
+
+/* @dropin: the drop-in of the kubelet's unit, or everything else except the directory of the record */
+static int undo_files(const struct leaving *l, bool dropin)
+{
+        for (size_t i = l->record.n_files; i > 0; i--) {
+                const struct lkg_adopt_file *file = &l->record.files[i - 1];
+                int status;
+
+                if ((strcmp(file->path, LKG_ADOPT_KUBELET) == 0) != dropin ||
+                    strcmp(file->path, "/etc/lkgfs") == 0)
+                        continue;
+                status = undo(l, file);
+                if (status != LKG_TOOL_OK)
+                        return status;
+        }
+        return LKG_TOOL_OK;
+}
+
+static int remove_record(const struct leaving *l)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(l->look.rootfd, "/etc/lkgfs", O_RDONLY | O_DIRECTORY);
+
+        if (fd < 0 || unlinkat(fd, strrchr(LKG_ADOPT_RECORD, '/') + 1, 0) < 0)
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "remove '%s" LKG_ADOPT_RECORD "': %s",
+                                     l->look.root, strerror(fd < 0 ? -fd : errno));
+        for (size_t i = 0; i < l->record.n_files; i++)
+                if (strcmp(l->record.files[i].path, "/etc/lkgfs") == 0)
+                        return undo(l, &l->record.files[i]);
+        return LKG_TOOL_OK;
+}
+
+static int clean(const struct leaving *l)
+{
+        struct lkg_error err = { 0 };
+
+        return lkg_adopt_clean(&l->look, &l->record, &err) < 0
+                       ? lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", err.message)
+                       : LKG_TOOL_OK;
+}
+
+static int leave(const struct leaving *l)
+{
+        int status = undo_files(l, true);
+
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_systemctl(l->tool, &l->look, reload);
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_systemctl(l->tool, &l->look, disable);
+        if (status != LKG_TOOL_OK && !l->tool->options.force)
+                return status;
+        status = undo_files(l, false);
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_systemctl(l->tool, &l->look, reload);
+        if (status == LKG_TOOL_OK)
+                status = clean(l);
+        return status == LKG_TOOL_OK ? remove_record(l) : status;
+}
+
+static int show(const struct leaving *l)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(&buf, "Adopted as a node of %s. In this order:\n", l->record.profile);
+        lkg_buf_puts(&buf, "    " LKG_ADOPT_KUBELET ": undone; systemctl daemon-reload\n"
+                           "    systemctl disable --now lkgfs.service\n");
+        for (size_t i = l->record.n_files; i > 0; i--) {
+                const struct lkg_adopt_file *file = &l->record.files[i - 1];
+
+                if (strcmp(file->path, LKG_ADOPT_KUBELET) != 0)
+                        lkg_buf_printf(&buf, "    %s: %s\n", file->path,
+                                       !*file->sha256 ? "removed if it is empty"
+                                       : file->kept   ? "put back as it was"
+                                                      : "removed");
+        }
+        lkg_buf_puts(&buf, "    " LKG_ADOPT_RECORD ": removed\n");
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int abandon(struct leaving *l)
+{
+        struct lkg_error err = { 0 };
+        int status = lkg_adopt_root(l->tool, &l->look), r;
+
+        if (status != LKG_TOOL_OK)
+                return status;
+        r = lkg_adopt_record_read(&l->look, &l->record, &err);
+        if (r == -ENOENT)
+                return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
+                                     "this node is not adopted: there is no '%s" LKG_ADOPT_RECORD "'",
+                                     l->look.root);
+        if (r < 0)
+                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", err.message);
+        status = lkg_adopt_look(l->tool, &l->look);
+        if (status != LKG_TOOL_OK && !l->tool->options.force)
+                return lkg_tool_fail(
+                        l->tool, status,
+                        "so it is not known what the kubelet would read; --force goes back all the same");
+        l->known = status == LKG_TOOL_OK;
+        status = bake(l);
+        if (status == LKG_TOOL_OK)
+                status = l->tool->options.dry_run ? show(l) : leave(l);
+        if (status == LKG_TOOL_OK && !l->tool->options.dry_run)
+                lkg_tool_note(l->tool, "abandoned; when it suits: systemctl restart kubelet");
+        return status;
+}
+
+int lkg_verb_abandon(const struct lkg_tool *tool)
+{
+        struct leaving l = { .tool = tool, .look.rootfd = -EBADF };
+        int status = abandon(&l);
+
+        lkg_plan_deinit(&l.record);
+        lkg_look_deinit(&l.look);
+        return status;
+}

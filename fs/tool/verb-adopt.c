@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lkgfs adopt: puts the configuration of this node's kubelet under lkgfs. It shows what it has recognised, what it writes and
+ * what the kubelet would see differently, and refuses if that is anything.
+ *
+ * The order: record, directories, our configuration, lkgfs.service is started and must serve, and only then the drop-in of the
+ * kubelet's unit. Before it, the kubelet starts as ever; after it, the view is there. What fails undoes what was done.
+ */
+#include "adopt.h"
+
+#include <fcntl.h>
+
+#include <lkg/array.h>
+#include <lkg/file.h>
+
+/* A file before this run, for --over; without a record a failure just goes back. */
+struct earlier {
+        char *text; /* NULL = there was none, or it is a directory */
+        size_t size;
+};
+
+struct adoption {
+        const struct lkg_tool *tool;
+        struct lkg_adopt_node look;
+        struct lkg_adopt_plan plan, old; /* old: of the record; without files if there is none */
+        struct earlier *earlier;         /* one per file of the plan; then the record */
+        bool over;                       /* there is a record */
+};
+
+static void adoption_deinit(struct adoption *a)
+{
+        for (size_t i = 0; a->earlier && i <= a->plan.n_files; i++)
+                free(a->earlier[i].text);
+        free(a->earlier);
+        lkg_plan_deinit(&a->plan);
+        lkg_plan_deinit(&a->old);
+        lkg_look_deinit(&a->look);
+}
+
+/* ---- showing ---- */
+
+static void put_indented(const char *text, struct lkg_buf *buf)
+{
+        while (*text) {
+                size_t n = strcspn(text, "\n");
+
+                lkg_buf_puts(buf, n ? "    " : "");
+                lkg_buf_append(buf, text, n);
+                lkg_buf_putc(buf, '\n');
+                text += n + (text[n] == '\n');
+        }
+}
+
+static void put_recognised(const struct adoption *a, struct lkg_buf *buf)
+{
+        const struct lkg_adopt_node *look = &a->look;
+        const struct lkg_adopt_plan *plan = &a->plan;
+
+        lkg_buf_printf(buf, "A node of %s, recognised by:\n", look->profile->name);
+        for (size_t i = 0; i < look->signs.n_items; i++)
+                lkg_buf_printf(buf, "    %s\n", look->signs.items[i]);
+        lkg_buf_puts(buf, "The kubelet's command line comes from:\n");
+        for (size_t i = 0; i < look->unit.files.n_items; i++)
+                lkg_buf_printf(buf, "    %s\n", look->unit.files.items[i]);
+        lkg_buf_printf(buf, "It reads now:\n    --config=%s\n", look->base);
+        if (look->config_dir)
+                lkg_buf_printf(buf, "    --config-dir=%s\n", look->config_dir);
+        lkg_buf_printf(buf, "and then:\n    --config=%s/%s\n", plan->mount_point, plan->file);
+        lkg_buf_puts(buf, "Stays where it is:\n");
+        lkg_buf_printf(buf, "    %s, the base\n", look->base);
+        if (look->config_dir)
+                lkg_buf_printf(buf, "    %s, the drop-ins\n", look->config_dir);
+        for (size_t i = 0; i < LKG_PROFILE_WORDS && look->profile->stays[i]; i++)
+                lkg_buf_printf(buf, "    %s\n", look->profile->stays[i]);
+}
+
+static void put_files(const struct adoption *a, struct lkg_buf *buf)
+{
+        for (size_t i = 0; i < a->plan.n_files; i++) {
+                const struct lkg_adopt_file *file = &a->plan.files[i];
+
+                if (!file->text && *file->sha256)
+                        lkg_buf_printf(buf, "Removed: %s\n", file->path);
+                else if (!file->text)
+                        lkg_buf_printf(buf, "Directory: %s\n", file->path);
+                else
+                        lkg_buf_printf(buf, "File: %s%s%s%s\n", file->path,
+                                       file->kept ? " (the present one is kept as " : "",
+                                       file->kept ? file->path : "", file->kept ? LKG_ADOPT_ASIDE ")" : "");
+                if (file->text)
+                        put_indented(file->text, buf);
+        }
+}
+
+/* ---- judging ---- */
+
+/* Return: LKG_TOOL_OK: no difference; LKG_TOOL_DIFFERENT after a message, unless --force; @diff is filled in. */
+static int compare(const struct adoption *a, struct lkg_buf *diff)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *served = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf config = LKG_BUF_INIT;
+        enum lkg_format format;
+        int status = lkg_adopt_before(a->tool, &a->look, &before), r;
+
+        if (status == LKG_TOOL_OK && lkg_plan_config(&a->look, &a->plan, a->look.root, &config) < 0)
+                status = lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_merge(a->tool, &a->look, a->plan.source, config.data, &served, &format);
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_effective(a->tool, &a->look, served, &after);
+        if (status != LKG_TOOL_OK)
+                return status;
+        r = lkg_adopt_diff("the kubelet now", before, "the kubelet with lkgfs", after, diff);
+        if (r < 0)
+                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(-r));
+        return r == 0 ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
+}
+
+static int show(const struct adoption *a, int compared, const struct lkg_buf *diff)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        put_recognised(a, &buf);
+        put_files(a, &buf);
+        if (diff->size)
+                lkg_buf_append(&buf, diff->data, diff->size);
+        else
+                lkg_buf_puts(&buf, "What the kubelet sees: no difference.\n");
+        return lkg_tool_print(&buf, compared);
+}
+
+/* ---- what an earlier adoption has written ---- */
+
+static int insert_first(struct lkg_adopt_plan *plan, struct lkg_adopt_file *file)
+{
+        if (LKG_GROW(plan->files, plan->n_files) < 0)
+                return -ENOMEM;
+        memmove(plan->files + 1, plan->files, plan->n_files * sizeof(*plan->files));
+        plan->files[0] = *file;
+        plan->n_files++;
+        file->path = NULL;
+        return 0;
+}
+
+/* What was kept aside stays kept; directories stay ours; other old files are removed at the end. */
+static int carry_over(struct lkg_adopt_plan *plan, struct lkg_adopt_plan *old)
+{
+        for (size_t i = old->n_files; i > 0; i--) {
+                struct lkg_adopt_file *file = &old->files[i - 1];
+                bool found = false;
+
+                for (size_t k = 0; k < plan->n_files; k++) {
+                        if (strcmp(plan->files[k].path, file->path) != 0)
+                                continue;
+                        plan->files[k].kept = file->kept;
+                        found = true;
+                }
+                if (!found && insert_first(plan, file) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int read_earlier(struct adoption *a)
+{
+        a->earlier = calloc(a->plan.n_files + 1, sizeof(*a->earlier));
+        if (!a->earlier)
+                return -ENOMEM;
+        for (size_t i = 0; a->over && i <= a->plan.n_files; i++) {
+                const char *path = i < a->plan.n_files ? a->plan.files[i].path : LKG_ADOPT_RECORD;
+                int r = i < a->plan.n_files && !*a->plan.files[i].sha256
+                                ? -ENOENT
+                                : lkg_root_read(a->look.rootfd, path, &a->earlier[i].text,
+                                                &a->earlier[i].size);
+
+                if (r < 0 && r != -ENOENT)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- doing ---- */
+
+static const char *const reload[] = { "daemon-reload", NULL };
+static const char *const enable[] = { "enable", "--now", "lkgfs.service", NULL };
+static const char *const disable[] = { "disable", "--now", "lkgfs.service", NULL };
+static const char *const restart[] = { "restart", "lkgfs.service", NULL };
+
+/* Back to what was there, the last file first; the kubelet's drop-in is the last one. */
+static void go_back(const struct adoption *a, size_t n_made, bool started)
+{
+        struct lkg_error err = { 0 };
+        const char *kept;
+
+        for (size_t i = n_made; i > 0; i--) {
+                const struct lkg_adopt_file *file = &a->plan.files[i - 1];
+                struct lkg_adopt_file old = *file;
+                int r = 0;
+
+                if (a->over && a->earlier[i - 1].text) {
+                        old.text = a->earlier[i - 1].text;
+                        old.kept = false;
+                        r = lkg_adopt_make(&a->look, &old, &err);
+                } else if (!a->over || file->text) {
+                        r = lkg_adopt_unmake(&a->look, file, &kept, &err);
+                }
+                if (r < 0)
+                        (void)lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+        }
+        if (started) {
+                (void)lkg_adopt_systemctl(a->tool, &a->look, reload);
+                (void)lkg_adopt_systemctl(a->tool, &a->look, a->over ? restart : disable);
+        }
+        lkg_tool_note(a->tool, "nothing has changed");
+}
+
+static int remove_record(const struct adoption *a)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(a->look.rootfd, "/etc/lkgfs", O_RDONLY | O_DIRECTORY);
+
+        return fd < 0 || unlinkat(fd, strrchr(LKG_ADOPT_RECORD, '/') + 1, 0) < 0 ? -errno : 0;
+}
+
+/* Started and ready means served; this looks at the file itself. */
+static int start_view(const struct adoption *a)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        int status = lkg_adopt_systemctl(a->tool, &a->look, reload);
+
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_systemctl(a->tool, &a->look, enable);
+        if (status == LKG_TOOL_OK && a->over)
+                status = lkg_adopt_systemctl(a->tool, &a->look, restart);
+        if (status != LKG_TOOL_OK || !lkg_adopt_live(&a->look))
+                return status;
+        if (asprintf(&path, "%s/%s", a->plan.mount_point, a->plan.file) < 0) {
+                path = NULL;
+                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        }
+        return access(path, R_OK) == 0
+                       ? LKG_TOOL_OK
+                       : lkg_tool_fail(a->tool, LKG_TOOL_FAILED,
+                                       "lkgfs.service runs, but '%s': %s; is LKGFS_MOUNTPOINT set "
+                                       "in /etc/default/lkgfs?",
+                                       path, strerror(errno));
+}
+
+static bool is_kubelet_dropin(const struct lkg_adopt_file *file)
+{
+        return file->text && strcmp(file->path, LKG_ADOPT_KUBELET) == 0;
+}
+
+/* @ret_made: how many files may exist now */
+static int make_files(const struct adoption *a, size_t *ret_made, bool *ret_started)
+{
+        struct lkg_error err = { 0 };
+        int status = LKG_TOOL_OK;
+
+        for (size_t i = 0; i < a->plan.n_files; i++) {
+                const struct lkg_adopt_file *file = &a->plan.files[i];
+
+                if (!file->text && *file->sha256)
+                        continue; /* of an earlier adoption */
+                if (is_kubelet_dropin(file)) {
+                        *ret_started = true;
+                        status = start_view(a);
+                }
+                if (status != LKG_TOOL_OK)
+                        return status;
+                *ret_made = i + 1;
+                if (lkg_adopt_make(&a->look, file, &err) < 0)
+                        return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+                if (!*file->sha256 && strcmp(file->path, "/etc/lkgfs") == 0 &&
+                    lkg_adopt_record_write(&a->look, &a->plan, &err) < 0)
+                        return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+        }
+        return lkg_adopt_systemctl(a->tool, &a->look, reload);
+}
+
+static void remove_stale(struct adoption *a)
+{
+        struct lkg_error err = { 0 };
+        const char *kept;
+
+        for (size_t i = a->plan.n_files; i > 0; i--) {
+                const struct lkg_adopt_file *file = &a->plan.files[i - 1];
+
+                if (!file->text && *file->sha256 && lkg_adopt_unmake(&a->look, file, &kept, &err) < 0)
+                        (void)lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+        }
+}
+
+/* The record names what will be made before it is made. Its own directory cannot wait for it. */
+static int apply(struct adoption *a)
+{
+        struct lkg_error err = { 0 };
+        bool started = false, fresh = !lkg_root_exists(a->look.rootfd, "/etc/lkgfs");
+        const char *kept;
+        size_t n_made = 0;
+        int status;
+
+        if (read_earlier(a) < 0)
+                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED,
+                                     "the files of the earlier adoption cannot be read");
+        if (!fresh && lkg_adopt_record_write(&a->look, &a->plan, &err) < 0)
+                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+        status = make_files(a, &n_made, &started);
+        if (status == LKG_TOOL_OK) {
+                remove_stale(a);
+                return LKG_TOOL_OK;
+        }
+        go_back(a, n_made, started);
+        if (!a->over) {
+                (void)remove_record(a);
+                for (size_t i = n_made; fresh && i > 0; i--)
+                        if (!*a->plan.files[i - 1].sha256)
+                                (void)lkg_adopt_unmake(&a->look, &a->plan.files[i - 1], &kept, &err);
+        } else if (a->earlier[a->plan.n_files].text) {
+                const struct lkg_adopt_file record = { .path = (char *)(uintptr_t)LKG_ADOPT_RECORD,
+                                                       .text = a->earlier[a->plan.n_files].text };
+
+                (void)lkg_adopt_make(&a->look, &record, &err);
+        }
+        return status;
+}
+
+static int find_record(struct adoption *a)
+{
+        struct lkg_error err = { 0 };
+        int r = lkg_adopt_record_read(&a->look, &a->old, &err);
+
+        if (r < 0 && r != -ENOENT)
+                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+        a->over = r == 0;
+        if (a->over && !a->tool->options.over && !a->tool->options.dry_run)
+                return lkg_tool_fail(a->tool, LKG_TOOL_DIFFERENT,
+                                     "this node was adopted before ('%s" LKG_ADOPT_RECORD
+                                     "'); --over writes its files again, `lkgfs abandon` goes back",
+                                     a->look.root);
+        return LKG_TOOL_OK;
+}
+
+static int adopt(struct adoption *a)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        int status = lkg_adopt_root(a->tool, &a->look), compared;
+
+        if (status == LKG_TOOL_OK)
+                status = find_record(a);
+        if (status == LKG_TOOL_OK)
+                status = lkg_adopt_look(a->tool, &a->look);
+        if (status == LKG_TOOL_OK)
+                status = lkg_plan_make(a->tool, &a->look, &a->plan);
+        if (status == LKG_TOOL_OK && a->over && carry_over(&a->plan, &a->old) < 0)
+                status = lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        if (status != LKG_TOOL_OK)
+                return status;
+        compared = compare(a, &diff);
+        if (compared != LKG_TOOL_OK && !diff.size)
+                return compared;
+        if (a->tool->options.dry_run)
+                return show(a, compared, &diff);
+        if (compared != LKG_TOOL_OK && !a->tool->options.force) {
+                (void)lkg_tool_print(&diff, compared);
+                return lkg_tool_fail(
+                        a->tool, compared,
+                        "the kubelet would see another configuration; nothing has changed. Mend it, or use "
+                        "--force");
+        }
+        status = apply(a);
+        if (status == LKG_TOOL_OK)
+                lkg_tool_note(a->tool, "adopted (%s); when it suits: systemctl restart kubelet",
+                              a->plan.profile);
+        return status;
+}
+
+int lkg_verb_adopt(const struct lkg_tool *tool)
+{
+        struct adoption a = { .tool = tool, .look.rootfd = -EBADF };
+        int status = adopt(&a);
+
+        adoption_deinit(&a);
+        return status;
+}
