@@ -31,7 +31,7 @@ static int parse_cpus(const char *text, size_t size, char *reason)
         return lkg_cpuset_parse(text, size, &highest, reason);
 }
 
-static const struct lkg_value_rule table[] = {
+const struct lkg_value_rule lkg_kubelet_rules[] = {
         { "nodeLeaseDurationSeconds", LKG_RULE_NUMBER, "it must be at least 1", .min = 1, .max = NO_MAX },
         { "eventBurst", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
         { "eventRecordQPS", LKG_RULE_NUMBER, not_negative, .max = NO_MAX },
@@ -110,6 +110,7 @@ static const struct lkg_value_rule table[] = {
         { "containerLogMaxFiles", LKG_RULE_NUMBER, "it must be at least 2", .min = 2, .max = NO_MAX },
         { "podLogsDir", LKG_RULE_SET, "want an absolute path such as /var/log/pods" },
 };
+const size_t lkg_n_kubelet_rules = LKG_ARRAY_SIZE(lkg_kubelet_rules);
 
 /* ---- two fields ---- */
 
@@ -537,7 +538,7 @@ static void check_os(const struct lkg_rules *rules)
 
 int lkg_rules_kubelet(const struct lkg_rules *rules)
 {
-        int r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
+        int r = lkg_rules_apply(rules, lkg_kubelet_rules, lkg_n_kubelet_rules);
 
         if (r == 0)
                 r = check_taints(rules);

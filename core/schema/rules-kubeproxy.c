@@ -28,7 +28,7 @@ static int parse_cidr(const char *text, size_t size, char *reason)
         return lkg_cidr_parse(text, size, &cidr, reason);
 }
 
-static const struct lkg_value_rule table[] = {
+const struct lkg_value_rule lkg_kubeproxy_rules[] = {
         { "iptables.masqueradeBit", LKG_RULE_NUMBER, bit, .max = 31 },
         { "ipvs.tcpTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX, .when = "mode", .is = "ipvs" },
         { "ipvs.tcpFinTimeout", LKG_RULE_DURATION, not_negative, .max = NO_MAX, .when = "mode",
@@ -58,6 +58,7 @@ static const struct lkg_value_rule table[] = {
         { "detectLocal.interfaceNamePrefix", LKG_RULE_SET, "detectLocalMode InterfaceNamePrefix needs it",
           .when = "detectLocalMode", .is = "InterfaceNamePrefix" },
 };
+const size_t lkg_n_kubeproxy_rules = LKG_ARRAY_SIZE(lkg_kubeproxy_rules);
 
 /* The section of the mode; an unknown mode uses the section of iptables. */
 static void check_periods(const struct lkg_rules *rules)
@@ -159,7 +160,7 @@ static void check_cluster_cidrs(const struct lkg_rules *rules)
 
 int lkg_rules_kubeproxy(const struct lkg_rules *rules)
 {
-        int r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
+        int r = lkg_rules_apply(rules, lkg_kubeproxy_rules, lkg_n_kubeproxy_rules);
 
         if (r == 0)
                 r = check_node_ports(rules);

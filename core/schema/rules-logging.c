@@ -7,7 +7,7 @@
 
 static const char alpha_gate[] = "LoggingAlphaOptions", beta_gate[] = "LoggingBetaOptions";
 
-static const struct lkg_value_rule table[] = {
+const struct lkg_value_rule lkg_logging_rules[] = {
         { "logging.flushFrequency", LKG_RULE_DURATION, "it must be greater than 0", .min = 1,
           .max = INT64_MAX, .since = 135 },
         { "logging.verbosity", LKG_RULE_NUMBER, "want 0 to 2147483647", .max = INT32_MAX },
@@ -16,6 +16,7 @@ static const struct lkg_value_rule table[] = {
         { "logging.options.json.splitStream", LKG_RULE_UNSET, "turn the gate on, or remove the line",
           .gate = alpha_gate, .flags = LKG_RULE_GATE_OFF },
 };
+const size_t lkg_n_logging_rules = LKG_ARRAY_SIZE(lkg_logging_rules);
 
 /*
  * Formats that a component knows: `text` is built in, the others are registered by its main program with the
@@ -95,7 +96,7 @@ static int check_buffer(const struct lkg_rules *rules, const char *path)
 
 int lkg_rules_logging(const struct lkg_rules *rules)
 {
-        int r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
+        int r = lkg_rules_apply(rules, lkg_logging_rules, lkg_n_logging_rules);
 
         if (r == 0)
                 r = check_buffer(rules, "logging.options.text.infoBufferSize");

@@ -45,6 +45,10 @@ struct lkg_value_rule {
         unsigned since, until; /* releases; 0 = from the first / to the last */
 };
 
+/* The rows of each kind, and those of `logging` in both. */
+extern const struct lkg_value_rule lkg_kubelet_rules[], lkg_kubeproxy_rules[], lkg_logging_rules[];
+extern const size_t lkg_n_kubelet_rules, lkg_n_kubeproxy_rules, lkg_n_logging_rules;
+
 /**
  * lkg_rules_apply() - check all rows.
  * Return: 0; -ENOMEM.

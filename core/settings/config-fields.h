@@ -41,6 +41,7 @@ struct lkg_config_field {
         const struct lkg_config_field *sub; /* F_OBJECT: table ended by a NULL name */
         uint64_t min, max;                  /* F_NUMBER, F_RELEASE */
         size_t set_offset;                  /* bool that records "set by the user"; 0 = none */
+        const char *doc;                    /* one line: its purpose */
 };
 
 extern const struct lkg_config_field lkg_config_fields[];

@@ -21,7 +21,7 @@ static void programs(struct lkg_buf *buf)
         const char *separator = "  ";
 
         for (size_t i = 0; i < lkg_n_tool_verbs; i++) {
-                if (!lkg_tool_verbs[i].for_programs)
+                if (!lkg_tool_verbs[i].only_named)
                         continue;
                 lkg_buf_printf(buf, "%s%s", separator, lkg_tool_verbs[i].name);
                 separator = ", ";
@@ -42,7 +42,7 @@ void lkg_tool_help(struct lkg_buf *buf)
                         lkg_buf_puts(buf, "On a mounted view:\n");
                         mounted = true;
                 }
-                if (!verb->for_programs && !verb->on_one_line)
+                if (!verb->only_named && !verb->on_one_line)
                         line(before, verb, buf);
                 before = verb->on_one_line ? verb : NULL;
         }

@@ -52,8 +52,9 @@ enum lkg_tool_option_bits {
         LKG_OPT_ALL = 1 << 11,    /* status */
         LKG_OPT_DIFF = 1 << 13,   /* --pending, --running */
         LKG_OPT_EFFECTIVE = 1 << 14,
-        LKG_OPT_ROOT = 1 << 15,  /* --dry-run, --root, --force */
-        LKG_OPT_ADOPT = 1 << 16, /* --over, --release */
+        LKG_OPT_ROOT = 1 << 15,   /* --dry-run, --root, --force */
+        LKG_OPT_ADOPT = 1 << 16,  /* --over, --release */
+        LKG_OPT_SCHEMA = 1 << 17, /* --release */
         LKG_OPT_NODE =
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
@@ -102,7 +103,7 @@ struct lkg_tool_verb {
         unsigned min_words, max_words;
         unsigned limit_s; /* seconds until "does not answer"; 0 = offline, or waits by design */
         int (*run)(const struct lkg_tool *tool);
-        bool for_programs; /* typed rarely, or by units and monitors: the overview only names it */
+        bool only_named; /* typed rarely, or by units and monitors: the overview only names it */
         /*
          * Called in the parent after the message, if the mount does not answer within limit_s; NULL =
          * LKG_TOOL_FAILED.
@@ -394,6 +395,7 @@ int lkg_verb_convert(const struct lkg_tool *tool);
 int lkg_verb_patch(const struct lkg_tool *tool);
 int lkg_verb_bake(const struct lkg_tool *tool);
 int lkg_verb_explain(const struct lkg_tool *tool);
+int lkg_verb_schema(const struct lkg_tool *tool);
 int lkg_verb_status(const struct lkg_tool *tool);
 int lkg_verb_history(const struct lkg_tool *tool);
 int lkg_verb_doctor(const struct lkg_tool *tool);

@@ -138,6 +138,10 @@ int lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch,
 void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc,
                       struct lkg_report *report);
 
+/** lkg_config_json() - the settings as a JSON Schema (lkg/json-schema.h). A whole document. */
+struct lkg_json;
+void lkg_config_json(struct lkg_json *json);
+
 struct lkg_config *lkg_config_free(struct lkg_config *config);
 
 /** lkg_config_is_virtual() - is @name a top-level directory of the virtual tree under this configuration? */
