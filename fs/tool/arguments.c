@@ -8,7 +8,7 @@
 
 #include <lkg/duration.h>
 
-enum kind { STRING, FLAG, FORMAT, COLOUR, DURATION, RELEASE, HOST };
+enum kind { STRING, FLAG, FORMAT, FINDINGS_FORMAT, COLOUR, DURATION, RELEASE, HOST };
 
 struct row {
         const char *name;
@@ -69,6 +69,8 @@ static const struct row rows[] = {
         { "check", 0, "CHECK", LKG_OPT_CHECK, STRING, AT(check),
           "condition (default), served, bad or processes" },
         { "output", 'o', "FORMAT", LKG_OPT_FORMAT, FORMAT, AT(format), "text, json or yaml" },
+        { "output", 'o', "FORMAT", LKG_OPT_FINDINGS, FINDINGS_FORMAT, AT(format),
+          "text, json, yaml, sarif or github" },
         { "color", 0, "WHEN", 0, COLOUR, AT(colour), "auto, always or never" },
         { "help", 'h', NULL, 0, FLAG, AT(help), "this text" },
         { "version", 'V', NULL, 0, FLAG, AT(version), "version of the tool" },
@@ -131,7 +133,9 @@ static int find_verb(int argc, char **argv)
         return 0;
 }
 
+/* The index is an enum lkg_tool_format. */
 static const char *const format_names[] = { NULL, "text", "json", "yaml" };
+static const char *const findings_format_names[] = { NULL, "text", "json", "yaml", "sarif", "github" };
 static const char *const colour_names[] = { "auto", "always", "never" };
 
 /* The index is the version of the cgroup hierarchy. */
@@ -186,6 +190,11 @@ static int store(struct lkg_tool_options *options, const struct row *row, const 
                 return 0;
         case FORMAT:
                 r = choose(format_names, LKG_ARRAY_SIZE(format_names), value);
+                if (r >= 0)
+                        *(enum lkg_tool_format *)member = (enum lkg_tool_format)r;
+                break;
+        case FINDINGS_FORMAT:
+                r = choose(findings_format_names, LKG_ARRAY_SIZE(findings_format_names), value);
                 if (r >= 0)
                         *(enum lkg_tool_format *)member = (enum lkg_tool_format)r;
                 break;
@@ -349,6 +358,7 @@ const char *lkg_tool_option_word(const struct lkg_tool_option *option, size_t i)
                 size_t n;
         } all[] = {
                 [FORMAT] = { format_names, LKG_ARRAY_SIZE(format_names) },
+                [FINDINGS_FORMAT] = { findings_format_names, LKG_ARRAY_SIZE(findings_format_names) },
                 [COLOUR] = { colour_names, LKG_ARRAY_SIZE(colour_names) },
                 [HOST] = { host_names, LKG_ARRAY_SIZE(host_names) },
         };

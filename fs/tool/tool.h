@@ -32,7 +32,14 @@ enum {
 
 #define LKG_TOOL_HOST_THIS 3u /* the current machine */
 
-enum lkg_tool_format { LKG_TOOL_NATIVE, LKG_TOOL_TEXT, LKG_TOOL_JSON, LKG_TOOL_YAML };
+enum lkg_tool_format {
+        LKG_TOOL_NATIVE,
+        LKG_TOOL_TEXT,
+        LKG_TOOL_JSON,
+        LKG_TOOL_YAML,
+        LKG_TOOL_SARIF, /* check */
+        LKG_TOOL_GITHUB,
+};
 
 enum lkg_tool_colour { LKG_COLOUR_AUTO, LKG_COLOUR_ALWAYS, LKG_COLOUR_NEVER };
 
@@ -55,6 +62,7 @@ enum lkg_tool_option_bits {
         LKG_OPT_ROOT = 1 << 15,   /* --dry-run, --root, --force */
         LKG_OPT_ADOPT = 1 << 16,  /* --over, --release */
         LKG_OPT_SCHEMA = 1 << 17, /* --release */
+        LKG_OPT_FINDINGS = 1 << 18, /* the formats of check */
         LKG_OPT_NODE =
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
