@@ -238,6 +238,19 @@ def test_where_it_is_written(mount, tmp_path):
     assert code == USAGE and "html (default) or tar" in err
 
 
+def test_log_of_the_journal(mount, tmp_path):
+    """Who did it comes from the journal of the unit; a journalctl of our own stands for the machine's."""
+    line = ('2026-01-02T03:04:05+0000 n lkgfs-engine[7]: kubelet: control/rollback "lkg" by uid 0, pid 8, /usr/bin/lkgfs, '
+            f"login uid 1000: accepted, see https://u:{SECRET}@h/")
+    lib.write_file(tmp_path / "journalctl", f"#!/bin/sh\necho \"$@\" > {tmp_path}/words\necho '{line}'\n", 0o755)
+    page = page_of(mount, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    words = (tmp_path / "words").read_text()
+    assert "--unit=lkgfs.service" in words and "--utc" in words
+    assert re.search(r'2026-01-02 03:04:05.*control/rollback "lkg": accepted.*by uid 0, pid 8, /usr/bin/lkgfs, login uid 1000',
+                     page.sections["timeline"], re.S)
+    assert SECRET not in page.source
+
+
 def test_log_that_cannot_be_read_and_masked_words(mount, tmp_path):
     page = page_of(mount, "--log", str(tmp_path / "missing"))
     assert "No such file" in page.sections["log"] + page.sections["unread"]
