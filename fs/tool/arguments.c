@@ -8,7 +8,7 @@
 
 #include <lkg/duration.h>
 
-enum kind { STRING, FLAG, FORMAT, COLOUR, DURATION, RELEASE, HOST };
+enum kind { STRING, FLAG, FORMAT, FINDINGS_FORMAT, REPORT_FORMAT, COLOUR, DURATION, RELEASE, HOST };
 
 struct row {
         const char *name;
@@ -69,6 +69,12 @@ static const struct row rows[] = {
         { "check", 0, "CHECK", LKG_OPT_CHECK, STRING, AT(check),
           "condition (default), served, bad or processes" },
         { "output", 'o', "FORMAT", LKG_OPT_FORMAT, FORMAT, AT(format), "text, json or yaml" },
+        { "output", 'o', "FORMAT", LKG_OPT_FINDINGS, FINDINGS_FORMAT, AT(format),
+          "text, json, yaml, sarif or github" },
+        { "output", 'o', "FORMAT", LKG_OPT_REPORT, REPORT_FORMAT, AT(format), "html (default) or tar" },
+        { "file", 0, "FILE", LKG_OPT_REPORT, STRING, AT(file),
+          "write it there (default: standard output, if it is no terminal)" },
+        { "log", 0, "FILE", LKG_OPT_REPORT, STRING, AT(log), "log of lkgfsd (default: the journal)" },
         { "color", 0, "WHEN", 0, COLOUR, AT(colour), "auto, always or never" },
         { "help", 'h', NULL, 0, FLAG, AT(help), "this text" },
         { "version", 'V', NULL, 0, FLAG, AT(version), "version of the tool" },
@@ -131,7 +137,10 @@ static int find_verb(int argc, char **argv)
         return 0;
 }
 
+/* The index is an enum lkg_tool_format. */
 static const char *const format_names[] = { NULL, "text", "json", "yaml" };
+static const char *const findings_format_names[] = { NULL, "text", "json", "yaml", "sarif", "github" };
+static const char *const report_format_names[] = { [LKG_TOOL_HTML] = "html", [LKG_TOOL_TAR] = "tar" };
 static const char *const colour_names[] = { "auto", "always", "never" };
 
 /* The index is the version of the cgroup hierarchy. */
@@ -186,6 +195,16 @@ static int store(struct lkg_tool_options *options, const struct row *row, const 
                 return 0;
         case FORMAT:
                 r = choose(format_names, LKG_ARRAY_SIZE(format_names), value);
+                if (r >= 0)
+                        *(enum lkg_tool_format *)member = (enum lkg_tool_format)r;
+                break;
+        case FINDINGS_FORMAT:
+                r = choose(findings_format_names, LKG_ARRAY_SIZE(findings_format_names), value);
+                if (r >= 0)
+                        *(enum lkg_tool_format *)member = (enum lkg_tool_format)r;
+                break;
+        case REPORT_FORMAT:
+                r = choose(report_format_names, LKG_ARRAY_SIZE(report_format_names), value);
                 if (r >= 0)
                         *(enum lkg_tool_format *)member = (enum lkg_tool_format)r;
                 break;
@@ -349,6 +368,8 @@ const char *lkg_tool_option_word(const struct lkg_tool_option *option, size_t i)
                 size_t n;
         } all[] = {
                 [FORMAT] = { format_names, LKG_ARRAY_SIZE(format_names) },
+                [FINDINGS_FORMAT] = { findings_format_names, LKG_ARRAY_SIZE(findings_format_names) },
+                [REPORT_FORMAT] = { report_format_names, LKG_ARRAY_SIZE(report_format_names) },
                 [COLOUR] = { colour_names, LKG_ARRAY_SIZE(colour_names) },
                 [HOST] = { host_names, LKG_ARRAY_SIZE(host_names) },
         };

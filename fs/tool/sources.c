@@ -49,6 +49,10 @@ enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_for
                 return LKG_FORMAT_YAML;
         case LKG_TOOL_NATIVE:
         case LKG_TOOL_TEXT:
+        case LKG_TOOL_SARIF:
+        case LKG_TOOL_GITHUB:
+        case LKG_TOOL_HTML:
+        case LKG_TOOL_TAR:
                 break;
         }
         return input;

@@ -32,7 +32,16 @@ enum {
 
 #define LKG_TOOL_HOST_THIS 3u /* the current machine */
 
-enum lkg_tool_format { LKG_TOOL_NATIVE, LKG_TOOL_TEXT, LKG_TOOL_JSON, LKG_TOOL_YAML };
+enum lkg_tool_format {
+        LKG_TOOL_NATIVE,
+        LKG_TOOL_TEXT,
+        LKG_TOOL_JSON,
+        LKG_TOOL_YAML,
+        LKG_TOOL_SARIF, /* check */
+        LKG_TOOL_GITHUB,
+        LKG_TOOL_HTML, /* report */
+        LKG_TOOL_TAR,
+};
 
 enum lkg_tool_colour { LKG_COLOUR_AUTO, LKG_COLOUR_ALWAYS, LKG_COLOUR_NEVER };
 
@@ -52,9 +61,11 @@ enum lkg_tool_option_bits {
         LKG_OPT_ALL = 1 << 11,    /* status */
         LKG_OPT_DIFF = 1 << 13,   /* --pending, --running */
         LKG_OPT_EFFECTIVE = 1 << 14,
-        LKG_OPT_ROOT = 1 << 15,   /* --dry-run, --root, --force */
-        LKG_OPT_ADOPT = 1 << 16,  /* --over, --release */
-        LKG_OPT_SCHEMA = 1 << 17, /* --release */
+        LKG_OPT_ROOT = 1 << 15,     /* --dry-run, --root, --force */
+        LKG_OPT_ADOPT = 1 << 16,    /* --over, --release */
+        LKG_OPT_SCHEMA = 1 << 17,   /* --release */
+        LKG_OPT_FINDINGS = 1 << 18, /* the formats of check */
+        LKG_OPT_REPORT = 1 << 19,   /* its formats, --file, --log */
         LKG_OPT_NODE =
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
@@ -66,6 +77,7 @@ struct lkg_tool_options {
         const char *output_dir;  /* bake */
         const char *check;       /* npd: "condition", "served", "bad", "processes"; NULL = the first */
         const char *remote;      /* a file with a ConfigMap; NULL = none */
+        const char *file, *log;  /* report */
         const char *node_config; /* our own configuration; NULL = the default */
         const char *remote_key;  /* key of its data; NULL = the one that the object names, else `kubelet` */
         const char *root;        /* adopt, abandon: NULL = this node */
@@ -408,6 +420,7 @@ int lkg_verb_mount(const struct lkg_tool *tool);
 int lkg_verb_adopt(const struct lkg_tool *tool);
 int lkg_verb_abandon(const struct lkg_tool *tool);
 int lkg_verb_npd(const struct lkg_tool *tool);
+int lkg_verb_report(const struct lkg_tool *tool);
 int lkg_npd_silent(const struct lkg_tool *tool); /* struct lkg_tool_verb.silent */
 
 /* verb-blame.c, shared with its tests */

@@ -6,17 +6,19 @@
  * It judges the layers that options name; or each FILE alone, by its kind; or, without either, this node: our own configuration
  * and the layers of each component.
  */
-#include "tool.h"
+#include "annotations.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
 
 /* What several judged things have in common. */
 struct checking {
-        const struct lkg_tool *tool;
-        struct lkg_value *list; /* -o json: one item for each; NULL = text */
-        bool failed;            /* no memory */
-        int status;             /* of the worst */
+        const struct lkg_tool *tool; /* with annotations a copy of ours, whose messages go into @said */
+        struct lkg_value *list;      /* -o json: one item for each; NULL = text */
+        struct lkg_annotations *annotations;
+        char said[512];
+        bool failed; /* no memory */
+        int status;  /* of the worst */
         size_t n[_LKG_SEVERITY_MAX];
 };
 
@@ -97,10 +99,33 @@ static void check_init(struct checking *check, const struct lkg_tool *tool)
         check->failed = !check->list;
 }
 
+/* -o sarif, -o github: the same, with @saying and @annotations, which outlive it. */
+static void check_annotate(struct checking *check, struct lkg_tool *saying,
+                           struct lkg_annotations *annotations)
+{
+        if (!lkg_annotations_wanted(check->tool))
+                return;
+        lkg_annotations_init(annotations, check->tool);
+        check->annotations = annotations;
+        *saying = *check->tool;
+        saying->said = &check->said;
+        check->tool = saying;
+}
+
 static void worsen(struct checking *check, int status)
 {
         if (status > check->status)
                 check->status = status;
+}
+
+/* @name could not be judged, and a message has been said. */
+static void fail(struct checking *check, const char *name, int status)
+{
+        worsen(check, status);
+        if (!check->annotations)
+                return;
+        (void)lkg_tool_fail(check->annotations->tool, status, "%s", check->said);
+        lkg_annotations_fail(check->annotations, name, check->said);
 }
 
 /*
@@ -116,6 +141,10 @@ static void add(struct checking *check, const char *key, const char *name,
                                                                            : status_of(report));
         for (size_t i = 0; i < _LKG_SEVERITY_MAX; i++)
                 check->n[i] += report->n_severity[i];
+        if (check->annotations) {
+                lkg_annotations_add(check->annotations, name, report);
+                return;
+        }
         if (!check->list) {
                 lkg_tool_print_findings(check->tool, STDOUT_FILENO, report);
                 return;
@@ -133,6 +162,8 @@ static int print_several(struct checking *check, const char *key)
 {
         struct lkg_tool_map map;
 
+        if (check->annotations && !check->failed)
+                return lkg_annotations_print(check->annotations, check->status);
         if (!check->list)
                 return check->failed ? lkg_tool_fail(check->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
                                      : check->status;
@@ -143,6 +174,13 @@ static int print_several(struct checking *check, const char *key)
         lkg_tool_map_number(&map, "notes", check->n[LKG_NOTE]);
         lkg_tool_map_value(&map, key, check->list);
         return lkg_tool_print_map(check->tool, &map, check->status);
+}
+
+/* The only one could not be judged: of the formats, only annotations can say so. */
+static int print_failed(struct checking *check)
+{
+        lkg_value_unref(check->list);
+        return check->annotations ? lkg_annotations_print(check->annotations, check->status) : check->status;
 }
 
 /* ---- files ---- */
@@ -164,7 +202,8 @@ static void check_configuration(struct checking *check, const char *path)
         int r = absolute ? lkg_config_load(&options, &config, &report) : -errno;
 
         if (r < 0 && r != -EBADMSG && r != -EPERM)
-                worsen(check, lkg_tool_fail(check->tool, LKG_TOOL_FAILED, "'%s': %s", path, strerror(-r)));
+                fail(check, path,
+                     lkg_tool_fail(check->tool, LKG_TOOL_FAILED, "'%s': %s", path, strerror(-r)));
         else
                 add(check, "file", path, NULL, &report);
         lkg_config_free(config);
@@ -176,7 +215,7 @@ static void check_document(struct checking *check, const char *path, const struc
         int status = lkg_tool_sources_load(named, &sources);
 
         if (status != LKG_TOOL_OK)
-                worsen(check, status);
+                fail(check, path, status);
         else
                 add(check, "file", path, sources.candidate, &sources.candidate->report);
 }
@@ -191,7 +230,7 @@ static void check_by_kind(struct checking *check, const char *path)
         int status = lkg_tool_read_doc(check->tool, path, !is_patch(path), 0, &report, NULL, &doc);
 
         if (status == LKG_TOOL_FAILED) {
-                worsen(check, status);
+                fail(check, path, status);
                 return;
         }
         if (is_patch(path)) {
@@ -211,6 +250,33 @@ static void check_by_kind(struct checking *check, const char *path)
         check_document(check, path, &named);
 }
 
+/* The layers that options name. A finding without a file belongs to the first of them. */
+static int annotate_layers(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_annotations_deinit) struct lkg_annotations annotations = { 0 };
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        const char *const paths[] = { tool->options.remote, tool->options.config, tool->options.config_dir,
+                                      tool->options.instance_config };
+        const char *first = NULL;
+        struct checking check;
+        struct lkg_tool saying;
+        int status;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths) && !first; i++)
+                first = paths[i];
+        check_init(&check, tool);
+        check_annotate(&check, &saying, &annotations);
+        status = lkg_tool_sources_load(check.tool, &sources);
+        if (status != LKG_TOOL_OK) {
+                fail(&check, first, status);
+                return print_failed(&check);
+        }
+        add(&check, "", first, sources.candidate, &sources.candidate->report);
+        if (sources.candidate->state == LKG_CANDIDATE_NONE)
+                fail(&check, first, lkg_tool_no_document(check.tool));
+        return print_several(&check, "");
+}
+
 static int is_document(const struct dirent *entry)
 {
         static const char *const ends[] = { ".conf", ".yaml", ".yml", ".json" };
@@ -228,8 +294,8 @@ static void check_directory(struct checking *check, const char *path)
         int n = scandir(path, &entries, is_document, alphasort);
 
         if (n < 0) {
-                worsen(check,
-                       lkg_tool_fail(check->tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(errno)));
+                fail(check, path,
+                     lkg_tool_fail(check->tool, LKG_TOOL_FAILED, "read '%s': %s", path, strerror(errno)));
                 return;
         }
         for (int i = 0; i < n; i++) {
@@ -263,13 +329,16 @@ static void check_file(struct checking *check, const char *path)
 
 static int check_files(const struct lkg_tool *tool)
 {
+        LKG_CLEANUP(lkg_annotations_deinit) struct lkg_annotations annotations = { 0 };
         struct checking check;
+        struct lkg_tool saying;
 
         if (lkg_tool_has_sources(tool) || tool->options.node_config)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "FILE is judged alone, by its kind; to judge layers together name "
                                      "all of them with options: --config, --config-dir, ...");
         check_init(&check, tool);
+        check_annotate(&check, &saying, &annotations);
         for (size_t i = 0; i < tool->n_words; i++)
                 check_file(&check, tool->words[i]);
         return print_several(&check, "files");
@@ -296,11 +365,15 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
         int status = lkg_tool_node_judge(check->tool, node, component, &sources);
 
         if (status != LKG_TOOL_OK) {
-                worsen(check, status);
+                fail(check, lkg_tool_node_path(check->tool), status);
                 return;
         }
-        add(check, "component", component->name, sources.candidate, &sources.candidate->report);
-        if (!check->list)
+        if (check->annotations) /* a finding without a file belongs to the configuration that names the layers */
+                add(check, "", lkg_tool_node_path(check->tool), sources.candidate,
+                    &sources.candidate->report);
+        else
+                add(check, "component", component->name, sources.candidate, &sources.candidate->report);
+        if (!check->list && !check->annotations)
                 say_state(component->name, sources.candidate);
 }
 
@@ -309,17 +382,23 @@ static int check_node(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_tool_node_close) struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
         const struct lkg_config_component *one;
         const char *wanted = tool->options.component; /* NULL = all */
-        int status = lkg_tool_node_open(tool, &node);
+        LKG_CLEANUP(lkg_annotations_deinit) struct lkg_annotations annotations = { 0 };
         struct checking check;
+        struct lkg_tool saying;
+        int status;
 
-        if (status > LKG_TOOL_DIFFERENT)
-                return status;
+        check_init(&check, tool);
+        check_annotate(&check, &saying, &annotations);
+        status = lkg_tool_node_open(check.tool, &node);
+        if (status > LKG_TOOL_DIFFERENT) {
+                fail(&check, lkg_tool_node_path(tool), status);
+                return print_failed(&check);
+        }
         if (status == LKG_TOOL_OK && wanted) {
                 status = lkg_tool_node_component(tool, &node, &one);
                 if (status != LKG_TOOL_OK)
                         return status;
         }
-        check_init(&check, tool);
         add(&check, "configuration", lkg_tool_node_path(tool), NULL, &node.report);
         for (size_t i = 0; status == LKG_TOOL_OK && i < node.config->n_components; i++)
                 if (!wanted || strcmp(wanted, node.config->components[i].name) == 0)
@@ -331,6 +410,7 @@ int lkg_verb_check(const struct lkg_tool *tool)
 {
         if (tool->n_words > 0)
                 return check_files(tool);
-        return lkg_tool_has_sources(tool) || !lkg_tool_has_node(tool) ? check_layers(tool)
-                                                                      : check_node(tool);
+        if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
+                return check_node(tool);
+        return lkg_annotations_wanted(tool) ? annotate_layers(tool) : check_layers(tool);
 }

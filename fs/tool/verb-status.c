@@ -164,7 +164,7 @@ static bool append_next_wrong(const struct facts *facts, struct lkg_buf *buf)
 {
         if (facts->dynamic.assigned_mark || !facts->findings.n_severity[LKG_ERROR])
                 return append_next_remote(facts, buf);
-        lkg_buf_puts(buf, "correct the files named above; corrections take effect when saved");
+        lkg_buf_puts(buf, "correct the files that the findings name; corrections take effect when saved");
         append_explain(&facts->findings, buf);
         return true;
 }

@@ -350,7 +350,7 @@ static void test_status_of_a_hold_ends_it_first(void **state)
         assert_int_equal(call(f, "status"), 1);
         assert_non_null(strstr(f->out,
                                "\n  next      `lkgfs hold off --component kubelet` follows the files "
-                               "again; then correct the files named above"));
+                               "again; then correct the files that the findings name"));
         put(f, "status/" COMPONENT "/findings", "");
         put(f, "status/" COMPONENT "/assigned", "u-1@7 kube-system/kubelet-config\n");
         put(f, "status/" COMPONENT "/active", "init\n");

@@ -214,7 +214,7 @@ static void test_help_fits_a_screen(void **state)
         assert_in_range(longest, 10, 79);
         for (size_t i = 0; i < lkg_n_tool_verbs; i++)
                 assert_non_null(strstr(buf.data, lkg_tool_verbs[i].only_named ? lkg_tool_verbs[i].name
-                                                                                : lkg_tool_verbs[i].help));
+                                                                              : lkg_tool_verbs[i].help));
         lkg_buf_deinit(&buf);
 }
 

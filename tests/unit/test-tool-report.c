@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The formats that the tool writes by itself: text in HTML, tar headers, URIs; what is masked in lines; parts in a pipe. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fs/tool/annotations.h"
+#include "fs/tool/html-page.h"
+#include "fs/tool/report-parts.h"
+
+static void assert_text(struct lkg_buf *buf, const char *want)
+{
+        lkg_buf_putc(buf, '\0');
+        assert_false(lkg_buf_failed(buf));
+        assert_string_equal(buf->data, want);
+        lkg_buf_deinit(buf);
+}
+
+static void test_html_is_escaped(void **state)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_html_text(&buf, "<a href=\"x\" id='y'>&amp;\n\x1b[31m\xff\xe2\x80\xae");
+        assert_text(&buf,
+                    "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;amp;\n\\x1b[31m\\xff\\xe2\\x80\\xae");
+        lkg_html_prose(&buf, "run `lkgfs <x>`, or ` alone");
+        assert_text(&buf, "run <code>lkgfs &lt;x&gt;</code>, or ` alone");
+        lkg_html_prose(&buf, "``");
+        assert_text(&buf, "<code></code>");
+        lkg_html_time(&buf, "2026-01-02T03:04:05Z");
+        assert_text(&buf, "<time datetime=\"2026-01-02T03:04:05Z\"><span class=\"date\">2026-01-02</span> "
+                          "03:04:05</time>");
+        lkg_html_time(&buf, "<b>");
+        assert_text(&buf, "<time datetime=\"&lt;b&gt;\">&lt;b&gt;</time>");
+}
+
+static void test_diff_lines_have_signs_and_tags(void **state)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        lkg_html_diff(&buf, "--- a\n+++ b\n@@ -1 +1 @@\n same\n-<old>\n+new");
+        assert_text(
+                &buf,
+                "<pre class=\"diff\" tabindex=\"0\"><b>--- a</b>\n<b>+++ b</b>\n<b>@@ -1 +1 @@</b>\n same\n"
+                "<del>-&lt;old&gt;</del>\n<ins>+new</ins>\n</pre>\n");
+}
+
+static void test_uri(void **state)
+{
+        static const struct {
+                const char *path, *uri;
+        } rows[] = {
+                { "kubelet.conf.d/50-x.conf", "kubelet.conf.d/50-x.conf" },
+                { "/etc/a b", "file:///etc/a%20b" },
+                { "http:x", "http%3Ax" },
+                { "50%.conf", "50%25.conf" },
+                { "a?b#c[d]", "a%3Fb%23c%5Bd%5D" },
+                { "\xc3\xa4", "%C3%A4" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+
+                lkg_sarif_uri(rows[i].path, &buf);
+                assert_text(&buf, rows[i].uri);
+        }
+}
+
+static void test_lines_are_masked(void **state)
+{
+        static const struct {
+                const char *line, *masked;
+        } rows[] = {
+                { "kubelet --token=abc -v=2", "kubelet --token=<masked> -v=2" },
+                { "kubelet --Password  abc next", "kubelet --Password  <masked> next" },
+                { "kubelet --token --v=2", "kubelet --token --v=2" },
+                { "token is not a flag", "token is not a flag" },
+                { "get https://u:p@h/x?t=1 now", "get https://<masked>@h/x?<masked> now" },
+                { "a\n-----BEGIN EC PRIVATE KEY----- x\nb\n", "a\n<masked>\nb\n" },
+                { "", "" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+
+                lkg_report_mask_lines(rows[i].line, strlen(rows[i].line), &buf);
+                assert_text(&buf, rows[i].masked);
+        }
+}
+
+static void test_documents_are_masked_or_left_out(void **state)
+{
+        static const char good[] = "password: abc\nmaxPods: 1\n", bad[] = "password: [abc\n";
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        (void)state;
+        assert_int_equal(lkg_report_mask_document(good, strlen(good), &buf), 0);
+        assert_text(&buf, "maxPods: 1\npassword: <masked>\n");
+        assert_int_equal(lkg_report_mask_document(bad, strlen(bad), &buf), -EBADMSG);
+        assert_int_equal(buf.size, 0);
+        lkg_buf_deinit(&buf);
+}
+
+/* The pax record counts itself, also where its length gets another digit. */
+static void test_tar_names_of_every_length(void **state)
+{
+        char name[301];
+
+        (void)state;
+        memset(name, 'n', sizeof(name));
+        for (size_t size = 1; size < sizeof(name); size++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+                char *record, *end;
+
+                name[size] = '\0';
+                lkg_tar_add(&buf, name, "x", 1, 0);
+                lkg_tar_end(&buf);
+                assert_false(lkg_buf_failed(&buf));
+                assert_int_equal(buf.size % 512, 0);
+                if (size < 100) {
+                        assert_int_equal(buf.size, 2 * 512 + 2 * 512);
+                        assert_string_equal(buf.data, name);
+                } else {
+                        assert_int_equal(buf.data[156], 'x');
+                        record = buf.data + 512;
+                        assert_int_equal(strtoul(record, &end, 10), strcspn(record, "\n") + 1);
+                        assert_memory_equal(end, " path=", 6);
+                        assert_int_equal(strspn(end + 6, "n"), size);
+                }
+                lkg_buf_deinit(&buf);
+                name[size] = 'n';
+        }
+}
+
+/* Whatever is cut off at the end, the parts before it are there. */
+static void test_parts_through_a_pipe_that_is_cut(void **state)
+{
+        int memory = memfd_create("parts", MFD_CLOEXEC), saved = dup(STDOUT_FILENO);
+        char data[512];
+        ssize_t size;
+
+        (void)state;
+        (void)fflush(stdout);
+        assert_true(dup2(memory, STDOUT_FILENO) >= 0);
+        lkg_parts_send("a", NULL, 0, -EINPROGRESS, 0);
+        lkg_parts_send("a", "one", 3, 0, 7);
+        lkg_parts_send("b/c", NULL, 0, -EINPROGRESS, 0);
+        assert_true(dup2(saved, STDOUT_FILENO) >= 0);
+        (void)close(saved);
+        size = pread(memory, data, sizeof(data), 0);
+        (void)close(memory);
+        for (ssize_t n = 0; n <= size; n++) {
+                struct lkg_parts parts = { 0 };
+                const struct lkg_part *a, *b;
+
+                lkg_parts_receive(&parts, data, (size_t)n);
+                a = lkg_parts_find(&parts, "%s", "a");
+                b = lkg_parts_find(&parts, "b/c");
+                assert_true(parts.n <= 2);
+                if (b) {
+                        char name[256];
+
+                        assert_int_equal(n, size);
+                        assert_int_equal(b->error, -EINPROGRESS);
+                        assert_string_equal(lkg_parts_text(&parts, "a"), "one");
+                        assert_int_equal(a->modified_s, 7);
+                        assert_true(lkg_parts_under(&parts, "", 0, name));
+                        assert_string_equal(name, "b");
+                        assert_false(lkg_parts_under(&parts, "", 1, name));
+                }
+                lkg_parts_deinit(&parts);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_html_is_escaped),
+                cmocka_unit_test(test_diff_lines_have_signs_and_tags),
+                cmocka_unit_test(test_uri),
+                cmocka_unit_test(test_lines_are_masked),
+                cmocka_unit_test(test_documents_are_masked_or_left_out),
+                cmocka_unit_test(test_tar_names_of_every_length),
+                cmocka_unit_test(test_parts_through_a_pipe_that_is_cut),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
