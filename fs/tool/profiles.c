@@ -89,6 +89,6 @@ const struct lkg_profile lkg_profiles[] = {
           .stays = { "/etc/kubernetes/kubelet.conf, the kubeconfig",
                      "`kubeadm upgrade node` writes the base; the view follows" } },
         /* any other unit that starts a kubelet with --config */
-        { .name = "plain", .units = { "kubelet.service" }, .mount_point = BESIDE },
+        { .name = "no known installer", .units = { "kubelet.service" }, .mount_point = BESIDE },
 };
 const size_t lkg_n_profiles = LKG_ARRAY_SIZE(lkg_profiles);

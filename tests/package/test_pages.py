@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages by task and by platform are true: their commands run in a machine with the package, on the files that such a node has, and
+their output is compared. tests/lib/lkgfs_page.py says how a page is read."""
+import re
+
+import pytest
+
+import lkgfs_testlib as lib
+from lkgfs_page import Shell, comparable, play, steps
+
+pytestmark = pytest.mark.limit(600)
+
+DOCS = lib.REPOSITORY / "docs"
+TREES = lib.REPOSITORY / "tests/e2e/adopt"
+PAGES = sorted(path for folder in ("platforms", "tasks") for path in (DOCS / folder).glob("*.md") if path.name != "README.md")
+PLACEHOLDERS = (
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
+    (r"\b[0-9a-f]{12,64}\b", "<sha256>"),
+    (r"\(\d+ s ago\)", "(<n> s ago)"),
+    (r"^bash: line \d+: ", "bash: "),
+)
+
+# What the unit of the kubelet does at a start, as far as lkgfs has a part in it: what runs before it, and the file that it reads.
+START_KUBELET = r"""
+set -e
+unit=/etc/systemd/system/kubelet.service.d/20-lkgfs.conf
+[ -e $unit ] || exit 0
+grep '^ExecStartPre=' $unit | cut -d= -f2- | sh -e
+file=$(sed -n 's/^LKGFS_ARGS=--config=\([^ ]*\).*/\1/p' /run/lkgfs-kubelet.env)
+grep -q '^kind: KubeletConfiguration$' "$file"
+"""
+
+
+def node_of(page):
+    """The golden tree of a page: the one of its name, or the one that it names."""
+    named = re.search(r"^<!-- node: (\w+) -->$", page.read_text(encoding="utf-8"), re.M)
+    return TREES / (named[1] if named else page.stem) / "tree"
+
+
+def put_node(machine, tree):
+    machine.shell("rm -rf /etc/kubernetes /etc/systemd/system/kubelet.service*", check=True)
+    # /lib and others are links.
+    machine.shell("tar -xf - -C / --no-same-owner --keep-directory-symlink", input=lib.run("tar", "-C", tree, "-cf", "-", ".", check=True).stdout,
+                  check=True)
+    machine.write("/run/stand-in/start-kubelet", START_KUBELET)
+
+
+def played(machine, page):
+    argv = ("nsenter", "--target", str(machine.init), "--mount", "--pid", "--uts", "--ipc")
+    with Shell(argv, {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}) as shell:
+        return play(steps(page.read_text(encoding="utf-8")), {"# ": shell}, 60)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_the_page_shows_what_happens(machine, deb, page):
+    machine.install(deb)
+    put_node(machine, node_of(page))
+    shown, real = played(machine, page)
+    print(real)  # to copy from, when a page is written
+    assert comparable(real, PLACEHOLDERS) == comparable(shown, PLACEHOLDERS)
+
+
+def test_every_node_that_is_known_has_a_page():
+    have = {path.stem for path in (DOCS / "platforms").glob("*.md")}
+    assert {path.name for path in TREES.iterdir()} - have == {"rke2", "unknown"}
