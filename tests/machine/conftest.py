@@ -50,14 +50,17 @@ def image():
 
 
 @pytest.fixture(scope="session")
-def place():
+def place(image):  # pylint: disable=unused-argument
     folder = pathlib.Path(tempfile.mkdtemp(prefix="session-", dir=lib.BUILD / "machine"))
     yield folder
     shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
-def deb(image, place):  # pylint: disable=unused-argument
+def deb(place):
+    """$LKGFS_DEB, or one that is built."""
+    if "LKGFS_DEB" in os.environ:
+        return pathlib.Path(os.environ["LKGFS_DEB"])
     build(lib.REPOSITORY / "contrib/package/deb/build", place / "debs", "--", log=place / "debs.log")
     return next((place / "debs").glob("lkgfs_*.deb"))
 

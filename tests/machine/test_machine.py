@@ -151,7 +151,7 @@ def test_the_profiles_are_enforced(machine):
 
 
 def test_the_unit_is_one_that_systemd_understands(machine):
-    result = machine.run("systemd-analyze", "verify", f"/lib/systemd/system/{UNIT}")
+    result = machine.run("systemd-analyze", "verify", "--man=no", f"/lib/systemd/system/{UNIT}")
     assert result.returncode == 0 and UNIT not in result.stdout + result.stderr, result
 
 
@@ -199,7 +199,7 @@ def test_every_process_is_confined_by_its_own_profile(machine):
 
 @pytest.mark.parametrize("command, status", [
     ("lkgfs status", 0), ("lkgfs doctor", 0), ("lkgfs history", 0), ("lkgfs check", 0), ("lkgfs render", 0), ("lkgfs render --effective", 0),
-    ("lkgfs diff", 0), ("lkgfs diff --running", 0), ("lkgfs blame maxPods", 0), ("lkgfs explain LKG2003", 0), ("lkgfs drift", 0), ("lkgfs bad", 0),
+    ("lkgfs diff", 1), ("lkgfs diff --running", 0), ("lkgfs blame maxPods", 0), ("lkgfs explain LKG2003", 0), ("lkgfs drift", 0), ("lkgfs bad", 0),
     ("lkgfs gate kubelet", 0), ("lkgfs npd --check served", 0), ("mkdir -p /root/baked && lkgfs bake --output /root/baked", 0),
     ("lkgfs render > /root/merged.yaml && lkgfs check /root/merged.yaml", 0), ("lkgfs check /etc/lkgfs/config.yaml", 0),
     (f"find {ETC}/status {ETC}/bad {ETC}/lkg {ETC}/layers {ETC}/history -type f -readable -print0 | xargs -0 cat", 0),
@@ -310,5 +310,212 @@ def test_systemctl_kill_fails_no_call_of_readers(machine):
     publishes(machine, 78)
 
 
+# ---- what systemd tells of the component ----
+
+def last_start(machine):
+    """What the engine has said about the start of the process that runs now."""
+    pid = property_of(machine, "kubelet", "MainPID")
+    said = started(machine)
+    return said and said[-1].startswith(f"(pid {pid})") and said[-1].removeprefix(f"(pid {pid})").removeprefix(", ") or None
+
+
+def restarts(machine, old):
+    machine.wait_until(f"pid=$(systemctl show --property MainPID --value kubelet); test $pid != 0 && test $pid != {old}")
+    said = []
+
+    def known():
+        pid = property_of(machine, "kubelet", "MainPID")
+        said[:] = [line.removeprefix(f"(pid {pid})") for line in started(machine) if line.startswith(f"(pid {pid})")]
+        return said
+    wait_for(known, "the engine knows of the start")
+    return said[-1]
+
+
+def test_why_it_started_an_operator(machine):
+    old = property_of(machine, "kubelet", "MainPID")
+    machine.run("systemctl", "restart", "kubelet", check=True)
+    assert restarts(machine, old) == ", not counted: the service manager started it, and not because it had failed"
+
+
+def test_why_it_started_a_crash(machine):
+    old = property_of(machine, "kubelet", "MainPID")
+    machine.run("kill", "-SEGV", old, check=True)
+    assert restarts(machine, old) == "", "counted"
+    assert property_of(machine, "kubelet", "NRestarts") == "1"
+
+
+def test_a_component_is_restarted_through_the_bus(machine):
+    machine.write("/etc/lkgfs/config.yaml", CONFIG + "components: [{name: kubelet, restart: {policy: unit, minInterval: 1s}}]\n")
+    machine.run("systemctl", "reload", UNIT, check=True)
+    old = property_of(machine, "kubelet", "MainPID")
+    publishes(machine, 79)
+    assert restarts(machine, old) == ", not counted: lkgfs asked for this restart"
+    machine.wait_until(f"grep -qx 'maxPods: 79' {STAND_IN}/read")
+    assert re.search(r" unit \d+ ", machine.output(f"cat {ETC}/status/kubelet/restarts"))
+    machine.write("/etc/lkgfs/config.yaml", CONFIG)
+    machine.run("systemctl", "reload", UNIT, check=True)
+
+
+def flags(machine):
+    """What effective.yaml has from the command line."""
+    return sorted(line.strip() for line in machine.output(f"cat {ETC}/status/kubelet/effective.yaml").splitlines() if "# flag --" in line)
+
+
+def test_the_command_line_is_that_of_systemd(machine):
+    """Files of variables, quoting, specifiers: of the unit before it is started so, then of the process."""
+    machine.write("/var/lib/kubelet/kubeadm-flags.env", "# made by kubeadm\nKUBELET_KUBEADM_ARGS=\"--max-pods=88 --kube-api-qps=40\"\n")
+    machine.write("/etc/default/kubelet", "KUBELET_EXTRA_ARGS=--event-qps=7\n")
+    machine.run("systemctl", "restart", "kubelet", check=True)
+    machine.wait_until(f"grep -q 'maxPods: 88 .*# flag --max-pods' {ETC}/status/kubelet/effective.yaml")
+    assert len(flags(machine)) == 3, flags(machine)
+    machine.write("/etc/systemd/system/kubelet.service.d/30-flags.conf",
+                  "[Service]\nEnvironment='MORE=--event-burst=9' \"OTHER=a b\"\nExecStart=\n"
+                  "ExecStart=-/usr/bin/kubelet $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS \\\n  ${MORE} '--cluster-domain=%p.${OTHER}' \"--event-qps=8\"\n")
+    machine.shell(f"systemctl daemon-reload && systemctl reload {UNIT}", check=True)
+    machine.wait_until(f"grep -q '# flag --event-burst' {ETC}/status/kubelet/effective.yaml")
+    of_unit = flags(machine)
+    assert any(line.startswith("eventRecordQPS: 8 ") for line in of_unit) and any("kubelet.a b" in line for line in of_unit), of_unit
+    old = property_of(machine, "kubelet", "MainPID")
+    machine.run("systemctl", "restart", "kubelet", check=True)
+    restarts(machine, old)
+    wait_for(lambda: f'"pid": {property_of(machine, "kubelet", "MainPID")}' in machine.output(f"cat {ETC}/status/kubelet/process")
+             or f'pid: {property_of(machine, "kubelet", "MainPID")}' in machine.output(f"cat {ETC}/status/kubelet/process")
+             or property_of(machine, "kubelet", "MainPID") in machine.output(f"cat {ETC}/status/kubelet/process"), "the new process is known")
+    assert flags(machine) == of_unit
+    machine.shell("rm /etc/systemd/system/kubelet.service.d/30-flags.conf /etc/default/kubelet /var/lib/kubelet/kubeadm-flags.env && systemctl daemon-reload && "
+                  "systemctl restart kubelet", check=True)
+
+
+# ---- another version ----
+
+def test_an_upgrade_with_readers(machine, newer):
+    old, kubelet = processes(machine), property_of(machine, "kubelet", "MainPID")
+    with readers(machine):
+        machine.run("dpkg", "--install", machine.put(newer), check=True)
+        wait_for(lambda: all_there(machine) and not set(old.values()) & set(processes(machine).values()), "new processes")
+    assert mounts(machine) == [ETC] and property_of(machine, "kubelet", "MainPID") == kubelet
+    assert machine.output("dpkg-query --show --showformat='${Version} ${db:Status-Status}' lkgfs") == "9.0 installed"
+    assert property_of(machine, UNIT, "NFileDescriptorStore") == "4"
+    publishes(machine, 80)
+
+
 def test_nothing_was_denied(machine):
     assert denials(machine) == []
+
+
+# ---- shutting down, with and without power ----
+
+def boots_with_the_view(machine):
+    """The kubelet starts after the view is there, and has never seen anything else."""
+    machine.boot()
+    assert machine.run("systemctl", "is-system-running", "--wait", timeout=300).stdout == "running\n", machine.output("systemctl --failed")
+    machine.wait_until(f"test -s {STAND_IN}/read")
+    assert mounts(machine) == [ETC] and "\npodPidsLimit: 4096\n" in machine.output(f"cat {STAND_IN}/read")
+    since = [int(property_of(machine, *which)) for which in ((UNIT, "ActiveEnterTimestampMonotonic"), ("kubelet", "ExecMainStartTimestampMonotonic"))]
+    assert 0 < since[0] <= since[1]
+    seen = counts(machine)
+    assert seen["unmerged"] == seen["failed"] == 0 and seen["starts"] == 1, seen
+
+
+def test_a_reboot_while_the_view_is_in_use(machine):
+    drop_in(machine, 81)
+    machine.shell(f"systemd-run --quiet --unit=in-use bash -c 'cd {ETC}/kubelet.conf.d; exec 9< {FILE}; exec sleep infinity'", check=True)
+    seconds = machine.shut_down("reboot")
+    console = machine.serial.read_text(errors="replace")
+    assert seconds < 60 and "stop job is running" not in console and "FAILED" not in console, (seconds, console[-3000:])
+    boots_with_the_view(machine)
+    assert restarts(machine, "0") == ", not counted: first start after boot" and served(machine, "maxPods") == "81"
+    assert "Failed unmounting" not in machine.output("journalctl -q -b -1 -o cat --no-pager")
+
+
+def test_a_shutdown_when_every_process_is_stopped(machine):
+    """Nobody answers the kernel, and nobody ends on SIGTERM."""
+    machine.shell(f"kill -STOP {' '.join(map(str, processes(machine).values()))}", check=True)
+    assert machine.shut_down() < 120
+    boots_with_the_view(machine)
+
+
+def hold_of(machine):
+    return machine.output(f"cat {ETC}/status/kubelet/hold").split()[0].removeprefix("mode=")
+
+
+WRITE = (f"printf '{lib.HEADER}maxPods: %s\\n' {{}} | dd status=none conv=fsync of={ETC}/kubelet.conf.d/new && "
+         f"mv {ETC}/kubelet.conf.d/new {ETC}/kubelet.conf.d/90-test.conf && sync {ETC}/kubelet.conf.d").replace("\n", "\\n")
+
+
+def steps(oldest):
+    """(command, what `hold` says and maxPods afterwards), without end. Generation @oldest has 82."""
+    number = 100
+    while True:
+        number += 2
+        yield WRITE.format(number), ("free", number)
+        yield "lkgfs hold on", ("hold", number)
+        yield WRITE.format(number + 1), ("hold", number)
+        yield f"echo off > {ETC}/control/kubelet/hold", ("free", number + 1)
+        yield f"echo {oldest} > {ETC}/control/kubelet/rollback", ("rollback", 82)
+        yield "lkgfs hold off", ("free", number + 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_power_cuts_during_changes(machine, seed):
+    """Each step is acknowledged before the next one begins; a drop-in is, when it was flushed."""
+    chance = random.Random(seed)
+    machine.shell("lkgfs hold off", check=True)
+    publishes(machine, 82)
+    oldest = machine.output(f"cat {ETC}/status/kubelet/generation").strip()
+    machine.shell("lkgfs promote; sync", check=False)
+    possible = [("free", 82)]  # after the last acknowledged step, and after the one that was on its way
+    enough = threading.Event()
+    least = chance.randrange(3, 12)
+
+    def change():
+        with contextlib.suppress(Failure):
+            for count, (command, state) in enumerate(steps(oldest)):
+                if count >= least:
+                    enough.set()
+                possible.append(state)
+                machine.shell(command, check=True)
+                del possible[:-1]
+    changing = threading.Thread(target=change)
+    changing.start()
+    assert enough.wait(60)
+    lib.time.sleep(chance.random() * 0.5)  # anywhere in a step
+    machine.cut()
+    changing.join()
+    boots_with_the_view(machine)
+    machine.run("lkgfs", "sync", check=True)
+    now = hold_of(machine), int(served(machine, "maxPods"))
+    assert now in possible, f"after {possible}"
+    assert machine.output(f"cat {ETC}/status/kubelet/condition").startswith("True ")
+    assert machine.run("lkgfs", "history").returncode == 0 and machine.run("lkgfs", "doctor").returncode == 0
+    publishes(machine, 83) if now[0] == "free" else machine.run("lkgfs", "status", check=True)
+    assert denials(machine) == []
+
+
+def test_in_an_emergency_the_kubelet_starts_without_lkgfs(machine):
+    machine.shell("touch /etc/lkgfs/disabled && systemctl stop kubelet lkgfs && systemctl start kubelet", check=True)
+    assert mounts(machine) == []
+    machine.wait_until(f"grep -q maxPods {STAND_IN}/read")
+    machine.shell("rm /etc/lkgfs/disabled && systemctl restart kubelet", check=True)
+    assert mounts(machine) == [ETC], "the kubelet's unit wants it"
+
+
+# ---- removing ----
+
+def test_removing_while_the_kubelet_reads(machine):
+    before, kubelet = counts(machine), property_of(machine, "kubelet", "MainPID")
+    machine.run("dpkg", "--remove", "lkgfs", check=True)
+    assert mounts(machine) == [] and machine.shell("pgrep lkgfs").stdout == ""
+    assert property_of(machine, "kubelet", "MainPID") == kubelet and counts(machine)["failed"] == before["failed"]
+    machine.shell("systemctl daemon-reload && systemctl restart kubelet", check=True)
+    machine.wait_until(f"cmp {FILE} {STAND_IN}/read")
+    assert machine.run("systemctl", "is-failed", UNIT).stdout != "failed\n"
+
+
+def test_purging(machine):
+    machine.run("dpkg", "--purge", "lkgfs", check=True)
+    assert machine.shell("ls -d /var/lib/lkgfs /run/lkgfs /etc/lkgfs /etc/default/lkgfs /etc/apparmor.d/lkgfs /etc/systemd/system/*/lkgfs.service").stdout == ""
+    assert machine.output(f"cat {FILE}") == lib.BASE
+    assert machine.run("systemctl", "is-system-running").stdout == "running\n"
+    seconds = machine.shut_down()
+    assert seconds < 60 and "stop job is running" not in machine.serial.read_text(errors="replace")
