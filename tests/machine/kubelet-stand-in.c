@@ -2,7 +2,7 @@
 /*
  * kubelet --config=FILE [FLAG...] | kubelet --version: what the kubelet is for lkgfs. It reads FILE when it starts,
  * and copies it to FOLDER/read; then, unlike the kubelet, it reads it again and again. FOLDER/counts has
- * struct counts, of all processes since the machine was booted. It ends by signals only.
+ * struct counts, of all processes since the machine was booted. It exits with 1 if maxPods is 13 when it starts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define FOLDER "/run/kubelet-stand-in"
+#define BAD    "\nmaxPods: 13\n"
 #define MERGED "\npodPidsLimit: 4096\n" /* from a drop-in, so the base does not have it */
 
 struct counts {
@@ -108,6 +109,8 @@ int main(int argc, char *argv[])
         if (len < 0 || keep((size_t)len) < 0)
                 return 1;
         counts->starts++;
+        if (strstr(document, BAD))
+                return 1;
         for (;;) {
                 (void)count(counts, path);
                 (void)nanosleep(&pause, NULL);

@@ -6,7 +6,8 @@ A machine's disk is a copy-on-write clone of the image that `image` makes. `agen
 
     tests/machine/laboratory.py FOLDER [FILE...]
 
-boots one with its console on this terminal, after copying FILEs to /root; Ctrl-A X ends it. FOLDER keeps the image.
+boots one with its console on this terminal, after copying FILEs to /root; Ctrl-A X ends it. FOLDER keeps the image. `--image FOLDER`
+only makes that.
 """
 import base64
 import hashlib
@@ -44,7 +45,9 @@ def make_image(folder):
     """The image below @folder; made, if none is there or what it is made by has changed."""
     parts = b"".join((HERE / name).read_bytes() for name in ("image", "agent", "machine-agent.service"))
     image = pathlib.Path(folder).absolute() / f"image-{hashlib.sha256(parts).hexdigest()[:12]}"
-    subprocess.run([HERE / "image", image], check=True)
+    image.parent.mkdir(parents=True, exist_ok=True)
+    if subprocess.run([HERE / "image", image], check=False).returncode != 0:
+        raise Failure("the image could not be made")
     for other in image.parent.glob("image-*"):
         if other != image:
             shutil.rmtree(other)
@@ -191,8 +194,14 @@ class VirtualMachine:
 
 
 def main():
-    if len(sys.argv) < 2 or os.geteuid() != 0:
-        sys.exit("usage: laboratory.py FOLDER [FILE...]   (root)")
+    if os.geteuid() != 0 or len(sys.argv) < 2 or (sys.argv[1] == "--image" and len(sys.argv) != 3):
+        sys.exit("usage: laboratory.py FOLDER [FILE...] | --image FOLDER   (root)")
+    if sys.argv[1] == "--image":
+        try:
+            make_image(sys.argv[2])
+        except Failure:
+            sys.exit(1)  # `image` has said why
+        return
     image = make_image(sys.argv[1])
     folder = pathlib.Path(tempfile.mkdtemp(prefix="machine-", dir=sys.argv[1]))
     try:

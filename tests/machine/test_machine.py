@@ -22,6 +22,7 @@ CONFIG = "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
 # As kubeadm writes it: flags from two files, one of them missing.
 KUBELET_UNIT = """[Unit]
 Description=stands in for the kubelet
+StartLimitIntervalSec=0
 
 [Service]
 Environment="KUBELET_CONFIG_ARGS=--config=/etc/kubernetes/kubelet.conf"
@@ -30,7 +31,6 @@ EnvironmentFile=-/etc/default/kubelet
 ExecStart=/usr/bin/kubelet $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 Restart=always
 RestartSec=200ms
-StartLimitIntervalSec=0
 
 [Install]
 WantedBy=multi-user.target
@@ -312,13 +312,6 @@ def test_systemctl_kill_fails_no_call_of_readers(machine):
 
 # ---- what systemd tells of the component ----
 
-def last_start(machine):
-    """What the engine has said about the start of the process that runs now."""
-    pid = property_of(machine, "kubelet", "MainPID")
-    said = started(machine)
-    return said and said[-1].startswith(f"(pid {pid})") and said[-1].removeprefix(f"(pid {pid})").removeprefix(", ") or None
-
-
 def restarts(machine, old):
     machine.wait_until(f"pid=$(systemctl show --property MainPID --value kubelet); test $pid != 0 && test $pid != {old}")
     said = []
@@ -331,29 +324,45 @@ def restarts(machine, old):
     return said[-1]
 
 
+def configure(machine, text):
+    machine.write("/etc/lkgfs/config.yaml", CONFIG + text)
+    machine.run("systemctl", "reload", UNIT, check=True)
+
+
 def test_why_it_started_an_operator(machine):
-    old = property_of(machine, "kubelet", "MainPID")
-    machine.run("systemctl", "restart", "kubelet", check=True)
-    assert restarts(machine, old) == ", not counted: the service manager started it, and not because it had failed"
+    """systemd is asked while something is on trial."""
+    configure(machine, "trial: {scope: all, duration: 10m, crashLoopThreshold: 1}\n")
+    publishes(machine, 12)
+    machine.wait_until(f"grep -q running {ETC}/status/kubelet/trial")
+    for _ in range(3):
+        old = property_of(machine, "kubelet", "MainPID")
+        machine.run("systemctl", "restart", "kubelet", check=True)
+        assert restarts(machine, old) == ", not counted: the service manager started it, and not because it had failed"
+    assert served(machine, "maxPods") == "12"
 
 
 def test_why_it_started_a_crash(machine):
-    old = property_of(machine, "kubelet", "MainPID")
-    machine.run("kill", "-SEGV", old, check=True)
-    assert restarts(machine, old) == "", "counted"
-    assert property_of(machine, "kubelet", "NRestarts") == "1"
+    """13 makes it exit: systemd starts it again, and the third such start reads what was good."""
+    machine.shell(f"echo now > {ETC}/control/kubelet/promote", check=True)
+    publishes(machine, 13)
+    machine.run("systemctl", "restart", "kubelet", check=True)
+    machine.wait_until(f"grep -qx 'maxPods: 12' {STAND_IN}/read && grep -q 'crash loop' {ETC}/status/kubelet/condition")
+    said = started(machine)
+    assert [line.partition(")")[2] for line in said[-4:]] == [", not counted: the service manager started it, and not because it had failed", "", "", ""], said
+    assert property_of(machine, "kubelet", "NRestarts") == "3" and served(machine, "maxPods") == "12"
+    configure(machine, "")
+    machine.shell("lkgfs forget all", check=True)
+    publishes(machine, 78)
 
 
 def test_a_component_is_restarted_through_the_bus(machine):
-    machine.write("/etc/lkgfs/config.yaml", CONFIG + "components: [{name: kubelet, restart: {policy: unit, minInterval: 1s}}]\n")
-    machine.run("systemctl", "reload", UNIT, check=True)
+    configure(machine, "components: [{name: kubelet, restart: {policy: unit, minInterval: 1s}}]\n")
     old = property_of(machine, "kubelet", "MainPID")
     publishes(machine, 79)
     assert restarts(machine, old) == ", not counted: lkgfs asked for this restart"
     machine.wait_until(f"grep -qx 'maxPods: 79' {STAND_IN}/read")
     assert re.search(r" unit \d+ ", machine.output(f"cat {ETC}/status/kubelet/restarts"))
-    machine.write("/etc/lkgfs/config.yaml", CONFIG)
-    machine.run("systemctl", "reload", UNIT, check=True)
+    configure(machine, "")
 
 
 def flags(machine):
@@ -362,7 +371,7 @@ def flags(machine):
 
 
 def test_the_command_line_is_that_of_systemd(machine):
-    """Files of variables, quoting, specifiers: of the unit before it is started so, then of the process."""
+    """Files of variables, quoting, specifiers: of the unit before it is started, and then of the process, which systemd has parsed for."""
     machine.write("/var/lib/kubelet/kubeadm-flags.env", "# made by kubeadm\nKUBELET_KUBEADM_ARGS=\"--max-pods=88 --kube-api-qps=40\"\n")
     machine.write("/etc/default/kubelet", "KUBELET_EXTRA_ARGS=--event-qps=7\n")
     machine.run("systemctl", "restart", "kubelet", check=True)
@@ -371,16 +380,12 @@ def test_the_command_line_is_that_of_systemd(machine):
     machine.write("/etc/systemd/system/kubelet.service.d/30-flags.conf",
                   "[Service]\nEnvironment='MORE=--event-burst=9' \"OTHER=a b\"\nExecStart=\n"
                   "ExecStart=-/usr/bin/kubelet $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS \\\n  ${MORE} '--cluster-domain=%p.${OTHER}' \"--event-qps=8\"\n")
-    machine.shell(f"systemctl daemon-reload && systemctl reload {UNIT}", check=True)
+    machine.shell(f"systemctl stop kubelet && systemctl daemon-reload && systemctl reload {UNIT}", check=True)
     machine.wait_until(f"grep -q '# flag --event-burst' {ETC}/status/kubelet/effective.yaml")
     of_unit = flags(machine)
     assert any(line.startswith("eventRecordQPS: 8 ") for line in of_unit) and any("kubelet.a b" in line for line in of_unit), of_unit
-    old = property_of(machine, "kubelet", "MainPID")
-    machine.run("systemctl", "restart", "kubelet", check=True)
-    restarts(machine, old)
-    wait_for(lambda: f'"pid": {property_of(machine, "kubelet", "MainPID")}' in machine.output(f"cat {ETC}/status/kubelet/process")
-             or f'pid: {property_of(machine, "kubelet", "MainPID")}' in machine.output(f"cat {ETC}/status/kubelet/process")
-             or property_of(machine, "kubelet", "MainPID") in machine.output(f"cat {ETC}/status/kubelet/process"), "the new process is known")
+    machine.run("systemctl", "start", "kubelet", check=True)
+    machine.wait_until(f"grep -qw $(systemctl show --property MainPID --value kubelet) {ETC}/status/kubelet/process")
     assert flags(machine) == of_unit
     machine.shell("rm /etc/systemd/system/kubelet.service.d/30-flags.conf /etc/default/kubelet /var/lib/kubelet/kubeadm-flags.env && systemctl daemon-reload && "
                   "systemctl restart kubelet", check=True)
@@ -463,7 +468,7 @@ def test_power_cuts_during_changes(machine, seed):
     machine.shell("lkgfs hold off", check=True)
     publishes(machine, 82)
     oldest = machine.output(f"cat {ETC}/status/kubelet/generation").strip()
-    machine.shell("lkgfs promote; sync", check=False)
+    machine.run("sync", check=True)
     possible = [("free", 82)]  # after the last acknowledged step, and after the one that was on its way
     enough = threading.Event()
     least = chance.randrange(3, 12)
@@ -487,8 +492,10 @@ def test_power_cuts_during_changes(machine, seed):
     now = hold_of(machine), int(served(machine, "maxPods"))
     assert now in possible, f"after {possible}"
     assert machine.output(f"cat {ETC}/status/kubelet/condition").startswith("True ")
-    assert machine.run("lkgfs", "history").returncode == 0 and machine.run("lkgfs", "doctor").returncode == 0
-    publishes(machine, 83) if now[0] == "free" else machine.run("lkgfs", "status", check=True)
+    machine.run("lkgfs", "history", check=True)
+    if now[0] == "free":
+        publishes(machine, 83)
+        machine.run("lkgfs", "doctor", check=True)
     assert denials(machine) == []
 
 
@@ -498,6 +505,35 @@ def test_in_an_emergency_the_kubelet_starts_without_lkgfs(machine):
     machine.wait_until(f"grep -q maxPods {STAND_IN}/read")
     machine.shell("rm /etc/lkgfs/disabled && systemctl restart kubelet", check=True)
     assert mounts(machine) == [ETC], "the kubelet's unit wants it"
+
+
+def test_mounted_by_fstab(machine):
+    """The line of lkgfsd(8), without lkgfs.service."""
+    machine.shell(f"systemctl disable {UNIT} && rm /etc/systemd/system/kubelet.service.d/20-lkgfs.conf && "
+                  f"echo 'lkgfs  {ETC}  lkgfs  defaults,nofail,x-systemd.before=kubelet.service  0 0' >> /etc/fstab", check=True)
+    assert machine.shut_down("reboot") < 60
+    machine.boot()
+    assert machine.run("systemctl", "is-system-running", "--wait", timeout=300).stdout == "running\n", machine.output("systemctl --failed")
+    assert mounts(machine) == [ETC] and property_of(machine, UNIT, "ActiveState") == "inactive"
+    machine.wait_until(f"grep -qx 'podPidsLimit: 4096' {STAND_IN}/read")
+    assert counts(machine)["unmerged"] == counts(machine)["failed"] == 0
+    publishes(machine, 84)
+    before = counts(machine)["failed"]
+    machine.run("systemctl", "stop", "etc-kubernetes.mount", check=True)
+    assert mounts(machine) == [] and before == counts(machine)["failed"] == 0
+    machine.wait_until("! pgrep -x 'lkgfs.*|mount.lkgfs'")
+    machine.run("systemctl", "start", "etc-kubernetes.mount", check=True)
+    assert mounts(machine) == [ETC]
+    seconds = machine.shut_down("reboot")
+    assert seconds < 60 and "stop job is running" not in machine.serial.read_text(errors="replace")
+    machine.boot()
+    machine.shell("sed -i /lkgfs/d /etc/fstab && systemctl daemon-reload && systemctl stop kubelet && umount /etc/kubernetes", check=True)
+    machine.wait_until("! pgrep -x 'lkgfs.*|mount.lkgfs'")
+    machine.shell("install -D -m 0644 /usr/share/lkgfs/kubelet.service.d/20-lkgfs.conf /etc/systemd/system/kubelet.service.d/20-lkgfs.conf && "
+                  f"systemctl daemon-reload && systemctl enable {UNIT} && systemctl start kubelet", check=True)
+    assert mounts(machine) == [ETC]
+    machine.wait_until(f"grep -qx 'podPidsLimit: 4096' {STAND_IN}/read")
+    assert denials(machine) == []
 
 
 # ---- removing ----
