@@ -85,7 +85,8 @@ class VirtualMachine:
         self.serial = self.folder / f"serial-{self.boots}.log"
         ours, theirs = socket.socketpair()
         with theirs, open(self.folder / "qemu.log", "ab") as log:
-            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *self.command("-chardev", f"socket,id=port,fd={theirs.fileno()}", "-serial", f"file:{self.serial}", "-monitor", "none")],
+            command = self.command("-chardev", f"socket,id=port,fd={theirs.fileno()}", "-serial", f"file:{self.serial}", "-monitor", "none")
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command],  # it ends with us
                                             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.port = ours
         self.agents = 0
@@ -182,7 +183,8 @@ class VirtualMachine:
 
     def wait_until(self, script, seconds=60):
         """Until @script succeeds inside."""
-        loop = f"end=$((SECONDS + {seconds})); until {{ {script}\n}} > /tmp/wait-until 2>&1; do ((SECONDS < end)) || {{ cat /tmp/wait-until; exit 1; }}; sleep 0.1; done"
+        loop = (f"end=$((SECONDS + {seconds})); until {{ {script}\n}} > /tmp/wait-until 2>&1; do "
+                "((SECONDS < end)) || { cat /tmp/wait-until; exit 1; }; sleep 0.1; done")
         done = self.shell(loop, timeout=seconds + COMMAND_S)
         if done.returncode != 0:
             raise Failure(f"waited {seconds} s in vain: {script}\n{done.stdout}{done.stderr}")

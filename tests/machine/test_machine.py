@@ -5,19 +5,15 @@ import contextlib
 import json
 import random
 import re
-import struct
 import threading
 
 import pytest
 
 import lkgfs_testlib as lib
+from inside import (ETC, FILE, PROGRAMS, STAND_IN, UNIT, all_there, counts, denials, drop_in, mounts, processes, property_of, publishes, readers, served,
+                    started, wait_for, wait_for_others)
 from laboratory import Failure
 
-ETC = "/etc/kubernetes"
-FILE = f"{ETC}/kubelet.conf"
-UNIT = "lkgfs.service"
-PROGRAMS = ("lkgfsd", "lkgfs-engine", "lkgfs-fs", "lkgfs-notify")
-STAND_IN = "/run/kubelet-stand-in"
 CONFIG = "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
 # As kubeadm writes it: flags from two files, one of them missing.
 KUBELET_UNIT = """[Unit]
@@ -35,92 +31,6 @@ RestartSec=200ms
 [Install]
 WantedBy=multi-user.target
 """
-
-
-# ---- what the machine says ----
-
-def served(machine, field):
-    found = re.search(rf"^{field}: (.*)$", machine.output(f"cat {FILE}"), re.M)
-    return found and found[1]
-
-
-def mounts(machine):
-    return machine.shell(f"findmnt --raw --noheadings --types {lib.FSTYPE} --output TARGET").stdout.split()
-
-
-def processes(machine):
-    """{program: pid} of the processes in the unit's control group."""
-    script = f"for p in $(cat /sys/fs/cgroup/system.slice/{UNIT}/cgroup.procs); do echo $p $(readlink /proc/$p/exe); done"
-    found = {}
-    for line in machine.shell(script).stdout.splitlines():
-        pid, _, path = line.partition(" ")
-        if path:
-            found[path.rpartition("/")[2]] = int(pid)
-    return found
-
-
-def all_there(machine):
-    return set(processes(machine)) == set(PROGRAMS)
-
-
-def wait_for(predicate, what, seconds=60):
-    end = lib.deadline(seconds)
-    while not predicate():
-        if lib.time.monotonic() > end:
-            raise Failure(f"waited in vain: {what}")
-
-
-def property_of(machine, unit, name):
-    return machine.output(f"systemctl show --property {name} --value {unit}").strip()
-
-
-def drop_in(machine, pods, name="90-test.conf"):
-    machine.write(f"{ETC}/kubelet.conf.d/{name}", f"{lib.HEADER}maxPods: {pods}\n")
-
-
-def publishes(machine, pods):
-    """A change is judged, published and read."""
-    drop_in(machine, pods)
-    machine.wait_until(f"grep -qx 'maxPods: {pods}' {FILE}")
-
-
-def counts(machine):
-    """What the stand-in for the kubelet has counted since the machine was booted."""
-    data = machine.run("od", "-An", "-v", "-tx1", f"{STAND_IN}/counts", check=True).stdout
-    return dict(zip(("reads", "unmerged", "failed", "last_errno", "starts"), struct.unpack("<5Q", bytes.fromhex("".join(data.split())))))
-
-
-def started(machine):
-    """What the engine has said about starts of the kubelet since the machine was booted."""
-    return [line.partition(" started ")[2] for line in
-            machine.output(f"journalctl -q -b -u {UNIT} -o cat --no-pager").splitlines() if re.match(r"kubelet started \(pid", line)]
-
-
-def denials(machine):
-    lines = machine.output("journalctl -q -b -o cat --no-pager _TRANSPORT=kernel + _TRANSPORT=audit").splitlines()
-    return [line for line in lines if re.search(r'apparmor="(DENIED|ALLOWED)".*(lkgfs|kubelet)|audit.*(lost|suppressed)', line)]
-
-
-@contextlib.contextmanager
-def readers(machine):
-    """The kubelet reads, three others read, list and look, one writes, all at full speed: no call fails, and each sees the merged file."""
-    before = counts(machine)
-    machine.put(lib.REPOSITORY / "tests/package/readers")
-    machine.shell("rm -f /run/readers.*; mkfifo /run/readers.in", check=True)
-    machine.run("systemd-run", "--quiet", "--collect", "--unit=readers", "bash", "-c",
-                "exec python3 /root/readers <> /run/readers.in > /run/readers.out 2>&1", check=True)
-    report = {}
-    try:
-        machine.wait_until("grep -qx ready /run/readers.out")
-        yield report
-        machine.shell("echo stop > /run/readers.in", check=True)
-        machine.wait_until("grep -q '^{' /run/readers.out")
-        report.update(json.loads(machine.output("tail -n 1 /run/readers.out")))
-    finally:
-        machine.shell("systemctl kill --signal=KILL readers.service; rm -f /run/readers.in")
-    after = counts(machine)
-    assert report["failed"] == [] and report["reads"] > 100 and report["writes"] > 1, report
-    assert after["reads"] > before["reads"] and after["failed"] == before["failed"] and after["unmerged"] == before["unmerged"], (before, after)
 
 
 # ---- installing ----
@@ -257,7 +167,7 @@ def test_the_manager_itself_with_readers(machine, verb):
         assert property_of(machine, UNIT, "NFileDescriptorStore") == "4"
         old = processes(machine)
         machine.run("systemctl", "kill", "--signal=KILL", UNIT, check=True)
-        wait_for(lambda: all_there(machine) and not set(old.values()) & set(processes(machine).values()), "new processes")
+        wait_for_others(machine, old)
     assert mounts(machine) == [ETC]
     publishes(machine, 75)
 
@@ -280,7 +190,7 @@ def test_all_of_them_killed_with_readers(machine):
             wait_for(lambda: all_there(machine), "all processes")
             old = processes(machine)
             machine.shell(f"kill -KILL {' '.join(map(str, old.values()))}", check=True)
-            wait_for(lambda: all_there(machine) and not set(old.values()) & set(processes(machine).values()), "new processes")  # pylint: disable=cell-var-from-loop
+            wait_for_others(machine, old)
     assert machine.output(f"stat --format=%d {ETC}") == device and mounts(machine) == [ETC], "the same view: its descriptor was in the store"
     assert property_of(machine, UNIT, "NFileDescriptorStore") == "4"
     publishes(machine, 77)
@@ -304,7 +214,7 @@ def test_systemctl_kill_fails_no_call_of_readers(machine):
     before = counts(machine)
     old = processes(machine)
     machine.run("systemctl", "kill", UNIT, check=True)
-    wait_for(lambda: all_there(machine) and not set(old.values()) & set(processes(machine).values()), "new processes")
+    wait_for_others(machine, old)
     machine.wait_until(f"grep -q '^podPidsLimit: 4096$' {FILE}")
     assert mounts(machine) == [ETC] and counts(machine)["failed"] == before["failed"]
     publishes(machine, 78)
@@ -387,17 +297,17 @@ def test_the_command_line_is_that_of_systemd(machine):
     machine.run("systemctl", "start", "kubelet", check=True)
     machine.wait_until(f"grep -qw $(systemctl show --property MainPID --value kubelet) {ETC}/status/kubelet/process")
     assert flags(machine) == of_unit
-    machine.shell("rm /etc/systemd/system/kubelet.service.d/30-flags.conf /etc/default/kubelet /var/lib/kubelet/kubeadm-flags.env && systemctl daemon-reload && "
-                  "systemctl restart kubelet", check=True)
+    machine.shell("rm /etc/systemd/system/kubelet.service.d/30-flags.conf /etc/default/kubelet /var/lib/kubelet/kubeadm-flags.env && "
+                  "systemctl daemon-reload && systemctl restart kubelet", check=True)
 
 
 # ---- another version ----
 
 def test_an_upgrade_with_readers(machine, newer):
-    old, kubelet = processes(machine), property_of(machine, "kubelet", "MainPID")
+    old, kubelet, package = processes(machine), property_of(machine, "kubelet", "MainPID"), machine.put(newer)
     with readers(machine):
-        machine.run("dpkg", "--install", machine.put(newer), check=True)
-        wait_for(lambda: all_there(machine) and not set(old.values()) & set(processes(machine).values()), "new processes")
+        machine.run("dpkg", "--install", package, check=True)
+        wait_for_others(machine, old)
     assert mounts(machine) == [ETC] and property_of(machine, "kubelet", "MainPID") == kubelet
     assert machine.output("dpkg-query --show --showformat='${Version} ${db:Status-Status}' lkgfs") == "9.0 installed"
     assert property_of(machine, UNIT, "NFileDescriptorStore") == "4"
