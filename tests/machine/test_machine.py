@@ -343,10 +343,12 @@ def test_a_reboot_while_the_view_is_in_use(machine):
     assert "Failed unmounting" not in machine.output("journalctl -q -b -1 -o cat --no-pager")
 
 
-def test_a_shutdown_when_every_process_is_stopped(machine):
-    """Nobody answers the kernel, and nobody ends on SIGTERM."""
-    machine.shell(f"kill -STOP {' '.join(map(str, processes(machine).values()))}", check=True)
-    assert machine.shut_down() < 120
+def test_a_shutdown_while_nobody_answers(machine):
+    """The kernel waits for answers, also for those who are to be killed; lkgfsd replaces who does not answer."""
+    stopped = [str(pid) for program, pid in processes(machine).items() if program != "lkgfsd"]
+    machine.shell(f"kill -STOP {' '.join(stopped)}", check=True)
+    seconds = machine.shut_down()
+    assert seconds < 60, seconds
     boots_with_the_view(machine)
 
 
@@ -428,9 +430,8 @@ def test_mounted_by_fstab(machine):
     machine.wait_until(f"grep -qx 'podPidsLimit: 4096' {STAND_IN}/read")
     assert counts(machine)["unmerged"] == counts(machine)["failed"] == 0
     publishes(machine, 84)
-    before = counts(machine)["failed"]
-    machine.run("systemctl", "stop", "etc-kubernetes.mount", check=True)
-    assert mounts(machine) == [] and before == counts(machine)["failed"] == 0
+    machine.shell("systemctl stop kubelet && systemctl stop etc-kubernetes.mount", check=True)  # a mount in use is busy, as any other
+    assert mounts(machine) == [] and counts(machine)["failed"] == 0
     machine.wait_until("! pgrep -x 'lkgfs.*|mount.lkgfs'")
     machine.run("systemctl", "start", "etc-kubernetes.mount", check=True)
     assert mounts(machine) == [ETC]
