@@ -3,7 +3,6 @@
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -14,20 +13,8 @@ sys.dont_write_bytecode = True
 
 from lkgfs_fixtures import *  # noqa: E402,F401,F403  pylint: disable=wildcard-import,unused-wildcard-import
 import lkgfs_testlib as lib  # noqa: E402
-from lkgfs_machine import Machine  # noqa: E402
-
-BUILD_LIMIT_S = 500
-
-
-def build(script, out, *options, log, **environment):
-    """Run a build script; its output goes to a file, whose end a failure shows."""
-    with open(log, "wb") as stream:
-        result = subprocess.run([script, *options[:options.index("--")], out, *options[options.index("--"):]], stdin=subprocess.DEVNULL,
-                                stdout=stream, stderr=subprocess.STDOUT, timeout=BUILD_LIMIT_S, check=False,
-                                env={"PATH": os.environ["PATH"], "DEB_BUILD_OPTIONS": "nocheck", **environment})
-    if result.returncode != 0:
-        raise lib.Failure(f"{script} ended with {result.returncode}: {pathlib.Path(log).read_text(errors='replace')[-3000:]}")
-    return out
+from lkgfs_namespaces import NamespaceMachine  # noqa: E402
+from lkgfs_packages import build, repacked  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -100,22 +87,6 @@ def rpms(place, extracted, tarball):
                  log=place / "rpms.log")
 
 
-def repacked(deb, folder, version):
-    """The package as another build and version: every program has another build id, all else is the same."""
-    root = folder / f"tree-{version}"
-    lib.run("dpkg-deb", "--raw-extract", deb, root, check=True)
-    for path in root.rglob("*"):
-        if path.is_file() and not path.is_symlink() and path.read_bytes().startswith(b"\x7fELF"):
-            path.write_bytes(lib.another_build(path.read_bytes()))
-    control = root / "DEBIAN/control"
-    control.write_text("".join(f"Version: {version}\n" if line.startswith("Version:") else line
-                               for line in control.read_text().splitlines(keepends=True)))
-    lib.shell(f"cd {root} && find * -path DEBIAN -prune -o -type f -print0 | xargs -0 md5sum > DEBIAN/md5sums", check=True)
-    made = folder / f"lkgfs_{version}.deb"
-    lib.run("dpkg-deb", "--root-owner-group", "--build", "-Znone", root, made, check=True)
-    return made
-
-
 @pytest.fixture(scope="session")
 def newer(place, deb):
     return repacked(deb, place, "9.0")
@@ -127,7 +98,7 @@ def machines():
     made = []
 
     def make(**options):
-        made.append(Machine(**options))
+        made.append(NamespaceMachine(**options))
         return made[-1]
     yield make
     for machine in made:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import lkgfs_testlib as lib
-from lkgfs_machine import ETC, Machine
+from lkgfs_namespaces import ETC, NamespaceMachine
 
 pytestmark = pytest.mark.limit(600)  # the first test that asks for a package waits for its build
 
@@ -42,7 +42,7 @@ def gate(machine):
 
 @pytest.fixture(scope="module", name="fresh")
 def installed_machine(deb):
-    machine = Machine()
+    machine = NamespaceMachine()
     try:
         machine.install(deb)
         yield machine

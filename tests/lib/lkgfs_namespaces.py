@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine to install packages on: namespaces, with a root that shows the files of this machine and keeps changes to itself
 (an overlay in memory). No service manager runs in it; `tests/package/systemctl` and `fake-manager` stand in for systemd
-as far as a package and lkgfsd use it."""
+as far as a package and lkgfsd use it. Machines with a kernel and a systemd of their own: tests/machine/laboratory.py."""
 import contextlib
 import json
 import pathlib
@@ -14,7 +14,7 @@ ETC = "etc/kubernetes"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class Machine:
+class NamespaceMachine:
     def __init__(self, systemd=True):
         self.process = subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--propagation", "private",
                                          "bash", FOLDER / "machine-init"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node of kubeadm: from the package to a view that the kubelet reads, as README.md says it, and back. One story, on a machine of its own."""
+import io
+import tarfile
+
+import lkgfs_testlib as lib
+from inside import ETC, STAND_IN, UNIT, denials, mounts, property_of
+
+TREE = lib.REPOSITORY / "tests/e2e/adopt/kubeadm/tree"
+BASE = "/var/lib/kubelet/config.yaml"
+VIEW = f"{ETC}/kubelet-config.yaml"
+LIST = f"find {ETC} /etc/lkgfs /etc/systemd /etc/default /var/lib/kubelet -printf '%p %y %m %u\\n' -type f -exec sha256sum '{{}}' ';' 2> /dev/null | sort"
+kept = {}
+
+
+def last_config(machine):
+    """The --config that the running kubelet uses, as for it the last one counts."""
+    words = machine.output(f"tr '\\0' '\\n' < /proc/{property_of(machine, 'kubelet', 'MainPID')}/cmdline").splitlines()
+    return [word for word in words if word.startswith("--config=")][-1].removeprefix("--config=")
+
+
+def test_a_node_of_kubeadm(machine):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as tar:
+        for path in TREE.rglob("*"):
+            if path.is_file():
+                tar.add(path, arcname=path.relative_to(TREE))
+    machine.shell("tar -C / --no-same-owner -xf -", input=data.getvalue(), check=True)
+    machine.write("/usr/bin/kubelet", (lib.BUILD / "tests/machine/kubelet-stand-in").read_bytes(), mode="755")
+    machine.shell("systemctl daemon-reload && systemctl enable --now kubelet", check=True)
+    machine.wait_until(f"cmp {BASE} {STAND_IN}/read")
+    assert last_config(machine) == BASE
+
+
+def test_adopting(machine, deb):
+    machine.run("dpkg", "--install", machine.put(deb), check=True)
+    kept["before"] = machine.output(LIST)
+    kubelet = property_of(machine, "kubelet", "MainPID")
+    assert "no difference" in machine.run("lkgfs", "adopt", "--dry-run", check=True).stdout and machine.output(LIST) == kept["before"]
+    machine.run("lkgfs", "adopt", check=True)
+    assert mounts(machine) == [ETC] and property_of(machine, UNIT, "UnitFileState") == "enabled"
+    assert property_of(machine, "kubelet", "MainPID") == kubelet, "it goes on with what it has read"
+    machine.run("systemctl", "restart", "kubelet", check=True)
+    assert last_config(machine) == VIEW
+    machine.wait_until(f"cmp {VIEW} {STAND_IN}/read")
+    assert machine.run("lkgfs", "check").returncode == 0 and machine.run("lkgfs", "status").returncode == 0
+
+
+def test_a_drop_in_and_a_reboot(machine):
+    machine.write(f"{ETC}/kubelet.conf.d/20-pods.conf", f"{lib.HEADER}maxPods: 42\n")
+    machine.wait_until(f"grep -qx 'maxPods: 42' {VIEW}")
+    assert denials(machine) == []
+    assert machine.shut_down("reboot") < 60
+    machine.boot()
+    assert machine.run("systemctl", "is-system-running", "--wait", timeout=300).stdout == "running\n", machine.output("systemctl --failed")
+    machine.wait_until(f"grep -qx 'maxPods: 42' {STAND_IN}/read")
+    assert last_config(machine) == VIEW
+    machine.shell(f"rm {ETC}/kubelet.conf.d/20-pods.conf && lkgfs sync", check=True)
+
+
+def test_going_back(machine):
+    machine.run("lkgfs", "abandon", check=True)
+    assert mounts(machine) == [] and property_of(machine, UNIT, "UnitFileState") == "disabled"
+    machine.run("systemctl", "restart", "kubelet", check=True)
+    assert last_config(machine) == BASE
+    machine.wait_until(f"cmp {BASE} {STAND_IN}/read")
+    assert machine.output(LIST) == kept["before"]
+
+
+def test_removing_the_package_goes_back_too(machine):
+    machine.shell("lkgfs adopt && systemctl restart kubelet", check=True)
+    assert last_config(machine) == VIEW
+    machine.run("dpkg", "--remove", "lkgfs", check=True)
+    assert mounts(machine) == []
+    machine.run("systemctl", "restart", "kubelet", check=True)
+    assert last_config(machine) == BASE and machine.run("systemctl", "is-system-running").stdout == "running\n"
+    assert denials(machine) == []
