@@ -208,9 +208,7 @@ echo "$config $(grep '^maxPods:' "$config")" >> /run/stand-in/kubelet
 
 def kubeadm_node(machine):
     """A node of kubeadm, and a program that starts its kubelet as systemd would: what its configuration says is added to a file."""
-    tree = lib.REPOSITORY / "tests/e2e/adopt/kubeadm/tree"
-    machine.shell(f"rm -rf /etc/kubernetes && tar -xf - -C / --no-same-owner", input=lib.run("tar", "-C", tree, "-cf", "-", ".", check=True).stdout,
-                  check=True)
+    machine.put_tree(lib.REPOSITORY / "tests/e2e/adopt/kubeadm/tree")
     machine.shell("sed -i '$a maxPods: 50' /var/lib/kubelet/config.yaml", check=True)
     machine.write("/run/stand-in/start-kubelet", START)
 

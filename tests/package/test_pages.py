@@ -37,14 +37,6 @@ def node_of(page):
     return TREES / (named[1] if named else page.stem) / "tree"
 
 
-def put_node(machine, tree):
-    machine.shell("rm -rf /etc/kubernetes /etc/systemd/system/kubelet.service*", check=True)
-    # /lib and others are links.
-    machine.shell("tar -xf - -C / --no-same-owner --keep-directory-symlink", input=lib.run("tar", "-C", tree, "-cf", "-", ".", check=True).stdout,
-                  check=True)
-    machine.write("/run/stand-in/start-kubelet", START_KUBELET)
-
-
 def played(machine, page):
     argv = ("nsenter", "--target", str(machine.init), "--mount", "--pid", "--uts", "--ipc")
     with Shell(argv, {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}) as shell:
@@ -54,7 +46,8 @@ def played(machine, page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_the_page_shows_what_happens(machine, deb, page):
     machine.install(deb)
-    put_node(machine, node_of(page))
+    machine.put_tree(node_of(page))
+    machine.write("/run/stand-in/start-kubelet", START_KUBELET)
     shown, real = played(machine, page)
     print(real)  # to copy from, when a page is written
     assert comparable(real, PLACEHOLDERS) == comparable(shown, PLACEHOLDERS)
