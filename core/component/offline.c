@@ -158,3 +158,37 @@ void lkg_offline_deinit(struct lkg_offline *offline)
         lkg_remote_base_free(offline->remote);
         *offline = (struct lkg_offline){ 0 };
 }
+
+static int check_component(const struct lkg_offline_place *place,
+                           void (*print)(const struct lkg_report *report), struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_offline offline = { 0 };
+        int r = lkg_offline_judge(place, &offline, &report, err);
+
+        if (r < 0)
+                return r;
+        lkg_report_append(&report, &offline.candidate->report);
+        print(&report);
+        r = offline.candidate->state == LKG_CANDIDATE_INVALID ||
+            offline.candidate->state == LKG_CANDIDATE_NAME_TAKEN;
+        lkg_offline_deinit(&offline);
+        return r;
+}
+
+int lkg_offline_check(const struct lkg_config *config, int source_fd, const char *source_path,
+                      void (*print)(const struct lkg_report *report), struct lkg_error *err)
+{
+        struct lkg_offline_place place = { .config = config,
+                                           .source_fd = source_fd,
+                                           .source_path = source_path,
+                                           .runtime_fd = -EBADF,
+                                           .state_fd = -EBADF };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < config->n_components; i++) {
+                place.component = &config->components[i];
+                r = check_component(&place, print, err);
+        }
+        return r;
+}

@@ -171,7 +171,10 @@ static int exit_code(int r)
 
 static int load(const struct arguments *a, struct lkg_config **ret)
 {
-        const struct lkg_config_options o = { .path = a->config, .trust_any_owner = a->any_owner };
+        const struct lkg_config_options o = { .path = a->config,
+                                              .must_exist = a->check && a->config &&
+                                                            strcmp(a->config, LKG_CONFIG_DEFAULT) != 0,
+                                              .trust_any_owner = a->any_owner };
         struct lkg_report report = LKG_REPORT_INIT;
         int r = lkg_config_load(&o, ret, &report);
 
@@ -213,30 +216,11 @@ static const char *source_of(const struct arguments *a, const struct lkg_config 
         return *config->source_dir ? config->source_dir : "/etc/kubernetes";
 }
 
-/* Return: 0; 1: it could not be served; -errno. */
-static int check_component(const struct lkg_offline_place *place)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        struct lkg_offline offline = { 0 };
-        struct lkg_error err = { 0 };
-        int r = lkg_offline_judge(place, &offline, &report, &err);
-
-        if (r < 0) {
-                lkg_shown_error("%s\n", err.message);
-                return r;
-        }
-        lkg_report_append(&report, &offline.candidate->report);
-        print_findings(&report);
-        r = offline.candidate->state == LKG_CANDIDATE_INVALID ||
-            offline.candidate->state == LKG_CANDIDATE_NAME_TAKEN;
-        lkg_offline_deinit(&offline);
-        return r;
-}
-
 static int check(const struct arguments *a)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_config *config = NULL;
+        struct lkg_error err = { 0 };
         int r = load(a, &config), worst = 0;
         const char *source;
 
@@ -248,16 +232,11 @@ static int check(const struct arguments *a)
                 lkg_shown_error("%s: %s\n", source, strerror(errno));
                 worst = EX_IOERR;
         }
-        for (size_t i = 0; worst == 0 && i < config->n_components; i++) {
-                r = check_component(&(struct lkg_offline_place){ .config = config,
-                                                                 .component = &config->components[i],
-                                                                 .source_fd = fd,
-                                                                 .source_path = source,
-                                                                 .runtime_fd = -EBADF,
-                                                                 .state_fd = -EBADF });
-                if (r != 0)
-                        worst = r < 0 ? EX_IOERR : 1;
-        }
+        r = worst == 0 ? lkg_offline_check(config, fd, source, print_findings, &err) : 0;
+        if (r < 0)
+                lkg_shown_error("%s\n", err.message);
+        if (r != 0)
+                worst = r < 0 ? EX_IOERR : 1;
         lkg_config_free(config);
         return worst;
 }

@@ -94,8 +94,14 @@ static int read_document(struct loader *l, const char *path, struct lkg_value **
         int r;
 
         fd = lkg_open_trusted(AT_FDCWD, path, &st, &err);
-        if (fd == -ENOENT || fd == -ENOTDIR)
+        if (fd == -ENOENT || fd == -ENOTDIR) {
+                const struct lkg_where where = { .file = path };
+
+                if (path == l->options->path && l->options->must_exist)
+                        lkg_report_add(l->report, LKG_ERROR, 3001, &where, "cannot be read: %s",
+                                       strerror(-fd));
                 return 0;
+        }
         if (fd >= 0 && !l->options->trust_any_owner && !owner_ok(&st)) {
                 refuse(l, path, "the file is not trusted");
                 return 0;

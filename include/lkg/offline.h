@@ -43,3 +43,12 @@ struct lkg_offline {
 int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline *ret,
                       struct lkg_report *report, struct lkg_error *err);
 void lkg_offline_deinit(struct lkg_offline *offline);
+
+/**
+ * lkg_offline_check() - judge every component, up to the first one that could not be served.
+ * @print: gets the findings of each
+ *
+ * Return: 0; 1: one could not be served; -errno.
+ */
+int lkg_offline_check(const struct lkg_config *config, int source_fd, const char *source_path,
+                      void (*print)(const struct lkg_report *report), struct lkg_error *err);

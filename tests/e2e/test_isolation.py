@@ -498,16 +498,45 @@ def test_a_volume_that_is_mounted_later_counts(mounts):
     mount.wait_for(lambda: "maxPods: 64" in mount.document(), "the directory's own drop-ins again")
 
 
+def uncovered(pid):
+    """Lines of its mountinfo without those below another mount on the same place: where / is shared, as systemd makes it, the view comes
+    into every namespace, and beneath what covers it."""
+    lines = [line.split() for line in proc(pid, "mountinfo").read_text().splitlines()]
+    return [fields for fields in lines if not any(other[1] == fields[0] and other[4] == fields[4] for other in lines)]
+
+
+@pytest.mark.parametrize("propagation", ["private", "shared"])
+def test_its_namespace_does_not_show_the_view_wherever_it_is_mounted(mounts, propagation):
+    mount = mounts(start=False)
+    lib.shell(f"mount --bind {mount.root} {mount.root} && mount --make-{propagation} {mount.root}")
+    try:
+        mount.start()
+        first = mount.child("lkgfs-engine")
+        for pid in (first, None):
+            if pid is None:  # it is started again, and now the view is there before it
+                mount.kill_child("lkgfs-engine")
+                mount.wait_for(lambda: mount.children().get("lkgfs-engine") not in (None, first), "another engine")
+                mount.sync()
+                pid = mount.child("lkgfs-engine")
+            beneath = proc(pid, "root" + mount.mountpoint)
+            assert "status" not in os.listdir(beneath) and "kubelet.conf.base" not in os.listdir(beneath)
+            assert not [fields for fields in uncovered(pid) if lib.FSTYPE in fields]
+            assert [fields[4] for fields in uncovered(pid) if "ro" not in fields[5].split(",")] == []
+    finally:
+        mount.stop()
+        lib.shell(f"umount -l {mount.root}")
+
+
 def test_its_namespace_does_not_show_the_view(shared):
     pid = shared.child("lkgfs-engine")
     assert os.readlink(proc(pid, "ns/mnt")) != os.readlink("/proc/self/ns/mnt")
-    assert lib.FSTYPE not in proc(pid, "mountinfo").read_text()
+    assert not [fields for fields in uncovered(pid) if lib.FSTYPE in fields]
     beneath = proc(pid, "root" + shared.mountpoint)
     assert "status" not in os.listdir(beneath) and "kubelet.conf.base" not in os.listdir(beneath)
 
 
 def test_all_that_was_mounted_is_read_only_there(shared):
-    lines = [line.split() for line in proc(shared.child("lkgfs-engine"), "mountinfo").read_text().splitlines()]
+    lines = uncovered(shared.child("lkgfs-engine"))
     assert lines and [fields[4] for fields in lines if "ro" not in fields[5].split(",")] == []
 
 

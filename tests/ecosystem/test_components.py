@@ -76,26 +76,32 @@ def test_the_kubelet_refuses_what_lkgfs_refuses(mount, program, tmp_path):
     assert lib.run(lib.LKGFS, "check", wrong).returncode == 1
 
 
-def test_kubeadm_writes_its_files_through_the_mount(mount, program, tmp_path):
-    """The phases that write files: certificates, kubeconfigs, static pods; and the renewal of a certificate."""
+def test_kubeadm_writes_its_files_through_the_mount(mounts, program, tmp_path):
+    """The phases that write files: certificates, static pods; and the renewal of a certificate. In a mount namespace whose /etc/kubernetes is
+    the view, so that kubeadm uses its own paths; without `foreignWrites` a process there could only read."""
+    mount = mounts(config={"foreignWrites": "passthrough"})
     for path in pathlib.Path(mount.mountpoint, "pki").rglob("*"):
         if path.is_file():
             path.unlink()
+    (tmp_path / "upper").mkdir()
     conf = tmp_path / "kubeadm.yaml"
     conf.write_text(yaml.safe_dump_all([
         {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration", "localAPIEndpoint": {"advertiseAddress": "10.0.0.1", "bindPort": 6443},
          "nodeRegistration": {"name": "n1", "criSocket": "unix:///run/containerd/containerd.sock"}},
-        {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration", "kubernetesVersion": "v1.36.3", "certificatesDir": f"{mount.mountpoint}/pki",
-         "controlPlaneEndpoint": "10.0.0.1:6443"}]))
-    kubeadm = program("kubeadm")
-    for phase in (["certs", "all"], ["control-plane", "all"]):
-        result = lib.run(kubeadm, "init", "phase", *phase, "--config", conf, timeout=120)
-        assert result.returncode == 0, (phase, result.stderr.decode())
-    for name in ("ca.crt", "apiserver.crt", "apiserver.key", "sa.key", "etcd/ca.crt"):
-        assert os.path.getsize(f"{mount.source}/pki/{name}") > 0
+        {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration", "kubernetesVersion": "v1.36.3", "controlPlaneEndpoint": "10.0.0.1:6443"}]))
+
+    def kubeadm(*words):
+        script = (f"mount -t tmpfs none {tmp_path}/upper && mkdir {tmp_path}/upper/upper {tmp_path}/upper/work && "
+                  f"mount -t overlay -o lowerdir=/etc,upperdir={tmp_path}/upper/upper,workdir={tmp_path}/upper/work overlay /etc && "
+                  f"mkdir -p /etc/kubernetes && mount --bind {mount.mountpoint} /etc/kubernetes && exec {program('kubeadm')} {' '.join(words)} --config {conf}")
+        result = lib.run("unshare", "--mount", "--propagation", "private", "sh", "-c", script, timeout=120)
+        assert result.returncode == 0, result.stderr.decode()
+    kubeadm("init", "phase", "certs", "all")
+    kubeadm("init", "phase", "control-plane", "all")
+    for name in ("pki/ca.crt", "pki/apiserver.crt", "pki/apiserver.key", "pki/sa.key", "pki/etcd/ca.crt", "manifests/kube-apiserver.yaml"):
+        assert os.path.getsize(f"{mount.mountpoint}/{name}") > 0
     before = lib.read_file(f"{mount.mountpoint}/pki/apiserver.crt")
-    result = lib.run(kubeadm, "certs", "renew", "apiserver", "--config", conf, "--cert-dir", f"{mount.mountpoint}/pki", timeout=120)
-    assert result.returncode == 0, result.stderr.decode()
+    kubeadm("certs", "renew", "apiserver")
     assert lib.read_file(f"{mount.mountpoint}/pki/apiserver.crt") != before
     lib.run("openssl", "verify", "-CAfile", f"{mount.mountpoint}/pki/ca.crt", f"{mount.mountpoint}/pki/apiserver.crt", check=True)
 
