@@ -218,6 +218,21 @@ static void fact_hardened(struct sink *sink, const char *path, const char *key, 
                 fact(sink, "hardened", guard);
 }
 
+/* Programs get the class and the words apart. */
+static void fact_change(struct sink *sink, const struct lkg_field *field)
+{
+        const char *name = lkg_change_class_name(lkg_change_class_of(field)), *words = NULL;
+
+        if (field->change)
+                words = strchr(field->change, ':');
+        if (!sink->map)
+                fact(sink, "change", field->change ? field->change : name);
+        else
+                fact(sink, "changeClass", name);
+        if (sink->map && words)
+                fact(sink, "changeNeeds", words + 2);
+}
+
 static void fact_span(struct sink *sink, const struct lkg_kind *kind, const struct lkg_field *first)
 {
         char release[LKG_RELEASE_TEXT_MAX], text[LKG_RELEASE_TEXT_MAX + 12];
@@ -280,6 +295,7 @@ static void show_field(struct sink *sink, const struct lkg_explained *item, unsi
                         : "names a file or directory");
         fact_if(sink, "secret", row->flags & LKG_FIELD_SECRET, "its values are never shown");
         fact_hardened(sink, row->path, item->key, row->guard);
+        fact_change(sink, row);
         fact_parts(sink, item->kind, row->path, release);
 }
 

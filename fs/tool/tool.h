@@ -385,6 +385,13 @@ int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool
 /** lkg_tool_same_screen() - are the two equal, apart from ages ("(3 s ago)")? */
 bool lkg_tool_same_screen(const char *a, const char *b);
 
+/* after-change.c */
+/** lkg_tool_put_changes() - append `=> FIELD: class: words` for each field that differs, the most expensive first. Return: 0 or -ENOMEM. */
+int lkg_tool_put_changes(const struct lkg_value *before, const struct lkg_value *after, struct lkg_buf *buf);
+/** lkg_tool_map_changes() - the same as the list `changes`. */
+void lkg_tool_map_changes(struct lkg_tool_map *map, const struct lkg_value *before,
+                          const struct lkg_value *after);
+
 /* view-diff.c */
 /** lkg_tool_diff_is_of_view() - N, --pending or --running: it compares documents of the mounted view. */
 bool lkg_tool_diff_is_of_view(const struct lkg_tool *tool);

@@ -15,12 +15,14 @@
 
 struct compared {
         char *name; /* "generation 41" */
+        struct lkg_value *doc;
         struct lkg_buf yaml;
 };
 
 static void compared_deinit(struct compared *side)
 {
         free(side->name);
+        lkg_value_unref(side->doc);
         lkg_buf_deinit(&side->yaml);
 }
 
@@ -62,7 +64,6 @@ static int read_compared(const struct lkg_tool *tool, const struct lkg_view *vie
                          const char *end, char *name, struct compared *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_freep) char *file = NULL;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         int r = find_name(view, path, end, &file);
@@ -71,12 +72,12 @@ static int read_compared(const struct lkg_tool *tool, const struct lkg_view *vie
         if (r == 0)
                 r = lkg_view_read(view, &text, NULL, "%s/%s", path, file);
         if (r == 0)
-                r = lkg_decode_yaml(text, strlen(text), LKG_DECODE_UNTYPED, NULL, &ignored, &doc);
+                r = lkg_decode_yaml(text, strlen(text), LKG_DECODE_UNTYPED, NULL, &ignored, &ret->doc);
         if (r < 0)
                 return r == -ENOENT ? r
                                     : lkg_tool_fail(tool, LKG_TOOL_FAILED, "read %s/%s: %s", view->root,
                                                     path, strerror(-r));
-        lkg_render(doc, LKG_FORMAT_YAML, &ret->yaml);
+        lkg_render(ret->doc, LKG_FORMAT_YAML, &ret->yaml);
         return lkg_buf_failed(&ret->yaml) || !name
                        ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
                        : LKG_TOOL_OK;
@@ -236,12 +237,15 @@ static int print(const struct lkg_tool *tool, const char *component, const struc
                 lkg_tool_map_string(&map, "from", from->name);
                 lkg_tool_map_string(&map, "to", to->name);
                 lkg_tool_map_string(&map, "diff", diff.data);
+                lkg_tool_map_changes(&map, from->doc, to->doc);
                 return lkg_tool_print_map(tool, &map, status);
         }
         if (lkg_tool_colour_for(tool, STDOUT_FILENO))
                 lkg_tool_paint_diff(diff.data, diff.size - 1, &painted);
         else
                 lkg_buf_append(&painted, diff.data, diff.size - 1);
+        if (r > 0 && lkg_tool_put_changes(from->doc, to->doc, &painted) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         return lkg_tool_print(&painted, status);
 }
 

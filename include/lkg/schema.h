@@ -70,9 +70,24 @@ struct lkg_field {
          * repairs that (docs/decisions/024-hardened.md).
          */
         const char *guard;
+        /*
+         * What else has to be done after a change, as `class: words`: drain, or recreate (of what exists); NULL = restart, the
+         * component reads its configuration only when it starts. No field of these kinds takes effect live.
+         */
+        const char *change;
         unsigned flags;        /* enum lkg_field_flags */
         unsigned since, until; /* releases; 0 = before the first / no end */
 };
+
+enum lkg_change_class {
+        LKG_CHANGE_RESTART,
+        LKG_CHANGE_RECREATE,
+        LKG_CHANGE_DRAIN, /* the most expensive one last */
+};
+/** lkg_change_class_of() - the class of the column `change`. */
+enum lkg_change_class lkg_change_class_of(const struct lkg_field *field);
+/** lkg_change_class_name() - restart, recreate, drain. */
+const char *lkg_change_class_name(enum lkg_change_class change_class);
 
 /* A command-line flag of a component. */
 struct lkg_flag {
@@ -165,6 +180,28 @@ struct lkg_host {
 
 /** lkg_host_detect() - the current machine. */
 void lkg_host_detect(struct lkg_host *ret);
+
+/* ---- what a change needs ---- */
+
+/* One field in which two documents differ. */
+struct lkg_field_change {
+        char *pointer;                 /* JSON pointer of the first value that differs */
+        const struct lkg_field *field; /* NULL: the kind does not have it */
+        enum lkg_change_class change_class;
+};
+struct lkg_field_changes {
+        struct lkg_field_change *items; /* the most expensive class first, then by pointer */
+        size_t n_items;
+};
+
+/**
+ * lkg_schema_changes() - the fields in which two documents differ, each once.
+ * @before, @after: documents of the kind, not masked
+ * Return: 0; -ENOMEM.
+ */
+int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
+                       const struct lkg_value *after, struct lkg_field_changes *ret);
+void lkg_field_changes_deinit(struct lkg_field_changes *changes);
 
 /* ---- the judge: lkg_judge_fn of a stack ---- */
 

@@ -188,6 +188,22 @@ def test_diff_of_generations(mount):
     assert json.loads(tool("diff", str(first), "-o", "json", "-m", mount.mountpoint)[1])["from"] == f"generation {first}"
 
 
+def test_a_diff_says_what_a_change_needs(mount):
+    """The most expensive first; what needs no more than a restart is one line."""
+    first = mount.generation()
+    mount.drop("50-x.conf", "maxPods: 41\ncpuManagerPolicy: static\nreservedSystemCPUs: '0'\nclusterDNS: [10.0.0.10]\ntopologyManagerScope: pod\n"
+               "evictionHard: {memory.available: 300Mi}\n")
+    code, out, _ = tool("diff", str(first), "-m", mount.mountpoint)
+    words = [line for line in out.splitlines() if line.startswith("=> ")]
+    assert code == DIFFERENT and out.endswith(words[-1] + "\n")
+    assert [line.split(":")[0].removeprefix("=> ") + line.split(":")[1] for line in words[:4]] == [
+        "cpuManagerPolicy drain", "reservedSystemCPUs drain", "topologyManagerScope drain", "clusterDNS recreate"]
+    assert "remove cpu_manager_state" in words[0] and words[4] == "=> restart: evictionHard, maxPods"
+    changes = json.loads(tool("diff", str(first), "-o", "json", "-m", mount.mountpoint)[1])["changes"]
+    assert [change["changeClass"] for change in changes] == ["drain"] * 3 + ["recreate"] + ["restart"] * 2
+    assert "cpu_manager_state" in changes[0]["changeNeeds"] and "changeNeeds" not in changes[-1]
+
+
 def test_diff_of_what_waits(mount):
     assert tool("diff", "--pending", "-m", mount.mountpoint) == (GOOD, "", "")
     mount.command("hold", "on")

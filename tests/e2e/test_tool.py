@@ -283,6 +283,9 @@ def test_explain_names(tree):
     assert code == GOOD and "default     2m0s" in out and "--authentication-token-webhook-cache-ttl" in out
     assert tool(tree, "explain", "CACHETTL")[1] == out
     assert "field       maxPods" in tool(tree, "explain", "--max-pods")[1]
+    assert "\n  change      drain: drain the node" in tool(tree, "explain", "cpuManagerPolicy")[1]
+    assert "\n  change      restart\n" in tool(tree, "explain", "maxPods")[1]
+    assert json.loads(tool(tree, "explain", "maxPods", "-o", "json")[1])
     assert "1.36 GA on locked" in tool(tree, "explain", "NodeLogQuery")[1]
     code, _, err = tool(tree, "explain", "enabled")
     assert code == DIFFERENT and "authentication.anonymous.enabled" in err

@@ -368,6 +368,30 @@ static void test_codes_of_the_schema_have_a_row(void **state)
                 }
 }
 
+/* ---- the column change ---- */
+
+static void test_change_is_a_class_and_words(void **state)
+{
+        size_t n = 0;
+
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        const struct lkg_field *field = &lkg_kinds[k].fields[i];
+                        const char *name = lkg_change_class_name(lkg_change_class_of(field));
+
+                        if (!field->change)
+                                continue;
+                        n++;
+                        assert_int_not_equal(lkg_change_class_of(field), LKG_CHANGE_RESTART);
+                        assert_int_equal(strncmp(field->change, name, strlen(name)), 0);
+                        assert_int_equal(strncmp(field->change + strlen(name), ": ", 2), 0);
+                        assert_true(strlen(field->change) > strlen(name) + 20 &&
+                                    strlen(field->change) < 130);
+                }
+        assert_true(n > 20);
+}
+
 /* ---- the column guard ---- */
 
 /* Is it `word: reason` with a word that the manual explains? */
@@ -497,6 +521,7 @@ static void test_every_field_is_found_in_any_case(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_change_is_a_class_and_words),
                 cmocka_unit_test(test_fields_are_those_of_the_components),
                 cmocka_unit_test(test_every_row_is_whole),
                 cmocka_unit_test(test_rows_of_one_field_share_the_releases),

@@ -96,8 +96,11 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
           .rule = "empty, or the minor release before the component's own (1.35 for 1.36)",
           .flag = "show-hidden-metrics-for-version",
           .doc = "show metrics that are hidden since this release", .flags = ALWAYS, .guard = "-" },
-        { "mode", "string", .def = "\"iptables\"", .rule = "one of iptables, ipvs, nftables",
-          .flag = "proxy-mode", .doc = "proxy mode", .flags = ALWAYS, .guard = "-" },
+        { "mode", "string",
+          .change =
+                  "drain: rules of the old mode stay; stop kube-proxy and run `kube-proxy --cleanup` before",
+          .def = "\"iptables\"", .rule = "one of iptables, ipvs, nftables", .flag = "proxy-mode",
+          .doc = "proxy mode", .flags = ALWAYS, .guard = "-" },
         { "iptables", "struct", .doc = "settings of the mode iptables", .flags = ALWAYS, .guard = "-" },
         { "iptables.masqueradeBit", "*int32", .def = "14", .rule = "0 to 31",
           .flag = "iptables-masquerade-bit", .doc = "fwmark bit for masquerading (iptables and ipvs)",

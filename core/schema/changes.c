@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two documents of a kind: the fields in which they differ, and what has to be done after such a change (column `change`). */
+#include <lkg/array.h>
+#include <lkg/doc.h>
+#include <lkg/schema.h>
+
+#include "tree.h"
+
+static const char *const class_names[] = {
+        [LKG_CHANGE_RESTART] = "restart",
+        [LKG_CHANGE_RECREATE] = "recreate",
+        [LKG_CHANGE_DRAIN] = "drain",
+};
+
+const char *lkg_change_class_name(enum lkg_change_class change_class)
+{
+        return class_names[change_class];
+}
+
+enum lkg_change_class lkg_change_class_of(const struct lkg_field *field)
+{
+        size_t n = field && field->change ? strcspn(field->change, ":") : 0;
+
+        for (size_t i = 0; n && i < LKG_ARRAY_SIZE(class_names); i++)
+                if (strlen(class_names[i]) == n && strncmp(class_names[i], field->change, n) == 0)
+                        return (enum lkg_change_class)i;
+        return LKG_CHANGE_RESTART;
+}
+
+/* ---- the field of a pointer ---- */
+
+static const struct lkg_schema_node *step(const struct lkg_schema_node *node, const char *name, size_t size)
+{
+        char plain[256]; /* names of fields have no ~ and are shorter */
+        size_t n = 0;
+
+        if (node->class != LKG_CLASS_STRUCT)
+                return node->item;
+        for (size_t i = 0; i < size && n < sizeof(plain); i++) {
+                bool escaped = name[i] == '~' && i + 1 < size;
+
+                plain[n++] = !escaped ? name[i] : name[i + 1] == '1' ? '/' : '~';
+                i += escaped;
+        }
+        return n < sizeof(plain) ? lkg_node_member_folded(node, plain, n) : NULL;
+}
+
+/* The deepest row above or at @pointer; NULL: the kind does not have it. */
+static const struct lkg_field *field_of(const struct lkg_schema *schema, const char *pointer)
+{
+        const struct lkg_schema_node *node = lkg_schema_root(schema), *found = NULL;
+
+        while (*pointer == '/') {
+                size_t size = strcspn(++pointer, "/");
+                const struct lkg_schema_node *next = step(node, pointer, size);
+
+                if (!next)
+                        return node->class == LKG_CLASS_STRUCT ? NULL : node->field;
+                found = node = next;
+                pointer += size;
+        }
+        return found ? found->field : NULL;
+}
+
+/* ---- two documents ---- */
+
+struct field_comparison {
+        const struct lkg_schema *schema;
+        const struct lkg_value *other;
+        struct lkg_field_changes *changes;
+        bool only_new; /* what both have was compared before */
+};
+
+static bool has(const struct lkg_field_changes *changes, const struct lkg_field *field)
+{
+        for (size_t i = 0; field && i < changes->n_items; i++)
+                if (changes->items[i].field == field)
+                        return true;
+        return false;
+}
+
+static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
+{
+        struct field_comparison *c = userdata;
+        const struct lkg_value *value =
+                *leaf->pointer ? lkg_value_get_pointer(c->other, leaf->pointer) : c->other;
+        const struct lkg_field *field;
+        struct lkg_field_change *item;
+
+        if (value && (c->only_new || lkg_value_equal(value, leaf->value)))
+                return 0;
+        field = field_of(c->schema, leaf->pointer);
+        if (has(c->changes, field))
+                return 0;
+        if (LKG_GROW(c->changes->items, c->changes->n_items) < 0)
+                return -ENOMEM;
+        item = &c->changes->items[c->changes->n_items];
+        *item = (struct lkg_field_change){ .pointer = strdup(leaf->pointer),
+                                           .field = field,
+                                           .change_class = lkg_change_class_of(field) };
+        if (!item->pointer)
+                return -ENOMEM;
+        c->changes->n_items++;
+        return 0;
+}
+
+static int by_class(const void *a, const void *b)
+{
+        const struct lkg_field_change *x = a, *y = b;
+
+        return x->change_class != y->change_class ? (int)y->change_class - (int)x->change_class
+                                                  : strcmp(x->pointer, y->pointer);
+}
+
+int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
+                       const struct lkg_value *after, struct lkg_field_changes *ret)
+{
+        struct field_comparison c = { .schema = schema, .other = after, .changes = ret };
+        int r;
+
+        *ret = (struct lkg_field_changes){ 0 };
+        r = lkg_value_walk(before, compare_leaf, &c);
+        c.other = before;
+        c.only_new = true;
+        if (r == 0)
+                r = lkg_value_walk(after, compare_leaf, &c);
+        if (r < 0)
+                lkg_field_changes_deinit(ret);
+        else if (ret->n_items)
+                qsort(ret->items, ret->n_items, sizeof(*ret->items), by_class);
+        return r;
+}
+
+void lkg_field_changes_deinit(struct lkg_field_changes *changes)
+{
+        for (size_t i = 0; i < changes->n_items; i++)
+                free(changes->items[i].pointer);
+        free(changes->items);
+        *changes = (struct lkg_field_changes){ 0 };
+}
