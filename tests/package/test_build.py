@@ -67,7 +67,7 @@ def test_contents_of_the_debian_package(deb):
     assert {owner for _, owner in files.values()} == {"root/root"}
     for path, (mode, _) in files.items():
         assert mode in ("-rw-r--r--", "-rwxr-xr-x", "lrwxrwxrwx"), path
-        assert (mode == "-rwxr-xr-x") == (path in PROGRAMS or path.endswith(("npd-check", "try-unit", "test-rbac"))), path
+        assert (mode == "-rwxr-xr-x") == (path in PROGRAMS or path.endswith(("npd-check", "try-unit", "test-rbac", "github-action/run", "pre-commit/pre-commit"))), path
 
 
 def test_only_our_two_files_of_etc_are_conffiles(tree):
