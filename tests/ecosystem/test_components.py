@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -76,6 +77,15 @@ def test_the_kubelet_refuses_what_lkgfs_refuses(mount, program, tmp_path):
     assert lib.run(lib.LKGFS, "check", wrong).returncode == 1
 
 
+def at_etc_kubernetes(mount, tmp_path, *words, **options):
+    """Runs a program in a mount namespace whose /etc/kubernetes is the view."""
+    tmp_path.joinpath("etc").mkdir(exist_ok=True)
+    script = (f"mount -t tmpfs none {tmp_path}/etc && mkdir {tmp_path}/etc/upper {tmp_path}/etc/work && "
+              f"mount -t overlay -o lowerdir=/etc,upperdir={tmp_path}/etc/upper,workdir={tmp_path}/etc/work overlay /etc && "
+              f"mkdir -p /etc/kubernetes && mount --bind {mount.mountpoint} /etc/kubernetes && exec \"$@\"")
+    return lib.run("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *words, timeout=120, **options)
+
+
 def test_kubeadm_writes_its_files_through_the_mount(mounts, program, tmp_path):
     """The phases that write files: certificates, static pods; and the renewal of a certificate. In a mount namespace whose /etc/kubernetes is
     the view, so that kubeadm uses its own paths; without `foreignWrites` a process there could only read."""
@@ -83,7 +93,6 @@ def test_kubeadm_writes_its_files_through_the_mount(mounts, program, tmp_path):
     for path in pathlib.Path(mount.mountpoint, "pki").rglob("*"):
         if path.is_file():
             path.unlink()
-    (tmp_path / "upper").mkdir()
     conf = tmp_path / "kubeadm.yaml"
     conf.write_text(yaml.safe_dump_all([
         {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration", "localAPIEndpoint": {"advertiseAddress": "10.0.0.1", "bindPort": 6443},
@@ -91,10 +100,7 @@ def test_kubeadm_writes_its_files_through_the_mount(mounts, program, tmp_path):
         {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration", "kubernetesVersion": "v1.36.3", "controlPlaneEndpoint": "10.0.0.1:6443"}]))
 
     def kubeadm(*words):
-        script = (f"mount -t tmpfs none {tmp_path}/upper && mkdir {tmp_path}/upper/upper {tmp_path}/upper/work && "
-                  f"mount -t overlay -o lowerdir=/etc,upperdir={tmp_path}/upper/upper,workdir={tmp_path}/upper/work overlay /etc && "
-                  f"mkdir -p /etc/kubernetes && mount --bind {mount.mountpoint} /etc/kubernetes && exec {program('kubeadm')} {' '.join(words)} --config {conf}")
-        result = lib.run("unshare", "--mount", "--propagation", "private", "sh", "-c", script, timeout=120)
+        result = at_etc_kubernetes(mount, tmp_path, program("kubeadm"), *words, "--config", conf)
         assert result.returncode == 0, result.stderr.decode()
     kubeadm("init", "phase", "certs", "all")
     kubeadm("init", "phase", "control-plane", "all")
@@ -170,3 +176,26 @@ def test_node_problem_detector_reports_a_refused_configuration(mount, program, t
         wait(1)
         mount.write("kubelet.conf.d/90-x.conf", lib.HEADER + "maxPods: 9\n")
         wait(0)
+
+
+def test_kube_bench_judges_what_is_served(mounts, program, tmp_path):
+    """It looks for a running kubelet, and reads /etc/kubernetes/kubelet-config.yaml."""
+    mount = mounts(components=[{"name": "kubelet", "file": "kubelet-config.yaml", "base": "kubelet.conf"}])
+    stand_in = tmp_path / "kubelet"
+    shutil.copy(os.path.realpath("/usr/bin/python3"), stand_in)
+    module = lib.run("go", "list", "-m", "-f", "{{.Dir}}", "github.com/aquasecurity/kube-bench", check=True,
+                     cwd=program("kube-bench").parents[1] / "modules/kube-bench", env={**os.environ, "GOFLAGS": "-mod=mod"}).stdout.decode().strip()
+
+    def passes():
+        result = at_etc_kubernetes(mount, tmp_path, program("kube-bench"), "run", "--targets", "node", "--benchmark", "cis-1.11", "--check", "4.2.1", "--json",
+                                   "--config-dir", f"{module}/cfg", "--config", f"{module}/cfg/config.yaml", cwd=module)
+        return json.loads(result.stdout)["Totals"]["total_pass"] == 1
+    process = subprocess.Popen([stand_in, "-c", "import sys; sys.stdin.read()", "--config=/etc/kubernetes/kubelet-config.yaml"], stdin=subprocess.PIPE)
+    try:
+        mount.write("kubelet.conf.d/90-x.conf", lib.HEADER + "authentication: {anonymous: {enabled: false}}\n")
+        assert passes()
+        mount.write("kubelet.conf.d/90-x.conf", lib.HEADER + "authentication: {anonymous: {enabled: true}}\n")
+        assert not passes()
+    finally:
+        process.stdin.close()
+        process.wait()
