@@ -142,7 +142,7 @@ bool lkg_parts_under(const struct lkg_parts *parts, const char *prefix, size_t i
 
 struct part_frame {
         size_t name_size, size;
-        int error;
+        int64_t error; /* no padding: it is written as it is */
         uint64_t modified_s;
 };
 
