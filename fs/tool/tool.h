@@ -64,7 +64,7 @@ enum lkg_tool_option_bits {
         LKG_OPT_ROOT = 1 << 15,     /* --dry-run, --root, --force */
         LKG_OPT_ADOPT = 1 << 16,    /* --over, --release */
         LKG_OPT_SCHEMA = 1 << 17,   /* --release */
-        LKG_OPT_FINDINGS = 1 << 18, /* the formats of check */
+        LKG_OPT_FINDINGS = 1 << 18, /* the formats and the exit status of check */
         LKG_OPT_REPORT = 1 << 19,   /* its formats, --file, --log */
         LKG_OPT_NODE =
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
@@ -89,6 +89,7 @@ struct lkg_tool_options {
         bool pending, running; /* diff */
         bool watch;            /* status */
         bool dry_run, over;    /* adopt, abandon */
+        bool errors_only;      /* check */
         bool has_timeout;
         uint64_t timeout_ns;
 };

@@ -42,10 +42,11 @@ static bool is_structured(const struct lkg_tool *tool)
         return tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
 }
 
-static int status_of(const struct lkg_report *report)
+static int status_of(const struct lkg_tool *tool, const struct lkg_report *report)
 {
-        return report->n_severity[LKG_ERROR] || report->n_severity[LKG_WARNING] ? LKG_TOOL_DIFFERENT
-                                                                                : LKG_TOOL_OK;
+        bool warned = report->n_severity[LKG_WARNING] && !tool->options.errors_only;
+
+        return report->n_severity[LKG_ERROR] || warned ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
 }
 
 static void put_counts(struct lkg_tool_map *map, const struct lkg_report *report)
@@ -77,8 +78,8 @@ static int check_layers(const struct lkg_tool *tool)
         if (r != LKG_TOOL_OK)
                 return r;
         candidate = sources.candidate;
-        status =
-                candidate->state == LKG_CANDIDATE_VALID ? status_of(&candidate->report) : LKG_TOOL_DIFFERENT;
+        status = candidate->state == LKG_CANDIDATE_VALID ? status_of(tool, &candidate->report)
+                                                         : LKG_TOOL_DIFFERENT;
         if (is_structured(tool)) {
                 lkg_tool_map_init(&map, true);
                 put_candidate(&map, candidate);
@@ -138,7 +139,7 @@ static void add(struct checking *check, const char *key, const char *name,
         struct lkg_tool_map item;
 
         worsen(check, candidate && candidate->state != LKG_CANDIDATE_VALID ? LKG_TOOL_DIFFERENT
-                                                                           : status_of(report));
+                                                                           : status_of(check->tool, report));
         for (size_t i = 0; i < _LKG_SEVERITY_MAX; i++)
                 check->n[i] += report->n_severity[i];
         if (check->annotations) {

@@ -115,9 +115,12 @@ def test_check(tree):
     lib.write_file(tree / "kubelet.conf.d/x.yaml", "a: 1\n")
     code, out, err = tool(tree, "check", *STACK)
     assert code == DIFFERENT and "x.yaml: warning: " in out and err == ""
+    code, out, _ = tool(tree, "check", *STACK, "--errors-only")
+    assert code == GOOD and "x.yaml: warning: " in out
     lib.write_file(tree / "kubelet.conf.d/y.conf", "")
     code, out, _ = tool(tree, "check", *STACK, "-o", "json")
     report = json.loads(out)
+    assert tool(tree, "check", *STACK, "--errors-only")[0] == DIFFERENT
     assert code == DIFFERENT and report["schemaVersion"] == 1 and report["state"] == "invalid"
     assert report["errors"] >= 1 and report["warnings"] >= 1
     finding = next(f for f in report["findings"] if f["severity"] == "error")

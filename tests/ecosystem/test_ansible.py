@@ -37,7 +37,7 @@ def names(machine):
 
 
 def files(machine):
-    return machine.shell(f"cd {VIEW}/kubelet.conf.d && head -n 20 *").stdout.decode()
+    return machine.shell(f"cd {VIEW}/kubelet.conf.d && stat -c '%n %a %U' * && head -n 20 *").stdout.decode()
 
 
 def served(machine, word):
@@ -51,8 +51,11 @@ def test_the_role_there_again_wrong_and_back(machine, play):
     assert machine.mounts() == [VIEW] and served(machine, "maxPods") == "maxPods: 60"
     code, changed, text = play(lkgfs_drop_ins=good)
     assert (code, changed) == (0, 0), text
+    machine.shell(f"chmod 600 {VIEW}/kubelet.conf.d/60-eviction.conf", check=True)
     before = files(machine)
 
+    code, changed, text = play(lkgfs_drop_ins={**good, "../pki/50": {}})
+    assert code != 0 and "is no name of a drop-in" in text and files(machine) == before, text
     code, changed, text = play(lkgfs_drop_ins={**good, "50-capacity.conf": {"maxPods": "sixty"}})
     assert code != 0 and "failed to validate" in text and "maxPods" in text, text
     assert files(machine) == before
@@ -65,3 +68,7 @@ def test_the_role_there_again_wrong_and_back(machine, play):
     code, changed, text = play(lkgfs_drop_ins={"50-capacity.conf": None, "60-eviction.conf": {"evictionHard": {"memory.available": "300Mi"}}})
     assert code == 0 and names(machine) == ["60-eviction.conf"], text
     assert "300Mi" in machine.read(f"{VIEW}/kubelet-config.yaml") and served(machine, "maxPods") == ""
+
+    # A warning refuses nothing: this gate is on for good.
+    code, changed, text = play(lkgfs_drop_ins={"70-gates.conf": {"featureGates": {"NodeSwap": True}}})
+    assert code == 0 and "NodeSwap" in machine.read(f"{VIEW}/kubelet-config.yaml"), text

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/remote.md is true: its commands are run, against a real API server and on three machines with real paths.
+"""docs/remote.md and docs/tasks/configmap.md are true: their commands are run, against a real API server and on three machines with real
+paths.
 
 tests/lib/lkgfs_page.py describes how a page is read. The prompt `$ ` is a workstation with kubectl, whose `ssh` leads to the
 machines; `worker-N# ` is a machine: a kubeadm node's files, and a kubelet that reads its file and exits, or keeps running with
@@ -20,11 +21,10 @@ from lkgfs_page import comparable, play, steps, Shell
 from lkgfs_realapi import SCRIPT
 from lkgfs_worker import Worker
 
-PAGE = lib.REPOSITORY / "docs/remote.md"
+REMOTE, TASK = (lib.REPOSITORY / "docs" / name for name in ("remote.md", "tasks/configmap.md"))
 NAMES = ("worker-1", "worker-2", "worker-3")
 SHARES = ((0, 1), (1, 10), (10, 100))  # of the rollout, in percent: determines which nodes come first
 ROLES = lib.REPOSITORY / "contrib/rbac"
-TEXT = PAGE.read_text()
 PROMPTS = ("$ ", *(f"{name}# " for name in NAMES))
 PLACEHOLDERS = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
@@ -46,6 +46,18 @@ shift
 exec nsenter --target "$(cat "${0%/*}/$name.pid")" --mount --uts --pid -- bash -c "$*"
 """
 # Events in a cluster: an outage, and a kubelet that renews its certificate.
+# On a node that was adopted: what `lkgfs adopt` writes for kubeadm, and as much of systemctl as the page needs.
+ADOPTED = """apiVersion: config.lkgfs.io/v1alpha1
+kind: LkgfsConfiguration
+components:
+- name: kubelet
+  file: kubelet-config.yaml
+  base: /var/lib/kubelet/config.yaml
+  dropInDir: kubelet.conf.d
+"""
+SYSTEMCTL = """#!/bin/bash
+[[ $* != 'reload lkgfs' ]] || kill -HUP "$(pgrep -xo lkgfsd)"
+"""
 API_SERVER = """#!/bin/bash
 exec APISERVER "$1" DIRECTORY > /dev/null
 """
@@ -115,6 +127,15 @@ current-context: default-context
         shutil.copy("/usr/bin/tail", worker.path("/usr/bin/kubelet"))
         lib.write_file(os.path.join(self.bin, f"{name}.pid"), f"{worker.pid}\n")
 
+    def adopt(self):
+        for worker in self.workers.values():
+            worker.write("/etc/lkgfs/config.yaml", ADOPTED)
+            os.makedirs(worker.path("/etc/kubernetes/kubelet.conf.d"))
+            worker.write("/usr/bin/systemctl.new", SYSTEMCTL, 0o755)
+            os.rename(worker.path("/usr/bin/systemctl.new"), worker.path("/usr/bin/systemctl"))
+            with worker.shell({"PATH": self.path}) as shell:
+                assert shell.run("lkgfsd --background /etc/kubernetes", lib.TIMEOUT_S) == ""
+
     def shells(self, stack):
         home = os.path.join(self.directory, "home")
         os.mkdir(home)
@@ -148,8 +169,12 @@ def directory():
 
 
 @pytest.mark.limit(300)
-def test_the_page_shows_what_happens(real, directory):
+@pytest.mark.parametrize("page", [REMOTE, TASK], ids=lambda page: page.stem)
+def test_the_page_shows_what_happens(real, directory, page):
     with contextlib.ExitStack() as stack:
         cluster = Cluster(real, directory, stack)
-        shown, came = play(steps(TEXT, PROMPTS), cluster.shells(stack), 2 * lib.TIMEOUT_S)
+        if page == TASK:
+            cluster.adopt()
+        shown, came = play(steps(page.read_text(), PROMPTS), cluster.shells(stack), 2 * lib.TIMEOUT_S)
+    print(came)
     assert comparable(came, PLACEHOLDERS) == comparable(shown, PLACEHOLDERS)
