@@ -100,8 +100,8 @@ struct lkg_config {
 struct lkg_config_options {
         const char *path;       /* the --config file; NULL = LKG_CONFIG_DEFAULT */
         const char *vendor_dir; /* NULL = LKG_CONFIG_VENDOR_DIR */
-        bool must_exist;        /* a file that was named: that it is missing is an error */
         bool trust_any_owner; /* unit tests and `lkgfs-engine --check` by a plain user: no ownership rule */
+        bool must_exist;      /* a file that was named: that it is missing is an error */
 };
 
 /**
