@@ -12,33 +12,22 @@
 #define DIFFERENCES_MAX 10
 
 struct difference {
-        const struct lkg_value *other;
         struct lkg_buf names;
         size_t n;
 };
 
-static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
+static int add_name(const char *pointer, const struct lkg_value *a, const struct lkg_value *b,
+                    void *userdata)
 {
         struct difference *d = userdata;
-        const struct lkg_value *value =
-                *leaf->pointer ? lkg_value_get_pointer(d->other, leaf->pointer) : d->other;
 
-        if (value && lkg_value_equal(value, leaf->value))
-                return 0;
+        (void)a;
+        (void)b;
         if (d->n++ >= DIFFERENCES_MAX)
                 return 0;
         if (d->n > 1)
                 lkg_buf_puts(&d->names, ", ");
-        return lkg_pointer_text(leaf->pointer, &d->names);
-}
-
-static int missing_leaf(const struct lkg_leaf *leaf, void *userdata)
-{
-        struct difference *d = userdata;
-
-        if (*leaf->pointer && lkg_value_get_pointer(d->other, leaf->pointer))
-                return 0;
-        return compare_leaf(leaf, userdata);
+        return lkg_pointer_text(pointer, &d->names);
 }
 
 /* Names fields only: a value may be a secret. */
@@ -50,12 +39,8 @@ static void note_difference(const struct lkg_component *c, const char *holder, s
 
         if (lkg_decode(c->active->document.data, c->active->document.size,
                        lkg_detect_format(c->active->document.data, c->active->document.size), 0, NULL,
-                       &ignored, &served) >= 0) {
-                d.other = served;
-                (void)lkg_value_walk(c->candidate->doc, compare_leaf, &d);
-                d.other = c->candidate->doc;
-                (void)lkg_value_walk(served, missing_leaf, &d);
-        }
+                       &ignored, &served) >= 0)
+                (void)lkg_value_compare(c->candidate->doc, served, add_name, &d);
         lkg_report_deinit(&ignored);
         lkg_report_add(
                 report, LKG_WARNING, 4006, NULL,

@@ -62,13 +62,6 @@ bool lkg_component_runs_older(const struct lkg_component *c)
 
 /* ---- status/<c>/drift ---- */
 
-struct drift {
-        const struct lkg_value *other;
-        struct lkg_buf *buf;
-        size_t *n;
-        bool served; /* walking the served document: only fields that the other lacks are new */
-};
-
 /* Shows a value as `origin` does; `-` = the document does not have the field. */
 static void put_value(const struct lkg_value *value, enum lkg_secrecy secrecy, struct lkg_buf *buf)
 {
@@ -84,23 +77,19 @@ static void put_value(const struct lkg_value *value, enum lkg_secrecy secrecy, s
                 lkg_buf_putc(buf, '-');
 }
 
-static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
+static int put_line(const char *pointer, const struct lkg_value *runs, const struct lkg_value *served,
+                    void *userdata)
 {
-        struct drift *d = userdata;
-        const struct lkg_value *value =
-                *leaf->pointer ? lkg_value_get_pointer(d->other, leaf->pointer) : d->other;
-
+        struct lkg_component *c = userdata;
         enum lkg_secrecy secrecy;
 
-        if (value && (d->served || lkg_value_equal(value, leaf->value)))
-                return 0;
-        ++*d->n;
-        if (lkg_pointer_text(leaf->pointer, d->buf) < 0)
+        c->n_drift++;
+        if (lkg_pointer_text(pointer, &c->drift) < 0)
                 return -ENOMEM;
-        secrecy = lkg_pointer_secrecy(leaf->pointer);
-        put_value(d->served ? NULL : leaf->value, secrecy, d->buf);
-        put_value(d->served ? leaf->value : value, secrecy, d->buf);
-        lkg_buf_putc(d->buf, '\n');
+        secrecy = lkg_pointer_secrecy(pointer);
+        put_value(runs, secrecy, &c->drift);
+        put_value(served, secrecy, &c->drift);
+        lkg_buf_putc(&c->drift, '\n');
         return 0;
 }
 
@@ -108,7 +97,6 @@ int lkg_component_update_drift(struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *runs = NULL, *served = NULL;
-        struct drift d = { .buf = &c->drift, .n = &c->n_drift };
         bool alive;
 
         if (!(c->dirty & (LKG_DIRTY_ACTIVE | LKG_DIRTY_DYNAMIC)))
@@ -119,10 +107,6 @@ int lkg_component_update_drift(struct lkg_component *c)
         if (!g || !c->active || g->number == c->active->number || parse(g, &runs) < 0 ||
             parse(c->active, &served) < 0)
                 return 0;
-        d.other = served;
-        (void)lkg_value_walk(runs, compare_leaf, &d);
-        d.other = runs;
-        d.served = true;
-        (void)lkg_value_walk(served, compare_leaf, &d);
+        (void)lkg_value_compare(runs, served, put_line, c);
         return lkg_buf_failed(&c->drift) ? -ENOMEM : 0;
 }

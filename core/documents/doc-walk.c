@@ -238,3 +238,41 @@ int lkg_value_walk(const struct lkg_value *root, lkg_leaf_fn fn, void *userdata)
         lkg_buf_deinit(&pointer);
         return r;
 }
+
+struct comparison {
+        const struct lkg_value *other;
+        lkg_difference_fn fn;
+        void *userdata;
+};
+
+static const struct lkg_value *beside(const struct comparison *c, const char *pointer)
+{
+        return *pointer ? lkg_value_get_pointer(c->other, pointer) : c->other;
+}
+
+static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
+{
+        const struct comparison *c = userdata;
+        const struct lkg_value *value = beside(c, leaf->pointer);
+
+        return value && lkg_value_equal(value, leaf->value)
+                       ? 0
+                       : c->fn(leaf->pointer, leaf->value, value, c->userdata);
+}
+
+static int only_there(const struct lkg_leaf *leaf, void *userdata)
+{
+        const struct comparison *c = userdata;
+
+        return beside(c, leaf->pointer) ? 0 : c->fn(leaf->pointer, NULL, leaf->value, c->userdata);
+}
+
+int lkg_value_compare(const struct lkg_value *a, const struct lkg_value *b, lkg_difference_fn fn,
+                      void *userdata)
+{
+        struct comparison c = { b, fn, userdata };
+        int r = lkg_value_walk(a, compare_leaf, &c);
+
+        c.other = a;
+        return r == 0 ? lkg_value_walk(b, only_there, &c) : r;
+}

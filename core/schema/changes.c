@@ -64,11 +64,9 @@ static const struct lkg_field *field_of(const struct lkg_schema *schema, const c
 
 /* ---- two documents ---- */
 
-struct field_comparison {
+struct collecting {
         const struct lkg_schema *schema;
-        const struct lkg_value *other;
         struct lkg_field_changes *changes;
-        bool only_new; /* what both have was compared before */
 };
 
 static bool has(const struct lkg_field_changes *changes, const struct lkg_field *field)
@@ -79,23 +77,21 @@ static bool has(const struct lkg_field_changes *changes, const struct lkg_field 
         return false;
 }
 
-static int compare_leaf(const struct lkg_leaf *leaf, void *userdata)
+static int collect(const char *pointer, const struct lkg_value *before, const struct lkg_value *after,
+                   void *userdata)
 {
-        struct field_comparison *c = userdata;
-        const struct lkg_value *value =
-                *leaf->pointer ? lkg_value_get_pointer(c->other, leaf->pointer) : c->other;
-        const struct lkg_field *field;
+        const struct collecting *c = userdata;
+        const struct lkg_field *field = field_of(c->schema, pointer);
         struct lkg_field_change *item;
 
-        if (value && (c->only_new || lkg_value_equal(value, leaf->value)))
-                return 0;
-        field = field_of(c->schema, leaf->pointer);
+        (void)before;
+        (void)after;
         if (has(c->changes, field))
                 return 0;
         if (LKG_GROW(c->changes->items, c->changes->n_items) < 0)
                 return -ENOMEM;
         item = &c->changes->items[c->changes->n_items];
-        *item = (struct lkg_field_change){ .pointer = strdup(leaf->pointer),
+        *item = (struct lkg_field_change){ .pointer = strdup(pointer),
                                            .field = field,
                                            .change_class = lkg_change_class_of(field) };
         if (!item->pointer)
@@ -115,15 +111,11 @@ static int by_class(const void *a, const void *b)
 int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
                        const struct lkg_value *after, struct lkg_field_changes *ret)
 {
-        struct field_comparison c = { .schema = schema, .other = after, .changes = ret };
+        struct collecting c = { schema, ret };
         int r;
 
         *ret = (struct lkg_field_changes){ 0 };
-        r = lkg_value_walk(before, compare_leaf, &c);
-        c.other = before;
-        c.only_new = true;
-        if (r == 0)
-                r = lkg_value_walk(after, compare_leaf, &c);
+        r = lkg_value_compare(before, after, collect, &c);
         if (r < 0)
                 lkg_field_changes_deinit(ret);
         else if (ret->n_items)

@@ -124,3 +124,13 @@ struct lkg_leaf {
 typedef int (*lkg_leaf_fn)(const struct lkg_leaf *leaf, void *userdata);
 /** lkg_value_walk() - call @fn for each leaf in key order; stops on a non-zero return and returns it. */
 int lkg_value_walk(const struct lkg_value *root, lkg_leaf_fn fn, void *userdata);
+
+/* @a, @b: the value there; NULL: that document does not have it. */
+typedef int (*lkg_difference_fn)(const char *pointer, const struct lkg_value *a, const struct lkg_value *b,
+                                 void *userdata);
+/**
+ * lkg_value_compare() - call @fn for each leaf in which two documents differ: the leaves of @a in key order, then those that only
+ * @b has; stops on a non-zero return and returns it.
+ */
+int lkg_value_compare(const struct lkg_value *a, const struct lkg_value *b, lkg_difference_fn fn,
+                      void *userdata);
