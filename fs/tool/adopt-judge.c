@@ -168,17 +168,12 @@ int lkg_adopt_effective(const struct lkg_tool *tool, const struct lkg_adopt_node
 int lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
                    const struct lkg_value *b, struct lkg_buf *ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *shown_a = lkg_mask_secrets(a);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *shown_b = lkg_mask_secrets(b);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf x = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf y = LKG_BUF_INIT;
         int r;
 
-        if (!shown_a || !shown_b)
-                return -ENOMEM;
-        lkg_render(shown_a, LKG_FORMAT_YAML, &x);
-        lkg_render(shown_b, LKG_FORMAT_YAML, &y);
-        if (lkg_buf_failed(&x) || lkg_buf_failed(&y))
+        if (lkg_tool_render_masked(a, LKG_FORMAT_YAML, &x) < 0 ||
+            lkg_tool_render_masked(b, LKG_FORMAT_YAML, &y) < 0)
                 return -ENOMEM;
         r = lkg_render_diff(a_name, x.data, x.size, b_name, y.data, y.size, ret);
         if (r != 0 || lkg_value_equal(a, b))

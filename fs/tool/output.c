@@ -40,6 +40,16 @@ const char *lkg_tool_paint_end(bool colour)
         return colour ? "\033[0m" : "";
 }
 
+int lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(doc);
+
+        if (!masked)
+                return -ENOMEM;
+        lkg_render(masked, format, buf);
+        return lkg_buf_failed(buf) ? -ENOMEM : 0;
+}
+
 int lkg_tool_print(const struct lkg_buf *buf, int status)
 {
         int r = lkg_buf_failed(buf) ? -ENOMEM

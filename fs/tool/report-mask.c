@@ -13,16 +13,11 @@ int lkg_report_mask_document(const char *text, size_t size, struct lkg_buf *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
         enum lkg_format format = lkg_detect_format(text, size);
 
         if (lkg_decode(text, size, format, LKG_DECODE_UNTYPED, NULL, &ignored, &doc) < 0)
                 return -EBADMSG;
-        masked = lkg_mask_secrets(doc);
-        if (!masked)
-                return -ENOMEM;
-        lkg_render(masked, format, ret);
-        return lkg_buf_failed(ret) ? -ENOMEM : 0;
+        return lkg_tool_render_masked(doc, format, ret);
 }
 
 /* A word that names a credential hides itself, and the next one if it has no value: `--token=x`, `--token x`. */

@@ -164,6 +164,8 @@ const char *lkg_tool_paint_end(bool colour);
  */
 int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
                     struct lkg_buf *buf);
+/** lkg_tool_render_masked() - render @doc with secret values as "<masked>". Return: 0, -ENOMEM. */
+int lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf);
 /** lkg_tool_print() - print @buf on standard output. Return: @status, or LKG_TOOL_FAILED with a message. */
 int lkg_tool_print(const struct lkg_buf *buf, int status);
 /** lkg_tool_print_value() - print @value as YAML or JSON; the text format means YAML. */

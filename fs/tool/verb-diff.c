@@ -7,16 +7,6 @@
 
 #include <lkg/render.h>
 
-static int render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(doc);
-
-        if (!masked)
-                return -ENOMEM;
-        lkg_render(masked, format, buf);
-        return lkg_buf_failed(buf) ? -ENOMEM : 0;
-}
-
 /* Return: 1; 0: no result after layer @i; -ENOMEM. */
 static int render_merged(const struct lkg_candidate *candidate, size_t i, enum lkg_format format,
                          struct lkg_buf *buf)
@@ -26,7 +16,7 @@ static int render_merged(const struct lkg_candidate *candidate, size_t i, enum l
 
         if (r < 0 || !merged)
                 return r;
-        r = render_masked(merged, format, buf);
+        r = lkg_tool_render_masked(merged, format, buf);
         return r < 0 ? r : 1;
 }
 

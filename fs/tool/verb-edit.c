@@ -234,12 +234,7 @@ static int cover_dropins(const struct edit *edit, const struct lkg_tool_node *no
 
 static int render_masked(const struct lkg_candidate *candidate, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *masked = candidate->doc ? lkg_mask_secrets(candidate->doc) : NULL;
-
-        if (masked)
-                lkg_render(masked, LKG_FORMAT_YAML, buf);
-        return !candidate->doc || (masked && !lkg_buf_failed(buf)) ? 0 : -ENOMEM;
+        return candidate->doc ? lkg_tool_render_masked(candidate->doc, LKG_FORMAT_YAML, buf) : 0;
 }
 
 /* What changes in the merged document. Return: one of JUDGED_SAME, JUDGED_CHANGED; an exit status after a message. */
