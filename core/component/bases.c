@@ -82,9 +82,14 @@ int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_co
         struct lkg_trial_settings settings = lkg_trial_settings_of(config);
         char ignored[256];
 
+        int r = 0;
+
         if (c->base)
                 *ret = c->base->rules;
-        return c->base ? 0 : lkg_trial_rules_make(&settings, NULL, NULL, NULL, NULL, ret, ignored);
+        else
+                r = lkg_trial_rules_make(&settings, NULL, NULL, NULL, NULL, ret, ignored);
+        ret->stable_for_ns = lkg_trial_stable_for(c->config->health.stable_for_ns, ret->duration_ns);
+        return r;
 }
 
 static int refuse(struct lkg_report *report, const char *file, const char *why)

@@ -67,10 +67,7 @@ uint64_t lkg_component_good_document(const struct lkg_component *c, const char *
 /* Wall time of the deadline while the trial's clock runs; 0 while it is stopped. */
 uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial)
 {
-        uint64_t left;
+        uint64_t due = lkg_trial_due(trial);
 
-        if (trial->state != LKG_TRIAL_RUNNING || !trial->running_since_ns)
-                return 0;
-        left = trial->rules.duration_ns - lkg_trial_elapsed(trial, trial->running_since_ns);
-        return lkg_realtime_ns() - (lkg_boottime_ns() - trial->running_since_ns) + left;
+        return due == UINT64_MAX ? 0 : lkg_realtime_ns() + due - lkg_boottime_ns();
 }

@@ -50,6 +50,7 @@ void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lk
                 .sha256 = c->active ? c->active->sha256 : "",
                 .trial_saved_ns = d ? d->trial_saved_ns : 0,
         };
+        memcpy(ret_facts->health, c->health, sizeof(ret_facts->health));
 }
 
 static bool is_same_hold(const struct lkg_hold *a, const struct lkg_hold *b)
@@ -70,7 +71,9 @@ static bool is_same_record(const struct lkg_component_state *a, const struct lkg
 static bool is_same_trial(const struct lkg_trial *a, const struct lkg_trial *b)
 {
         return a->state == b->state && a->prior == b->prior && a->good_ns == b->good_ns &&
-               a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns;
+               a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns &&
+               a->stable_ns == b->stable_ns && a->stable_since_ns == b->stable_since_ns &&
+               a->extended == b->extended;
 }
 
 void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
@@ -99,9 +102,10 @@ void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *no
 enum lkg_rollback lkg_rollback_of(enum lkg_bad_cause cause)
 {
         static const enum lkg_rollback kinds[_LKG_BAD_CAUSE_MAX] = {
-                [LKG_BAD_MARKED] = LKG_ROLLBACK_CONDEMNED,   [LKG_BAD_LOAD] = LKG_ROLLBACK_INVALID,
-                [LKG_BAD_PARSE] = LKG_ROLLBACK_INVALID,      [LKG_BAD_INVALID] = LKG_ROLLBACK_INVALID,
-                [LKG_BAD_CRASHED] = LKG_ROLLBACK_CRASH_LOOP, [LKG_BAD_OPERATOR] = LKG_ROLLBACK_OPERATOR,
+                [LKG_BAD_MARKED] = LKG_ROLLBACK_CONDEMNED,    [LKG_BAD_LOAD] = LKG_ROLLBACK_INVALID,
+                [LKG_BAD_PARSE] = LKG_ROLLBACK_INVALID,       [LKG_BAD_INVALID] = LKG_ROLLBACK_INVALID,
+                [LKG_BAD_CRASHED] = LKG_ROLLBACK_CRASH_LOOP,  [LKG_BAD_OPERATOR] = LKG_ROLLBACK_OPERATOR,
+                [LKG_BAD_UNHEALTHY] = LKG_ROLLBACK_UNHEALTHY,
         };
 
         return kinds[cause];
@@ -150,4 +154,30 @@ uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struc
         save = d->trial.running_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS : UINT64_MAX;
         first = due < save ? due : save;
         return first <= c->trial_failed_ns ? UINT64_MAX : first;
+}
+
+const char *lkg_component_unhealthy(const struct lkg_component *c)
+{
+        enum lkg_check bad;
+
+        if (!c->dynamic || lkg_trial_health(&c->dynamic->trial, &bad) != LKG_HEALTH_BAD)
+                return NULL;
+        return c->health_words[bad];
+}
+
+/* ---- Events ---- */
+
+void lkg_component_event_text(const struct lkg_component *c, const struct lkg_config_source *source,
+                              const char *words, char ret[static LKG_EVENT_TEXT_MAX])
+{
+        const char *colon = *words ? ": " : "";
+
+        if (lkg_config_source_is_local(source))
+                (void)snprintf(ret, LKG_EVENT_TEXT_MAX, "%s: local configuration%s%.400s", c->config->name,
+                               colon, words);
+        else
+                (void)snprintf(ret, LKG_EVENT_TEXT_MAX,
+                               "%s: ConfigMap %.63s/%.253s, UID %.64s, resourceVersion %.64s%s%.400s",
+                               c->config->name, source->ns, source->name, source->uid, source->version,
+                               colon, words);
 }

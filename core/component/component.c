@@ -860,7 +860,15 @@ static bool failed_its_trial(const struct lkg_dynamic *d)
                 return false;
         if (!bad)
                 return d->scope_all;
-        return bad->cause == LKG_BAD_CRASHED && strcmp(p->rollback.from.sha256, p->assigned.sha256) == 0;
+        return lkg_bad_failed_trial(bad->cause) && strcmp(p->rollback.from.sha256, p->assigned.sha256) == 0;
+}
+
+/* A crash loop reads the new document by itself; a component that is alive goes on with what it has. */
+static bool needs_restart(const struct lkg_component *c)
+{
+        return c->dynamic->trial.state == LKG_TRIAL_FAILED && *c->dynamic->pointers.rollback.reason &&
+               c->config->restart.policy == LKG_RESTART_NEVER && c->dynamic->watched &&
+               lkg_component_runs_older(c);
 }
 
 static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
@@ -888,6 +896,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                              !(c->same && c->verdict == LKG_KEEP),
                 .local_has_base = local && local->has_base,
                 .n_local_errors = local ? lkg_component_local_errors(c) : 0,
+                .restart_needed = needs_restart(c),
                 .waits = c->waited != NULL,
                 .untried = *c->untried ? c->untried : NULL,
         };

@@ -16,10 +16,11 @@ void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
         lkg_message_init(&m, LKG_MSG_RESTART);
         m.component = c->index;
         m.number = c->active->number;
-        /* The change reaches all nodes at once, so they must not all restart at once. */
-        m.result = c->base && !lkg_config_records_match(c->active->source, c->active->source_sha256,
-                                                        before ? before->source : "",
-                                                        before ? before->source_sha256 : "");
+        /* The change reaches all nodes at once, so they must not all restart at once. A rollback heals, so it is not delayed. */
+        m.result =
+                c->base && !*c->dynamic->pointers.rollback.reason &&
+                !lkg_config_records_match(c->active->source, c->active->source_sha256,
+                                          before ? before->source : "", before ? before->source_sha256 : "");
         lkg_peer_send(e->server.supervisor, &m);
 }
 

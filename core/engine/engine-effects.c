@@ -4,8 +4,6 @@
  * core/lifecycle, the durable records in core/state; this file only carries out the effects in order, and a failed one comes back
  * as an event.
  */
-#include <inttypes.h>
-
 #include <lkg/log.h>
 
 #include "engine-internal.h"
@@ -114,8 +112,6 @@ static int save_pointers(struct running *run, const struct lkg_effect *effect)
         return r;
 }
 
-#define DIRTY_MARKS (LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS)
-
 static int mark_bad(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_dynamic *d = run->c->dynamic;
@@ -124,7 +120,7 @@ static int mark_bad(struct running *run, const struct lkg_effect *effect)
 
         (void)effect;
         run->marked = r >= 0 && is_new;
-        run->c->dirty |= DIRTY_MARKS;
+        run->c->dirty |= LKG_DIRTY_MARKS;
         return r;
 }
 
@@ -135,7 +131,7 @@ static int forgive(struct running *run, const struct lkg_effect *effect)
         int r = lkg_store_forgive_one(&d->store, &d->bad, run->event->marked_id, run->err);
 
         (void)effect;
-        run->c->dirty |= DIRTY_MARKS;
+        run->c->dirty |= LKG_DIRTY_MARKS;
         return r < 0 ? r : 0;
 }
 
@@ -258,11 +254,8 @@ static int begin_trial(struct running *run, const struct lkg_effect *effect)
 
 static int retry(struct running *run, const struct lkg_effect *effect)
 {
-        uint64_t at_ns = run->now_ns + LKG_RETRY_MAX_NS;
-
         (void)effect;
-        if (run->e->retry_at_ns > at_ns)
-                run->e->retry_at_ns = at_ns;
+        lkg_engine_retry_by(run->e, run->now_ns + LKG_RETRY_MAX_NS);
         return 0;
 }
 
@@ -274,59 +267,13 @@ static int next(struct running *run, const struct lkg_effect *effect)
         return nested(run, &event);
 }
 
-/* ---- the log and the cluster ---- */
-
-static void tell_rejected(const struct running *run)
-{
-        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
-        const struct lkg_bad *mark = &run->step.mark;
-
-        lkg_log(LOG_WARNING, &fields, "%s: ConfigMap %s/%s%s, see findings", mark->reason, mark->source.ns,
-                mark->source.name, run->event->kind == LKG_EVENT_FORBIDDEN ? ", the guard forbids it" : "");
-        lkg_engine_event(run->e, run->c, true, "ConfigRejected", &mark->source, mark->reason);
-        run->c->dirty |= DIRTY_MARKS;
-}
-
-static void tell_rolled_back(const struct running *run)
-{
-        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
-        const struct lkg_pointers *p = &run->step.next.pointers;
-
-        lkg_log(LOG_WARNING, &fields, "rolling back to the last known good: %s", p->rollback.reason);
-        lkg_engine_event(run->e, run->c, true, "ConfigRolledBack", &p->rollback.from, p->rollback.reason);
-        run->c->n_rollbacks[lkg_rollback_of(run->step.cause)]++;
-        run->c->dirty |= DIRTY_MARKS;
-        if (run->event->kind == LKG_EVENT_START)
-                run->c->answers_start = true; /* it will read what is served then: no restart is needed */
-}
-
-static void tell_promoted(const struct running *run)
-{
-        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
-        const struct lkg_good *good = &run->step.next.pointers.good;
-
-        lkg_log(LOG_NOTICE, &fields, "generation %" PRIu64 " is the last known good", good->generation);
-        lkg_engine_event(run->e, run->c, false, "ConfigPromoted", &good->source, "");
-}
-
-static void tell_try_expired(const struct running *run)
-{
-        const struct lkg_log_fields fields = lkg_component_log_fields(run->c);
-
-        lkg_log(LOG_WARNING, &fields, "the try was not committed in time, going back to generation %" PRIu64,
-                run->step.next.record.hold.generation);
-}
-
 static int tell(struct running *run, const struct lkg_effect *effect)
 {
-        static void (*const tellers[_LKG_NEWS_MAX])(const struct running *run) = {
-                [LKG_NEWS_REJECTED] = tell_rejected,
-                [LKG_NEWS_ROLLED_BACK] = tell_rolled_back,
-                [LKG_NEWS_PROMOTED] = tell_promoted,
-                [LKG_NEWS_TRY_EXPIRED] = tell_try_expired,
-        };
+        struct lkg_component_news news;
 
-        tellers[effect->news](run);
+        lkg_component_tell(run->c, effect->news, run->event, &run->step, &news);
+        if (news.reason)
+                lkg_engine_event(run->e, run->c, news.warning, news.reason, news.source, news.words);
         return 0;
 }
 

@@ -62,7 +62,8 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
         lkg_component_note_ends(c);
         lkg_facts_gone(c->facts);
-        c->dirty |= LKG_DIRTY_DYNAMIC; /* the running process and its differences */
+        c->dirty |=
+                LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION; /* the running process, and what it differs in */
         lkg_engine_update_alive(e, c);
         tell_supervisor(e, c);
         lkg_engine_learn(e, c);
@@ -96,7 +97,7 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
                 c->dirty |= LKG_DIRTY_DYNAMIC;
                 return false;
         }
-        c->dirty |= LKG_DIRTY_DYNAMIC;
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
         tell_supervisor(e, c);
         return true;
 }

@@ -5,6 +5,7 @@
 #include <lkg/claims.h>
 #include <lkg/log.h>
 #include <lkg/places.h>
+#include <lkg/health-checks.h>
 #include <lkg/publish.h>
 #include <lkg/tried.h>
 #include "engine.h"
@@ -74,6 +75,7 @@ struct lkg_engine {
         struct lkg_poison poison;
         struct lkg_admission admission; /* for remote objects */
         struct lkg_places *places;      /* of the reference */
+        struct lkg_probes *probes;      /* health endpoints */
         struct lkg_report report;       /* about the configuration, the state, the source directory */
         struct lkg_report reload_report;
         struct lkg_report shown; /* both of these, as publications show them */
@@ -123,6 +125,8 @@ void lkg_engine_persist(struct lkg_engine *e);
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);
 void lkg_engine_mark_findings(struct lkg_engine *e);
+/** lkg_engine_retry_by() - look again then at the latest (CLOCK_BOOTTIME). */
+void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns);
 /** lkg_engine_env() - the environment that the components use now. Borrowed until the next call. */
 const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);
 
@@ -191,6 +195,8 @@ int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct 
 /** lkg_engine_update_alive() - the trial's clock runs while a process is alive that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
+/** lkg_engine_on_health() - a health endpoint says something else. */
+void lkg_engine_on_health(void *userdata);
 
 /* engine-poison.c: content that made an engine die. */
 /**

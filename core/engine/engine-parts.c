@@ -40,3 +40,9 @@ int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                 c->state_changed = false;
         return r;
 }
+
+void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns)
+{
+        if (e->retry_at_ns > at_ns)
+                e->retry_at_ns = at_ns;
+}

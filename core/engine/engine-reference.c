@@ -124,12 +124,6 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
 }
 
-static void ask_again_at(struct lkg_engine *e, uint64_t at_ns)
-{
-        if (e->retry_at_ns > at_ns)
-                e->retry_at_ns = at_ns;
-}
-
 /* Another Node with the same name now has the same reference: from now on, removing it there counts. */
 static void note_node(struct lkg_engine *e, struct lkg_component *c, const struct lkg_config_source *source,
                       const char *node_uid)
@@ -145,7 +139,7 @@ static void note_node(struct lkg_engine *e, struct lkg_component *c, const struc
         lkg_log(LOG_ERR, &fields, "cannot note which Node refers to the configuration, trying again: %s",
                 err.message);
         lkg_places_ask(e->places);
-        ask_again_at(e, lkg_boottime_ns() + LKG_RETRY_MAX_NS);
+        lkg_engine_retry_by(e, lkg_boottime_ns() + LKG_RETRY_MAX_NS);
 }
 
 /* @touched: NULL = do not look at files now */
@@ -160,7 +154,7 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
         struct lkg_places_answer answer;
 
         lkg_places_desired(e->places, &known, touched, &answer);
-        ask_again_at(e, answer.again_at_ns);
+        lkg_engine_retry_by(e, answer.again_at_ns);
         if (answer.node_uid)
                 note_node(e, c, &answer.source, answer.node_uid);
         switch (answer.says) {

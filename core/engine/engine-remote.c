@@ -10,7 +10,7 @@
 
 #include "engine-internal.h"
 
-#define BUSY_TRIES       20u /* 100 ms each */
+#define BUSY_TRIES       20u
 #define TRY_PAUSE_MAX_NS (60 * LKG_NSEC_PER_SEC)
 
 static const struct lkg_touched everything = { .everything = true };
@@ -19,15 +19,10 @@ static const struct lkg_touched everything = { .everything = true };
 
 void lkg_engine_lock(int state_fd, struct lkg_engine_lock *ret)
 {
-        const struct timespec moment = { .tv_nsec = 100 * (long)LKG_NSEC_PER_MSEC };
         struct lkg_store_lock lock = { .fd = -EBADF };
 
         *ret = (struct lkg_engine_lock){ 0 };
-        ret->result = lkg_store_lock(state_fd, &lock, &ret->err);
-        for (unsigned i = 0; ret->result == -EBUSY && i < BUSY_TRIES; i++) {
-                (void)nanosleep(&moment, NULL);
-                ret->result = lkg_store_lock(state_fd, &lock, &ret->err);
-        }
+        ret->result = lkg_store_lock(state_fd, BUSY_TRIES, &lock, &ret->err);
         ret->fd = lock.fd;
         ret->read_only = lock.read_only;
 }
@@ -76,12 +71,6 @@ int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err)
         return 0;
 }
 
-static void retry_by(struct lkg_engine *e, uint64_t at_ns)
-{
-        if (e->retry_at_ns > at_ns)
-                e->retry_at_ns = at_ns;
-}
-
 static void say_uid(char *buf, size_t size, const char *words, const struct lkg_config_source *source)
 {
         (void)snprintf(buf, size, "%.240s (UID: %s)", words, source->uid);
@@ -118,7 +107,7 @@ static void load_active(struct lkg_engine *e, struct lkg_component *c)
         if (!c->unloaded)
                 return;
         lkg_component_keep_without_base(c, fault);
-        retry_by(e, lkg_boottime_ns() + LKG_RETRY_MAX_NS);
+        lkg_engine_retry_by(e, lkg_boottime_ns() + LKG_RETRY_MAX_NS);
 }
 
 static void restore(struct lkg_engine *e, struct lkg_component *c)
@@ -219,7 +208,7 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
                           : 2 * c->try_pause_ns < TRY_PAUSE_MAX_NS ? 2 * c->try_pause_ns
                                                                    : TRY_PAUSE_MAX_NS;
         c->try_at_ns = lkg_boottime_ns() + c->try_pause_ns;
-        retry_by(e, c->try_at_ns);
+        lkg_engine_retry_by(e, c->try_at_ns);
 }
 
 static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
@@ -321,7 +310,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                 if (bad)
                         lkg_component_explain_assigned(c, lkg_engine_env(e), bad);
                 else if (lkg_boottime_ns() < c->try_at_ns)
-                        retry_by(e, c->try_at_ns);
+                        lkg_engine_retry_by(e, c->try_at_ns);
                 else if (!c->waited || c->waited != lkg_component_local(c))
                         try_assigned(e, c);
         }

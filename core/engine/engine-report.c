@@ -5,18 +5,11 @@
 void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
                       const struct lkg_config_source *source, const char *words)
 {
-        char message[1024];
+        char message[LKG_EVENT_TEXT_MAX];
 
         if (!c->api_findings || !e->config->remote.events)
                 return;
-        if (lkg_config_source_is_local(source))
-                (void)snprintf(message, sizeof(message), "%s: local configuration%s%.400s", c->config->name,
-                               *words ? ": " : "", words);
-        else
-                (void)snprintf(message, sizeof(message),
-                               "%s: ConfigMap %.63s/%.253s, UID %.64s, resourceVersion %.64s%s%.400s",
-                               c->config->name, source->ns, source->name, source->uid, source->version,
-                               *words ? ": " : "", words);
+        lkg_component_event_text(c, source, words, message);
         lkg_places_event(e->places, warning, reason, message);
 }
 

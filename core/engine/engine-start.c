@@ -92,6 +92,8 @@ static int open_engine(struct lkg_engine *e, struct lkg_error *err)
         if (r >= 0)
                 r = lkg_engine_new_places(e, err);
         if (r >= 0)
+                r = lkg_probes_new(e->event, lkg_engine_on_health, e, &e->probes, err);
+        if (r >= 0)
                 r = lkg_engine_open_store(e, err);
         if (r >= 0)
                 r = lkg_engine_open_dynamic(e, err);
@@ -162,6 +164,7 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
         sd_event_source_disable_unref(e->layers);
         lkg_engine_unwatch_facts(e);
         e->places = lkg_places_free(e->places);
+        e->probes = lkg_probes_free(e->probes);
         lkg_server_deinit(&e->server);
         e->claims = lkg_claims_close(e->claims);
         for (size_t i = 0; i < e->n_components; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the component has run with the configuration on trial. */
+/* How long the component has run with the configuration on trial, and whether it is healthy. */
 #include "engine-internal.h"
 
 /* ---- does the component run the configuration on trial? ---- */
@@ -30,13 +30,24 @@ void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
         (void)lkg_engine_step(e, c, &event, &err);
 }
 
+void lkg_engine_on_health(void *userdata)
+{
+        struct lkg_engine *e = userdata;
+
+        if (e->started)
+                e->hooks->cycle(e, /* look= */ false);
+}
+
 /* ---- the clock ---- */
 
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c)
 {
-        const struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
+        struct lkg_event event = { .kind = LKG_EVENT_TRIAL_DUE };
         struct lkg_error err = { 0 };
 
+        if (lkg_health_update(e->probes, e->places, e->config, c))
+                (void)lkg_engine_step(e, c, &(struct lkg_event){ .kind = LKG_EVENT_HEALTH }, &err);
+        event.reason = lkg_component_unhealthy(c);
         if (!c->dynamic || c->dynamic->trial.state != LKG_TRIAL_RUNNING)
                 return;
         c->trial_failed_ns = lkg_engine_step(e, c, &event, &err) < 0 ? lkg_boottime_ns() : 0;

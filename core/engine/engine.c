@@ -91,8 +91,8 @@ void lkg_engine_look(struct lkg_engine *e)
                 e->settled.look_again = e->settled.recent = false;
                 if (look_once(e))
                         continue;
-                if (e->settled.recent && e->retry_at_ns > lkg_boottime_ns() + LKG_RECENT_NS)
-                        e->retry_at_ns = lkg_boottime_ns() + LKG_RECENT_NS;
+                if (e->settled.recent)
+                        lkg_engine_retry_by(e, lkg_boottime_ns() + LKG_RECENT_NS);
                 return;
         }
         e->retry_at_ns = lkg_boottime_ns(); /* the tree keeps changing: publish, then look again */

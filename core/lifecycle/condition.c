@@ -409,6 +409,8 @@ bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_cond
         if (rows[row] == say_good_failed || rows[row] == say_exonerated || rows[row] == say_bad ||
             rows[row] == say_try_expired)
                 tell_mistake(&next, facts);
+        if (facts->remote.restart_needed)
+                add_words(&next, "; restart %.64s: it still runs with what failed", facts->component);
         if (facts->lost && rows[row] != say_lost) /* another row came first */
                 add_words(&next, "; failed to keep %.160s", facts->lost);
         next.pending = rows[row] == say_try || rows[row] == say_waiting;

@@ -28,6 +28,11 @@ const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct
         return bad ? bad : lkg_bad_named(list, source->uid);
 }
 
+bool lkg_bad_failed_trial(enum lkg_bad_cause cause)
+{
+        return cause == LKG_BAD_CRASHED || cause == LKG_BAD_UNHEALTHY;
+}
+
 const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
                                            const struct lkg_config_source *source)
 {

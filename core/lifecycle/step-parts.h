@@ -77,6 +77,7 @@ void lkg_on_promote(struct lkg_stepping *s);
 void lkg_on_start(struct lkg_stepping *s);
 void lkg_on_start_failed(struct lkg_stepping *s);
 void lkg_on_alive(struct lkg_stepping *s);
+void lkg_on_health(struct lkg_stepping *s);
 void lkg_on_trial_due(struct lkg_stepping *s);
 
 void lkg_on_hold(struct lkg_stepping *s);

@@ -103,6 +103,7 @@ void lkg_on_begin(struct lkg_stepping *s)
                 return;
         }
         *trial = lkg_trial_begin(s->event->rules, s->facts->watched, s->now_ns, s->event->wall_ns);
+        *trial = lkg_trial_see(*trial, s->facts->health, s->now_ns);
         (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
         if (trial->state == LKG_TRIAL_PASSED)
@@ -131,25 +132,29 @@ static bool starts_on_good(const struct lkg_stepping *s)
         return lkg_config_source_is_local(&p->active) || *p->rollback.reason;
 }
 
-/* Mark the cause of a crash loop: the remote configuration or, if every generation is on trial, this document. */
-static void condemn(struct lkg_stepping *s)
+/* Mark what failed its trial: the remote configuration or, if every generation is on trial, this document. */
+static void fail_trial(struct lkg_stepping *s, enum lkg_bad_cause cause, const char *words)
 {
         const struct lkg_pointers *p = &s->l->pointers;
         struct lkg_config_source source = p->active;
         char reason[LKG_REASON_MAX];
 
         if (!lkg_config_source_is_local(&source) && !lkg_config_source_equal(&source, &p->good.source)) {
-                (void)snprintf(reason, sizeof(reason),
-                               "current failed trial period due to crash loop (UID: %s)", source.uid);
+                (void)snprintf(reason, sizeof(reason), "current failed trial period%.200s (UID: %s)", words,
+                               source.uid);
         } else {
                 source = lkg_document_source(s->facts->sha256);
                 (void)snprintf(source.sha256, sizeof(source.sha256), "%s", s->facts->sha256);
-                (void)snprintf(reason, sizeof(reason),
-                               "current failed trial period due to crash loop (local@%.12s)",
-                               s->facts->sha256);
+                (void)snprintf(reason, sizeof(reason), "current failed trial period%.200s (local@%.12s)",
+                               words, s->facts->sha256);
         }
-        lkg_then_mark(s, &source, LKG_BAD_CRASHED, reason);
-        lkg_then_roll_back(s, LKG_BAD_CRASHED, reason);
+        lkg_then_mark(s, &source, cause, reason);
+        lkg_then_roll_back(s, cause, reason);
+}
+
+static void condemn(struct lkg_stepping *s)
+{
+        fail_trial(s, LKG_BAD_CRASHED, " due to crash loop");
         s->next->trial.last_pid = s->step->startup.pid; /* told again, it is the same start */
         s->next->trial.last_start_time = s->step->startup.start_time;
         lkg_then_try(s, LKG_EFFECT_NOTE_START);
@@ -238,15 +243,52 @@ void lkg_on_alive(struct lkg_stepping *s)
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
 }
 
-void lkg_on_trial_due(struct lkg_stepping *s)
+/* Durable at once: what has been good since is judged, also by the next engine. */
+void lkg_on_health(struct lkg_stepping *s)
 {
-        const struct lkg_trial *trial = &s->l->trial;
+        struct lkg_trial *trial = &s->next->trial;
 
         if (trial->state != LKG_TRIAL_RUNNING)
                 return;
-        if (lkg_trial_tick(*trial, s->now_ns).verdict == LKG_TRIAL_PROMOTE &&
-            lkg_lifecycle_on_trial(s->l, s->facts))
+        *trial = lkg_trial_see(*trial, s->facts->health, s->now_ns);
+        if (memcmp(trial->seen, s->l->trial.seen, sizeof(trial->seen)) != 0)
+                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        if (memcmp(trial->judged, s->l->trial.judged, sizeof(trial->judged)) != 0)
+                lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL);
+}
+
+static void reject(struct lkg_stepping *s)
+{
+        char words[300], what[LKG_HEALTH_WORDS_MAX];
+
+        (void)snprintf(words, sizeof(words), ", not healthy: %s",
+                       lkg_trial_say_unhealthy(&s->l->trial, s->event->reason, what));
+        fail_trial(s, LKG_BAD_UNHEALTHY, words);
+}
+
+static void extend(struct lkg_stepping *s, struct lkg_trial extended)
+{
+        s->next->trial = extended;
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL);
+        lkg_then_tell(s, LKG_NEWS_EXTENDED);
+}
+
+void lkg_on_trial_due(struct lkg_stepping *s)
+{
+        const struct lkg_trial *trial = &s->l->trial;
+        struct lkg_trial_step judged = { .verdict = LKG_TRIAL_GO_ON };
+
+        if (trial->state != LKG_TRIAL_RUNNING)
+                return;
+        if (lkg_lifecycle_on_trial(s->l, s->facts))
+                judged = lkg_trial_tick(*trial, s->now_ns);
+        if (judged.verdict == LKG_TRIAL_PROMOTE)
                 lkg_on_passed(s);
+        else if (judged.verdict == LKG_TRIAL_REJECT)
+                reject(s);
+        else if (judged.verdict == LKG_TRIAL_EXTEND)
+                extend(s, judged.next);
         else if (trial->running_since_ns && s->now_ns - s->facts->trial_saved_ns >= LKG_TRIAL_SAVE_NS)
                 (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
 }
@@ -262,10 +304,10 @@ bool lkg_leave_bad_document(struct lkg_stepping *s, bool again)
             lkg_is_other_trial(s->l, s->facts) || !*s->l->pointers.good.sha256 || serves_good(s))
                 return false;
         bad = find_bad_document(s);
-        if (!bad || bad->cause != LKG_BAD_CRASHED ||
+        if (!bad || !lkg_bad_failed_trial(bad->cause) ||
             (!again && strcmp(bad->reason, s->l->pointers.rollback.reason) == 0))
                 return false;
-        lkg_then_roll_back(s, LKG_BAD_CRASHED, bad->reason);
+        lkg_then_roll_back(s, bad->cause, bad->reason);
         return true;
 }
 
@@ -281,7 +323,8 @@ void lkg_on_layers(struct lkg_stepping *s)
         char *passed_over = s->next->pointers.rollback.passed_over;
         const struct lkg_pointers *p = &s->l->pointers;
         /* A remote configuration that merges to it is followed all the same: its document is just not served. */
-        bool left = bad && bad->cause == LKG_BAD_CRASHED && strcmp(bad->reason, p->rollback.reason) != 0 &&
+        bool left = bad && lkg_bad_failed_trial(bad->cause) &&
+                    strcmp(bad->reason, p->rollback.reason) != 0 &&
                     lkg_config_source_equal(&p->active, &p->good.source);
 
         if (!s->facts->scope_all)

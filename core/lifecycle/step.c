@@ -100,6 +100,7 @@ static void failed(struct lkg_stepping *s)
         case LKG_EVENT_HOLD_LOST:
         case LKG_EVENT_PIN:
         case LKG_EVENT_ALIVE:
+        case LKG_EVENT_HEALTH:
         case LKG_EVENT_TRY_DUE:
         case LKG_EVENT_FORGIVEN:
         case LKG_EVENT_FAILED:
@@ -134,6 +135,7 @@ static void (*const steps[_LKG_EVENT_MAX])(struct lkg_stepping *s) = {
         [LKG_EVENT_PIN] = lkg_on_pin,
         [LKG_EVENT_START] = lkg_on_start,
         [LKG_EVENT_ALIVE] = lkg_on_alive,
+        [LKG_EVENT_HEALTH] = lkg_on_health,
         [LKG_EVENT_TRY_DUE] = lkg_on_try_due,
         [LKG_EVENT_TRIAL_DUE] = lkg_on_trial_due,
         [LKG_EVENT_HOLD] = lkg_on_hold,

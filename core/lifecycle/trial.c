@@ -75,7 +75,8 @@ int lkg_trial_rules_make(const struct lkg_trial_settings *settings, const char *
                                              { LKG_TRIAL_FIELD_DURATION, own_duration } };
         const struct wording thresholds[] = { { "annotation " LKG_TRIAL_NOTE_THRESHOLD, noted_threshold },
                                               { LKG_TRIAL_FIELD_THRESHOLD, own_threshold } };
-        struct lkg_trial_rules rules = { settings->duration_ns, settings->threshold };
+        struct lkg_trial_rules rules = { .duration_ns = settings->duration_ns,
+                                         .threshold = settings->threshold };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(durations); i++) {
                 int r = durations[i].text ? read_duration(&durations[i], &rules.duration_ns, why) : 0;
@@ -115,6 +116,28 @@ int lkg_trial_state_parse(const char *name, enum lkg_trial_state *ret)
         return -EINVAL;
 }
 
+static const char *const check_names[_LKG_CHECK_MAX] = {
+        [LKG_CHECK_NODE] = "node",
+        [LKG_CHECK_HTTP] = "http",
+};
+
+const char *lkg_check_name(enum lkg_check check)
+{
+        return check_names[check];
+}
+
+const char *lkg_health_name(enum lkg_health_state health)
+{
+        static const char *const names[] = {
+                [LKG_HEALTH_OFF] = "off",
+                [LKG_HEALTH_UNKNOWN] = "unknown",
+                [LKG_HEALTH_GOOD] = "good",
+                [LKG_HEALTH_BAD] = "bad",
+        };
+
+        return names[health];
+}
+
 /* ---- the clock ---- */
 
 static uint64_t add(uint64_t a, uint64_t b)
@@ -137,10 +160,70 @@ uint64_t lkg_trial_elapsed(const struct lkg_trial *trial, uint64_t now_ns)
         return add(trial->good_ns, now_ns - trial->running_since_ns);
 }
 
+uint64_t lkg_trial_stable(const struct lkg_trial *trial, uint64_t now_ns)
+{
+        if (!trial->stable_since_ns || now_ns < trial->stable_since_ns)
+                return trial->stable_ns;
+        return add(trial->stable_ns, now_ns - trial->stable_since_ns);
+}
+
 static struct lkg_trial stop_clock(struct lkg_trial trial, uint64_t now_ns)
 {
         trial.good_ns = lkg_trial_elapsed(&trial, now_ns);
         trial.running_since_ns = 0;
+        trial.stable_ns = trial.stable_since_ns = 0; /* the next life begins anew */
+        return trial;
+}
+
+uint64_t lkg_trial_stable_for(uint64_t wanted_ns, uint64_t duration_ns)
+{
+        return wanted_ns < duration_ns / 2 ? wanted_ns : duration_ns / 2;
+}
+
+enum lkg_health_state lkg_trial_health(const struct lkg_trial *trial, enum lkg_check *ret_bad)
+{
+        enum lkg_health_state worst = LKG_HEALTH_OFF;
+
+        for (unsigned i = 0; i < _LKG_CHECK_MAX; i++) {
+                if (!trial->judged[i])
+                        continue;
+                if (trial->seen[i] == LKG_HEALTH_BAD) {
+                        if (ret_bad)
+                                *ret_bad = (enum lkg_check)i;
+                        return LKG_HEALTH_BAD;
+                }
+                if (worst != LKG_HEALTH_UNKNOWN)
+                        worst = trial->seen[i];
+        }
+        return worst;
+}
+
+const char *lkg_trial_say_unhealthy(const struct lkg_trial *trial, const char *bad,
+                                    char ret[static LKG_HEALTH_WORDS_MAX])
+{
+        char stable_for[LKG_DURATION_MAX];
+
+        (void)lkg_duration_format((int64_t)trial->rules.stable_for_ns, stable_for);
+        if (bad)
+                (void)snprintf(ret, LKG_HEALTH_WORDS_MAX, "%s", bad);
+        else
+                (void)snprintf(ret, LKG_HEALTH_WORDS_MAX,
+                               "it has not lived healthily for %s without a break", stable_for);
+        return ret;
+}
+
+/* A bad check ends what was stable, one that does not answer only stops it. */
+static struct lkg_trial watch_stability(struct lkg_trial trial, uint64_t now_ns)
+{
+        enum lkg_health_state health = lkg_trial_health(&trial, NULL);
+        bool runs = trial.running_since_ns && health != LKG_HEALTH_BAD && health != LKG_HEALTH_UNKNOWN;
+
+        if (health == LKG_HEALTH_BAD)
+                trial.stable_ns = trial.stable_since_ns = 0;
+        if (runs == (trial.stable_since_ns != 0))
+                return trial;
+        trial.stable_ns = lkg_trial_stable(&trial, now_ns);
+        trial.stable_since_ns = runs ? since(now_ns) : 0;
         return trial;
 }
 
@@ -153,13 +236,45 @@ static bool is_over(const struct lkg_trial *trial, uint64_t now_ns)
         return lkg_trial_elapsed(trial, now_ns) > trial->rules.duration_ns;
 }
 
+static bool is_stable(const struct lkg_trial *trial, uint64_t now_ns)
+{
+        return lkg_trial_stable(trial, now_ns) >= trial->rules.stable_for_ns;
+}
+
+static uint64_t extended_ns(const struct lkg_trial *trial)
+{
+        return add(trial->rules.duration_ns, trial->rules.duration_ns);
+}
+
+/* When the clock, which runs, exceeds @ns. */
+static uint64_t exceeds_at(const struct lkg_trial *trial, uint64_t ns)
+{
+        if (trial->good_ns > ns)
+                return trial->running_since_ns;
+        return add(trial->running_since_ns, add(ns - trial->good_ns, 1));
+}
+
+static uint64_t stable_at(const struct lkg_trial *trial)
+{
+        if (trial->stable_ns >= trial->rules.stable_for_ns)
+                return 0;
+        return trial->stable_since_ns
+                       ? add(trial->stable_since_ns, trial->rules.stable_for_ns - trial->stable_ns)
+                       : UINT64_MAX;
+}
+
 uint64_t lkg_trial_due(const struct lkg_trial *trial)
 {
+        uint64_t over, stable, last;
+
         if (trial->state != LKG_TRIAL_RUNNING || !trial->running_since_ns)
                 return UINT64_MAX;
-        if (trial->good_ns > trial->rules.duration_ns)
-                return trial->running_since_ns;
-        return add(trial->running_since_ns, add(trial->rules.duration_ns - trial->good_ns, 1));
+        over = exceeds_at(trial, trial->rules.duration_ns);
+        if (!trial->extended)
+                return over;
+        last = exceeds_at(trial, extended_ns(trial));
+        stable = stable_at(trial);
+        return stable < last ? stable : last;
 }
 
 /* ---- steps ---- */
@@ -168,19 +283,39 @@ struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uin
                                  uint64_t wall_ns)
 {
         bool needed = rules.duration_ns > 0;
-
-        return (struct lkg_trial){
+        const struct lkg_trial trial = {
                 .state = needed ? LKG_TRIAL_RUNNING : LKG_TRIAL_PASSED,
                 .rules = rules,
                 .started_wall_ns = wall_ns,
                 .running_since_ns = needed && !watched ? since(now_ns) : 0,
         };
+
+        return watch_stability(trial, now_ns);
 }
 
+/* The process may be the one that was there before, so what was stable stays; but nothing is known of it now. */
 struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns)
 {
         trial.running_since_ns = trial.state == LKG_TRIAL_RUNNING && !watched ? since(now_ns) : 0;
-        return trial;
+        trial.stable_since_ns = 0;
+        for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
+                trial.seen[i] = trial.judged[i] ? LKG_HEALTH_UNKNOWN : LKG_HEALTH_OFF;
+        return watch_stability(trial, now_ns);
+}
+
+struct lkg_trial lkg_trial_see(struct lkg_trial trial,
+                               const enum lkg_health_state seen[static _LKG_CHECK_MAX], uint64_t now_ns)
+{
+        if (trial.state != LKG_TRIAL_RUNNING)
+                return trial;
+        for (unsigned i = 0; i < _LKG_CHECK_MAX; i++) {
+                trial.seen[i] = seen[i];
+                if (seen[i] == LKG_HEALTH_GOOD)
+                        trial.judged[i] = true;
+                else if (seen[i] == LKG_HEALTH_OFF)
+                        trial.judged[i] = false;
+        }
+        return watch_stability(trial, now_ns);
 }
 
 static struct lkg_trial_step finish(struct lkg_trial trial, enum lkg_trial_state state,
@@ -196,8 +331,10 @@ struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint6
         if (trial.state != LKG_TRIAL_RUNNING)
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
         /* It was over before this start, but lkg_trial_tick() was not called since. */
-        if (is_over(&trial, now_ns))
+        if (is_over(&trial, now_ns) && is_stable(&trial, now_ns))
                 return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
+        trial.stable_ns = 0; /* another life */
+        trial.stable_since_ns = trial.stable_since_ns ? since(now_ns) : 0;
         if (!counts)
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
         if (trial.prior > trial.rules.threshold)
@@ -213,14 +350,25 @@ struct lkg_trial lkg_trial_alive(struct lkg_trial trial, bool alive, uint64_t no
         if (!alive)
                 return stop_clock(trial, now_ns);
         trial.running_since_ns = since(now_ns);
-        return trial;
+        return watch_stability(trial, now_ns);
 }
 
 struct lkg_trial_step lkg_trial_tick(struct lkg_trial trial, uint64_t now_ns)
 {
-        if (trial.state == LKG_TRIAL_RUNNING && trial.running_since_ns && is_over(&trial, now_ns))
+        bool passed;
+
+        if (trial.state != LKG_TRIAL_RUNNING || !trial.running_since_ns || !is_over(&trial, now_ns))
+                return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
+        passed = is_stable(&trial, now_ns);
+        if (!passed && !trial.extended) {
+                trial.extended = true;
+                return (struct lkg_trial_step){ trial, LKG_TRIAL_EXTEND };
+        }
+        if (!passed && lkg_trial_elapsed(&trial, now_ns) <= extended_ns(&trial))
+                return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
+        if (passed || lkg_trial_health(&trial, NULL) == LKG_HEALTH_UNKNOWN)
                 return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
-        return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
+        return finish(trial, LKG_TRIAL_FAILED, LKG_TRIAL_REJECT, now_ns);
 }
 
 /* ---- which starts count ---- */

@@ -103,6 +103,35 @@ static int read_spec(const struct lkg_value *object, struct lkg_saying *ret)
         return say(lkg_reference_from_node_source(source, &ret->reference, &why), &why, ret);
 }
 
+/* The reason becomes a part of conditions and Events, so it must be what the API asks for: one word. */
+static void take_ready_reason(const struct lkg_value *condition, struct lkg_node_object *ret)
+{
+        const char *reason = lkg_map_get_string(condition, "reason");
+
+        if (reason && strlen(reason) < sizeof(ret->ready_reason) &&
+            strspn(reason, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_,:") ==
+                    strlen(reason))
+                (void)strcpy(ret->ready_reason, reason);
+}
+
+static void read_ready(const struct lkg_value *object, struct lkg_node_object *ret)
+{
+        const struct lkg_value *list = member(member(object, "status"), "conditions");
+        size_t n = list && lkg_value_type(list) == LKG_LIST ? lkg_value_size(list) : 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const struct lkg_value *condition = lkg_list_get(list, i);
+                const char *type = is_map(condition) ? lkg_map_get_string(condition, "type") : NULL;
+                const char *status = type ? lkg_map_get_string(condition, "status") : NULL;
+
+                if (!status || strcmp(type, "Ready") != 0)
+                        continue;
+                ret->ready = strcmp(status, "True") == 0 ? LKG_NODE_READY : LKG_NODE_NOT_READY;
+                take_ready_reason(condition, ret);
+                return;
+        }
+}
+
 int lkg_node_read(const struct lkg_value *object, const char *name, struct lkg_node_object *ret,
                   struct lkg_error *err)
 {
@@ -121,6 +150,7 @@ int lkg_node_read(const struct lkg_value *object, const char *name, struct lkg_n
                 r = take_identifier(metadata, "resourceVersion", node.version, err);
         if (r < 0)
                 return r;
+        read_ready(object, &node);
         r = read_annotation(metadata, &node.annotation);
         if (r == 0)
                 r = read_spec(object, &node.spec);

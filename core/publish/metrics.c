@@ -123,9 +123,8 @@ static void put_served(struct lkg_buf *buf, const struct lkg_component *c)
 /* ---- trial ---- */
 
 static const char *const rollback_words[] = {
-        [LKG_ROLLBACK_CRASH_LOOP] = "crash_loop",
-        [LKG_ROLLBACK_OPERATOR] = "operator",
-        [LKG_ROLLBACK_INVALID] = "invalid",
+        [LKG_ROLLBACK_CRASH_LOOP] = "crash_loop", [LKG_ROLLBACK_UNHEALTHY] = "not_healthy",
+        [LKG_ROLLBACK_OPERATOR] = "operator",     [LKG_ROLLBACK_INVALID] = "invalid",
         [LKG_ROLLBACK_CONDEMNED] = "condemned",
 };
 
@@ -147,6 +146,16 @@ static void put_trial(struct lkg_buf *buf, const struct lkg_component *c)
                 put_number(buf, "lkgfs_trial_deadline_timestamp_seconds", "gauge",
                            "When the trial passes; absent while its clock stands still.", c,
                            deadline / LKG_NSEC_PER_SEC);
+        put_number(buf, "lkgfs_trial_extended", "gauge",
+                   "1 while a trial goes on beyond its duration, because the component is not healthy.", c,
+                   d && d->trial.state == LKG_TRIAL_RUNNING && d->trial.extended);
+        put_metric(buf, "lkgfs_healthy", "gauge",
+                   "1 if a check of the component's health is good, 0 if it is bad; absent if it does not "
+                   "answer.");
+        for (size_t i = 0; i < _LKG_CHECK_MAX; i++)
+                if (c->health[i] == LKG_HEALTH_GOOD || c->health[i] == LKG_HEALTH_BAD)
+                        put_labelled(buf, "lkgfs_healthy", c, "check", lkg_check_name((enum lkg_check)i),
+                                     c->health[i] == LKG_HEALTH_GOOD);
         put_number(buf, "lkgfs_bad_configs", "gauge", "Entries of the bad list.", c, d ? d->bad.n_items : 0);
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
+#include <lkg/duration.h>
 #include <lkg/file.h>
 #include <lkg/json-out.h>
 #include <lkg/publication.h>
@@ -209,6 +210,27 @@ static void put_pair_time(struct lkg_buf *buf, const char *name, uint64_t wall_n
         lkg_buf_putc(buf, '\n');
 }
 
+/* Why a check does not count: it never was good, so it says nothing about this configuration. */
+static const char *not_judged(const struct lkg_trial *trial, enum lkg_health_state health)
+{
+        if (trial->state != LKG_TRIAL_RUNNING || health == LKG_HEALTH_OFF)
+                return "";
+        return health == LKG_HEALTH_UNKNOWN ? ", not judged: it has not answered yet"
+                                            : ", not judged: it was not good before the change";
+}
+
+static void put_health(const struct lkg_component *c, const struct lkg_trial *trial, struct lkg_buf *buf)
+{
+        char text[LKG_DURATION_MAX];
+
+        (void)lkg_duration_format((int64_t)trial->rules.stable_for_ns, text);
+        lkg_buf_printf(buf, "stable_for=%s\nextended=%s\n", text, trial->extended ? "yes" : "no");
+        for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
+                lkg_buf_printf(buf, "health_%s=%s%s%s%s\n", lkg_check_name((enum lkg_check)i),
+                               lkg_health_name(c->health[i]), *c->health_words[i] ? ": " : "",
+                               c->health_words[i], trial->judged[i] ? "" : not_judged(trial, c->health[i]));
+}
+
 static void render_trial(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         const struct lkg_dynamic *d = x->component->dynamic;
@@ -219,6 +241,7 @@ static void render_trial(const struct lkg_status_context *x, struct lkg_buf *buf
         put_pair_time(buf, "started", trial.started_wall_ns);
         put_pair_time(buf, "deadline", deadline);
         lkg_buf_printf(buf, "prior_starts=%u\nthreshold=%u\n", trial.prior, trial.rules.threshold);
+        put_health(x->component, &trial, buf);
 }
 
 static void render_startups(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -403,7 +426,9 @@ const struct lkg_status_file lkg_status_files[] = {
         { "startups", false, 0, DYNAMIC, render_startups,
           "when the component started, the last eleven, as JSON" },
         { "trial", false, 0, DYNAMIC, render_trial,
-          "state, started, deadline, prior_starts and threshold of the trial, one key=value a line" },
+          "state, started, deadline, prior_starts and threshold of the trial, and what its checks of health "
+          "say, one "
+          "key=value a line" },
 };
 const size_t lkg_n_status_files = LKG_ARRAY_SIZE(lkg_status_files);
 

@@ -24,8 +24,9 @@ static bool same_saying(const struct lkg_saying *a, const struct lkg_saying *b)
 /* A Node changes often, mostly in fields that lkgfs does not use. */
 static bool same_node(const struct lkg_node_object *a, const struct lkg_node_object *b)
 {
-        return strcmp(a->uid, b->uid) == 0 && same_saying(&a->annotation, &b->annotation) &&
-               same_saying(&a->spec, &b->spec);
+        return strcmp(a->uid, b->uid) == 0 && a->ready == b->ready &&
+               strcmp(a->ready_reason, b->ready_reason) == 0 &&
+               same_saying(&a->annotation, &b->annotation) && same_saying(&a->spec, &b->spec);
 }
 
 static void on_node(const struct lkg_value *object, void *userdata)

@@ -85,6 +85,31 @@ void lkg_apiserver_node_says(struct lkg_apiserver *api, enum lkg_reference_place
                 *ret = place == LKG_PLACE_NODE_SPEC ? api->node_says.spec : api->node_says.annotation;
 }
 
+enum lkg_health_state lkg_places_node_health(struct lkg_places *places,
+                                             char ret_words[static LKG_HEALTH_WORDS_MAX])
+{
+        struct lkg_apiserver *api = places->apiserver;
+        char fault[LKG_REASON_MAX];
+
+        *ret_words = '\0';
+        if (!api || !api->node.informer || lkg_apiserver_may_do_without_node(api))
+                return LKG_HEALTH_OFF;
+        /* A watch that has just broken may miss a change, so what it said last is not what is true now. */
+        if (api->node.failing_ns ||
+            lkg_apiserver_trouble(api, &api->node, lkg_boottime_ns(), fault) != LKG_TROUBLE_NONE) {
+                (void)snprintf(ret_words, LKG_HEALTH_WORDS_MAX, "the Node cannot be read at the moment");
+                return LKG_HEALTH_UNKNOWN;
+        }
+        if (api->node_says.ready == LKG_NODE_READY)
+                return LKG_HEALTH_GOOD;
+        (void)snprintf(ret_words, LKG_HEALTH_WORDS_MAX, "the Node %s%s%s%s",
+                       api->node_says.ready == LKG_NODE_NOT_READY ? "is not Ready"
+                                                                  : "has no condition Ready",
+                       *api->node_says.ready_reason ? " (" : "", api->node_says.ready_reason,
+                       *api->node_says.ready_reason ? ")" : "");
+        return api->node_says.ready == LKG_NODE_NOT_READY ? LKG_HEALTH_BAD : LKG_HEALTH_UNKNOWN;
+}
+
 const struct lkg_configmap *lkg_apiserver_configmap(struct lkg_apiserver *api, uint64_t now_ns,
                                                     char fault[static LKG_REASON_MAX])
 {

@@ -14,7 +14,6 @@ enum lkg_credential_code {
 
 /* ---- identity.c ---- */
 
-struct lkg_identity *lkg_identity_new(void);
 /**
  * lkg_identity_same() - would the API server see no difference? Serial and expiry are not compared; either
  * may be NULL.

@@ -65,6 +65,7 @@ static curl_socket_t open_socket(void *userdata, curlsocktype purpose, struct cu
 /* ---- where to ---- */
 
 struct address {
+        const char *scheme;
         char *host, *port, *path; /* curl's memory; host in brackets if it is an IPv6 address */
 };
 
@@ -80,13 +81,15 @@ static void url_cleanup(CURLU **url)
         curl_url_cleanup(*url);
 }
 
-static int parse_server(const char *server, struct address *ret, struct lkg_error *err)
+static int parse_server(const struct lkg_http_transfer *t, struct address *ret, struct lkg_error *err)
 {
+        const char *server = t->identity->server;
         LKG_CLEANUP(url_cleanup) CURLU *url = curl_url();
 
         if (!url)
                 return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
-        if (strncasecmp(server, "https://", 8) != 0 ||
+        ret->scheme = t->http->plain && strncasecmp(server, "http://", 7) == 0 ? "http" : "https";
+        if ((strncasecmp(server, "https://", 8) != 0 && strcmp(ret->scheme, "http") != 0) ||
             curl_url_set(url, CURLUPART_URL, server, 0) != CURLUE_OK ||
             curl_url_get(url, CURLUPART_HOST, &ret->host, 0) != CURLUE_OK ||
             curl_url_get(url, CURLUPART_PORT, &ret->port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
@@ -110,7 +113,7 @@ static int set_address(struct lkg_http_transfer *t, const struct address *a, str
 
         (void)snprintf(t->peer, sizeof(t->peer), "%s:%s", a->host, a->port);
         (void)snprintf(t->host, sizeof(t->host), "%s", name ? name : a->host);
-        lkg_buf_printf(&url, name && strchr(name, ':') ? "https://[%s]:%s%s%s" : "https://%s:%s%s%s",
+        lkg_buf_printf(&url, name && strchr(name, ':') ? "%s://[%s]:%s%s%s" : "%s://%s:%s%s%s", a->scheme,
                        t->host, a->port, a->path, t->path);
         if (lkg_buf_failed(&url))
                 return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
@@ -128,6 +131,8 @@ static CURLcode set_proxy(struct lkg_http_transfer *t)
 {
         CURLcode code;
 
+        if (t->http->plain)
+                return curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
         if (!t->identity->proxy_url)
                 return CURLE_OK; /* the environment's, and its exceptions */
         code = curl_easy_setopt(t->easy, CURLOPT_PROXY, t->identity->proxy_url);
@@ -296,7 +301,7 @@ static CURLcode set_request(struct lkg_http_transfer *t)
         CURLcode code = CURLE_OK;
 
         SET(CURLOPT_PRIVATE, t);
-        SET(CURLOPT_PROTOCOLS_STR, "https");
+        SET(CURLOPT_PROTOCOLS_STR, t->http->plain ? "http,https" : "https");
         SET(CURLOPT_ERRORBUFFER, t->curl_words);
         SET(CURLOPT_HEADERFUNCTION, lkg_http_on_header);
         SET(CURLOPT_HEADERDATA, t);
@@ -327,7 +332,7 @@ int lkg_http_prepare(struct lkg_http_transfer *t, struct lkg_error *err)
         if (r >= 0)
                 r = check(set_request(t), err);
         if (r >= 0)
-                r = parse_server(t->identity->server, &address, err);
+                r = parse_server(t, &address, err);
         if (r >= 0)
                 r = set_address(t, &address, err);
         if (r >= 0)

@@ -69,6 +69,7 @@ struct lkg_http {
         char *user_agent;
         size_t max_bytes, buffered_bytes; /* of the bodies of all transfers */
         uint64_t connect_ns, doubt_ns;
+        bool plain;
         struct lkg_http_pool *pools, *current; /* current is one of pools, or NULL */
         struct lkg_http_transfer *first, *last;
         struct lkg_http_counters ended, counters; /* of ended transfers; the last answer */

@@ -321,6 +321,7 @@ int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, 
         http->max_bytes = options->max_bytes;
         http->connect_ns = options->connect_ns ? options->connect_ns : LKG_HTTP_CONNECT_NS;
         http->doubt_ns = options->doubt_ns;
+        http->plain = options->plain;
         http->user_agent = strdup(options->user_agent);
         r = http->user_agent ? sd_event_add_defer(http->event, &http->settle, settle, http) : -ENOMEM;
         if (r >= 0)

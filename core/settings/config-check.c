@@ -4,6 +4,8 @@
  * that make no sense together. Runs after decoding, on typed values; the document is only used for
  * positions.
  */
+#include <arpa/inet.h>
+
 #include <limits.h>
 
 #include <lkg/config.h>
@@ -206,6 +208,80 @@ static void check_guard(const struct checker *c, size_t i)
                                         lkg_quote(lists[k]->items[n], strlen(lists[k]->items[n]), quoted));
 }
 
+/* Is @host (of @n bytes, an IPv6 address in brackets) this machine? A name other than localhost could be anywhere. */
+static bool is_loopback(const char *host, size_t n)
+{
+        struct in_addr address;
+        char text[INET_ADDRSTRLEN];
+
+        if ((n == 9 && strncmp(host, "localhost", n) == 0) || (n == 5 && strncmp(host, "[::1]", n) == 0))
+                return true;
+        if (n >= sizeof(text))
+                return false;
+        memcpy(text, host, n);
+        text[n] = '\0';
+        return inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
+/* Return: what is wrong with it; NULL = nothing. */
+static const char *url_complaint(const char *url, bool allow_remote)
+{
+        static const char usual[] = "want http://127.0.0.1:10248/healthz, auto, or nothing";
+        const char *host, *end;
+        size_t n;
+
+        if (strcmp(url, "") == 0 || strcmp(url, "auto") == 0)
+                return NULL;
+        if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+                return usual;
+        host = strstr(url, "://") + 3;
+        n = strcspn(host, "/?#");
+        for (const char *p = url; *p; p++)
+                if (*p <= ' ' || *p == 0x7f)
+                        return usual;
+        if (memchr(host, '@', n) || strchr(url, '#'))
+                return usual;
+        end = *host == '[' ? memchr(host, ']', n) : NULL;
+        if (end)
+                n = (size_t)(end + 1 - host);
+        else if (*host != '[')
+                n = strcspn(host, ":/?#");
+        if (n == 0)
+                return usual;
+        return allow_remote || is_loopback(host, n)
+                       ? NULL
+                       : "its host is not this machine's loopback; want 127.0.0.1, [::1] or localhost, or "
+                         "allowRemote: true";
+}
+
+static void check_health(const struct checker *c, size_t i)
+{
+        const struct lkg_config_component *k = &c->config->components[i];
+        const struct lkg_where where = component_where(c, i, "trial");
+        uint64_t interval = k->health.http.interval_ns, timeout = k->health.http.timeout_ns;
+        const char *url = k->health.http.url ? k->health.http.url : "";
+        const char *wrong = url_complaint(url, k->health.http.allow_remote);
+        char quoted[5 * 64 + 8];
+
+        if (wrong)
+                lkg_report_add(c->report, LKG_ERROR, 3021, &where,
+                               "components[%s].trial.health.http.url: %s: %s", k->name,
+                               lkg_quote(url, strlen(url), quoted), wrong);
+        if (strcmp(url, "auto") == 0 && strcmp(k->name, "kubelet") != 0 &&
+            strcmp(k->name, "kube-proxy") != 0)
+                lkg_report_add(
+                        c->report, LKG_ERROR, 3021, &where,
+                        "components[%s].trial.health.http.url: auto is known for kubelet and kube-proxy "
+                        "only; want a URL",
+                        k->name);
+        if (interval < LKG_NSEC_PER_SEC || interval > 600 * LKG_NSEC_PER_SEC)
+                lkg_report_add(c->report, LKG_ERROR, 3010, &where,
+                               "components[%s].trial.health.http.interval: want 1s to 10m", k->name);
+        if (timeout < 100 * LKG_NSEC_PER_MSEC || timeout > 60 * LKG_NSEC_PER_SEC)
+                lkg_report_add(c->report, LKG_ERROR, 3010, &where,
+                               "components[%s].trial.health.http.timeout: want 100ms to 1m", k->name);
+}
+
 /* `namespace/name`, either part may be `*` or end in one. */
 static bool source_pattern_ok(const char *text)
 {
@@ -368,5 +444,6 @@ void lkg_config_check(const struct lkg_config *config, const struct lkg_value *d
                 check_layers(&c, i);
                 check_restart(&c, i);
                 check_guard(&c, i);
+                check_health(&c, i);
         }
 }

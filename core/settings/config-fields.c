@@ -143,6 +143,37 @@ static const struct lkg_config_field guard_fields[] = {
         { NULL },
 };
 
+static const struct lkg_config_field http_fields[] = {
+        { "url", F_TEXT, COMPONENT(health.http.url), "",
+          .doc = "health endpoint, like http://127.0.0.1:10248/healthz; auto = as the served document says; "
+                 "empty = none" },
+        { "interval", F_DURATION, COMPONENT(health.http.interval_ns), "10s",
+          .doc = "time between two requests, 1s to 10m" },
+        { "timeout", F_DURATION, COMPONENT(health.http.timeout_ns), "1s",
+          .doc = "longest time of one request, 100ms to 1m" },
+        { "failureThreshold", F_NUMBER, COMPONENT(health.http.failure_threshold), "3", .min = 1, .max = 100,
+          .doc = "consecutive failures after which the endpoint counts as bad" },
+        { "allowRemote", F_BOOL, COMPONENT(health.http.allow_remote), "false",
+          .doc = "whether the host of url may be another one than this machine's loopback" },
+        { NULL },
+};
+
+static const struct lkg_config_field health_fields[] = {
+        { "nodeReady", F_BOOL, COMPONENT(health.node_ready), "true",
+          .set_offset = COMPONENT(health.node_ready_set),
+          .doc = "whether the Node must be Ready; default: true for kubelet, if its Node is followed" },
+        { "stableFor", F_DURATION, COMPONENT(health.stable_for_ns), "1m",
+          .doc = "how long the component must have lived healthily, without a break, when the trial ends" },
+        { "http", F_OBJECT, .sub = http_fields, .doc = "health endpoint of the component" },
+        { NULL },
+};
+
+static const struct lkg_config_field component_trial_fields[] = {
+        { "health", F_OBJECT, .sub = health_fields,
+          .doc = "what must be good, besides that the component lives" },
+        { NULL },
+};
+
 const struct lkg_config_field lkg_component_fields[] = {
         { "name", F_NAME, COMPONENT(name), "kubelet", .doc = "name of the component, required" },
         { "file", F_NAME, COMPONENT(file), "%.conf", .doc = "name of the merged file in the view" },
@@ -170,6 +201,7 @@ const struct lkg_config_field lkg_component_fields[] = {
         { "startupRules", F_WORD, COMPONENT(startup_rules), "refuse", startup_words,
           .doc = "values with which the component exits at its start: refuse them, or only warn" },
         { "guard", F_OBJECT, .sub = guard_fields, .doc = "what a remote configuration must not set" },
+        { "trial", F_OBJECT, .sub = component_trial_fields, .doc = "when a trial of this component passes" },
         { "baseWrites", F_WORD, COMPONENT(base_writes), "deny", writes_words,
           .doc = "through: writes to the merged file go to the base" },
         { "schemaRelease", F_RELEASE, COMPONENT(schema_release), "auto", .min = LKG_RELEASE_MIN,

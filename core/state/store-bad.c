@@ -65,8 +65,10 @@ void lkg_bad_list_deinit(struct lkg_bad_list *list)
 }
 
 static const char *const causes[_LKG_BAD_CAUSE_MAX] = {
-        [LKG_BAD_MARKED] = "marked",   [LKG_BAD_LOAD] = "load",          [LKG_BAD_PARSE] = "parse",
-        [LKG_BAD_INVALID] = "invalid", [LKG_BAD_CRASHED] = "crash_loop", [LKG_BAD_OPERATOR] = "operator",
+        [LKG_BAD_MARKED] = "marked",         [LKG_BAD_LOAD] = "load",
+        [LKG_BAD_PARSE] = "parse",           [LKG_BAD_INVALID] = "invalid",
+        [LKG_BAD_CRASHED] = "crash_loop",    [LKG_BAD_OPERATOR] = "operator",
+        [LKG_BAD_UNHEALTHY] = "not_healthy",
 };
 
 /* For records of earlier versions: the cause, derived from the start of the reason. */

@@ -12,6 +12,7 @@
 
 #include "store-internal.h"
 
+#define LOCK_PAUSE_NS (100 * (long)LKG_NSEC_PER_MSEC)
 #define FORMAT_NAME   "format"
 #define FORMAT_PREFIX "lkgfs-state "
 #define FORMAT_NUMBER UINT64_C(1)
@@ -170,8 +171,9 @@ static int prepare(int fd, int format, struct lkg_report *report, struct lkg_err
         return 0;
 }
 
-int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *err)
+int lkg_store_lock(int state_fd, unsigned n_tries, struct lkg_store_lock *ret, struct lkg_error *err)
 {
+        const struct timespec moment = { .tv_nsec = LOCK_PAUSE_NS };
         bool read_only = false;
         int format = read_format(state_fd, err), lock;
 
@@ -179,6 +181,10 @@ int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *e
         if (format < 0)
                 return format;
         lock = take_lock(state_fd, &read_only, err);
+        for (unsigned i = 1; lock == -EBUSY && i < n_tries; i++) {
+                (void)nanosleep(&moment, NULL);
+                lock = take_lock(state_fd, &read_only, err);
+        }
         if (lock < 0)
                 return lock;
         *ret = (struct lkg_store_lock){ .fd = lock, .read_only = read_only };
@@ -211,7 +217,7 @@ int lkg_store_open_locked(int state_fd, const struct lkg_store_lock *taken, stru
 int lkg_store_open(int state_fd, struct lkg_store *ret, struct lkg_report *report, struct lkg_error *err)
 {
         struct lkg_store_lock lock;
-        int r = lkg_store_lock(state_fd, &lock, err);
+        int r = lkg_store_lock(state_fd, /* n_tries= */ 1, &lock, err);
 
         return r < 0 ? r : lkg_store_open_locked(state_fd, &lock, ret, report, err);
 }

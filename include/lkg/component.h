@@ -41,15 +41,21 @@ enum lkg_component_dirty {
         LKG_DIRTY_REMOTE = 1 << 11, /* facts about the API server */
         LKG_DIRTY_ALL = (1 << 12) - 1,
 };
+/* What a bad mark changes. */
+#define LKG_DIRTY_MARKS (LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS)
 
 /* Why there was a rollback to the last known good, for metrics. */
 enum lkg_rollback {
         LKG_ROLLBACK_CRASH_LOOP,
+        LKG_ROLLBACK_UNHEALTHY, /* alive, and not healthy */
         LKG_ROLLBACK_OPERATOR,  /* a command */
         LKG_ROLLBACK_INVALID,   /* it cannot be loaded, or is now forbidden */
         LKG_ROLLBACK_CONDEMNED, /* a name in bad/ */
         _LKG_ROLLBACK_MAX
 };
+
+#define LKG_HEALTH_URL_MAX 128
+#define LKG_EVENT_TEXT_MAX 1024
 
 /* The layers over another base than the active one: see track.h. All zero = not open. */
 struct lkg_track {
@@ -123,11 +129,16 @@ struct lkg_component {
         bool fallback_due;
         uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
         uint64_t n_rollbacks[_LKG_ROLLBACK_MAX];
-        struct lkg_buf drift;                 /* status/<c>/drift of the last publication */
-        size_t n_drift;                       /* its lines */
-        size_t n_findings[_LKG_SEVERITY_MAX]; /* findings that status/<c>/findings shows or counts */
-        uint64_t served_ns;                   /* CLOCK_BOOTTIME of the last new generation */
-        bool own_event;                       /* the last process exited because of our change event ... */
+        struct lkg_buf drift;                         /* status/<c>/drift of the last publication */
+        size_t n_drift;                               /* its lines */
+        size_t n_findings[_LKG_SEVERITY_MAX];         /* findings that status/<c>/findings shows or counts */
+        uint64_t served_ns;                           /* CLOCK_BOOTTIME of the last new generation */
+        enum lkg_health_state health[_LKG_CHECK_MAX]; /* what the checks say */
+        char health_words[_LKG_CHECK_MAX][LKG_HEALTH_WORDS_MAX]; /* why they are not good; "" */
+        char health_url
+                [LKG_HEALTH_URL_MAX]; /* of generation health_generation, for trial.health.http.url: auto */
+        uint64_t health_generation;   /* 0 = not looked up yet */
+        bool own_event;               /* the last process exited because of our change event ... */
         int ended_fd; /* ... unless this pidfd says that it was killed; -EBADF = there is none */
         uint64_t
                 trial_failed_ns; /* CLOCK_BOOTTIME: a due step could not be stored; the next look tries again */
@@ -371,6 +382,24 @@ bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_con
 void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
                                   struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
 /** lkg_rollback_of() - the kind of a rollback, for metrics. */
+/** lkg_component_unhealthy() - what is bad of what the trial judges; NULL = nothing at the moment. */
+const char *lkg_component_unhealthy(const struct lkg_component *c);
+
+/**
+ * lkg_component_event_text() - the message of an Event: @c, @source, then @words, which must not be content.
+ */
+void lkg_component_event_text(const struct lkg_component *c, const struct lkg_config_source *source,
+                              const char *words, char ret[static LKG_EVENT_TEXT_MAX]);
+/* What the cluster is told: an Event. */
+struct lkg_component_news {
+        bool warning;
+        const char *reason; /* NULL = nothing */
+        const struct lkg_config_source *source;
+        char words[LKG_REASON_MAX]; /* never content */
+};
+/** lkg_component_tell() - log @kind, which @step of @event brings, and count it. @ret: borrows @step */
+void lkg_component_tell(struct lkg_component *c, enum lkg_news kind, const struct lkg_event *event,
+                        const struct lkg_step *step, struct lkg_component_news *ret);
 enum lkg_rollback lkg_rollback_of(enum lkg_bad_cause cause);
 /**
  * lkg_component_adopt() - replace @now by @next. @saved_record, @saved_pointers: those of @next are on disk

@@ -37,6 +37,7 @@ struct lkg_condition_remote {
         const char *bad;       /* why assigned is not used; NULL = it is */
         bool marked;           /* marked by hand: @bad is the user's text */
         bool good_failed;      /* the last known good could not be used either */
+        bool restart_needed;   /* it runs with what was not healthy, and nobody restarts it */
         bool exonerated;       /* the component crash-loops on the last known good, too */
         bool local_has_base;   /* of the local layers, while a remote configuration hides them */
         size_t n_local_errors; /* of the local layers, while a remote configuration hides them */

@@ -56,6 +56,15 @@ struct lkg_config_component {
                 int profile; /* enum lkg_guard_profile */
                 struct lkg_strings deny, pinned;
         } guard;
+        struct {                                 /* trial.health */
+                bool node_ready, node_ready_set; /* set by the user, not a default */
+                uint64_t stable_for_ns;
+                struct {
+                        char *url; /* "" = none, "auto" = that of the served document */
+                        bool allow_remote;
+                        uint64_t interval_ns, timeout_ns, failure_threshold;
+                } http;
+        } health;
         int base_writes;         /* enum lkg_base_writes */
         uint64_t schema_release; /* 136 is 1.36; 0 = auto */
 };

@@ -27,6 +27,8 @@ struct lkg_identity {
         uint64_t expires_ns; /* wall time at which certificate or token expires; 0 = unknown */
 };
 struct lkg_identity *lkg_identity_ref(struct lkg_identity *identity);
+/** lkg_identity_new() - all zero, one reference. NULL = no memory. */
+struct lkg_identity *lkg_identity_new(void);
 /* wipes the memory of the last one */
 struct lkg_identity *lkg_identity_unref(struct lkg_identity *identity);
 

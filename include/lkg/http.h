@@ -28,7 +28,8 @@ struct lkg_http_options {
         const char *user_agent;
         size_t max_bytes;
         uint64_t connect_ns; /* 0 = LKG_HTTP_CONNECT_NS */
-        uint64_t doubt_ns;   /* how long a stream may be silent if another one of its connections hangs */
+        bool plain; /* servers with http://, too; and never a proxy: a health endpoint of this machine */
+        uint64_t doubt_ns; /* how long a stream may be silent if another one of its connections hangs */
 };
 
 /* How a request ended. */

@@ -92,12 +92,13 @@ struct lkg_component_state {
 
 /* Why something is marked bad, for programs. The reason is for people and may contain foreign text. */
 enum lkg_bad_cause {
-        LKG_BAD_MARKED,   /* by hand, in bad/ */
-        LKG_BAD_LOAD,     /* it cannot be loaded, or it made an engine crash */
-        LKG_BAD_PARSE,    /* its payload cannot be decoded */
-        LKG_BAD_INVALID,  /* a validation rule or the guard rejects it */
-        LKG_BAD_CRASHED,  /* crash loop during its trial */
-        LKG_BAD_OPERATOR, /* an operator rolled back to something earlier */
+        LKG_BAD_MARKED,    /* by hand, in bad/ */
+        LKG_BAD_LOAD,      /* it cannot be loaded, or it made an engine crash */
+        LKG_BAD_PARSE,     /* its payload cannot be decoded */
+        LKG_BAD_INVALID,   /* a validation rule or the guard rejects it */
+        LKG_BAD_CRASHED,   /* crash loop during its trial */
+        LKG_BAD_OPERATOR,  /* an operator rolled back to something earlier */
+        LKG_BAD_UNHEALTHY, /* alive during its trial, and not healthy */
         _LKG_BAD_CAUSE_MAX
 };
 
@@ -118,6 +119,8 @@ struct lkg_bad_list {
 const struct lkg_bad *lkg_bad_named(const struct lkg_bad_list *list, const char *id);
 /** lkg_bad_find() - the mark of @source, by id or uid. NULL = it is not bad. */
 const struct lkg_bad *lkg_bad_find(const struct lkg_bad_list *list, const struct lkg_config_source *source);
+/** lkg_bad_failed_trial() - is that the cause of a mark that a failed trial made? */
+bool lkg_bad_failed_trial(enum lkg_bad_cause cause);
 /** lkg_bad_same_content() - a mark of the same bytes of the same object, in any version; or NULL. */
 const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
                                            const struct lkg_config_source *source);
@@ -158,6 +161,7 @@ struct lkg_lifecycle_facts {
         uint64_t active;         /* number of the generation that readers get; 0 = none */
         const char *sha256;      /* of its document; "" = none */
         uint64_t trial_saved_ns; /* CLOCK_BOOTTIME of the last SAVE_TRIAL */
+        enum lkg_health_state health[_LKG_CHECK_MAX]; /* what the checks of the component say */
 };
 
 /** lkg_document_source() - the source that stands for the document with this digest in marks and trials (trial.scope all). */
@@ -213,8 +217,9 @@ enum lkg_event_kind {
         /* from processes and the clock */
         LKG_EVENT_START,     /* the component starts: startup; the step sets its `local` */
         LKG_EVENT_ALIVE,     /* alive: a process that has read the configuration on trial is running */
+        LKG_EVENT_HEALTH,    /* facts.health is new */
         LKG_EVENT_TRY_DUE,   /* time has passed */
-        LKG_EVENT_TRIAL_DUE, /* time has passed */
+        LKG_EVENT_TRIAL_DUE, /* time has passed; reason: what is not healthy, NULL = nothing at the moment */
         /* from an operator */
         LKG_EVENT_HOLD,          /* command, argument, known, other, by, ticket */
         LKG_EVENT_ROLLBACK_GOOD, /* servable, by, ticket */
@@ -258,6 +263,7 @@ enum lkg_news {
         LKG_NEWS_REJECTED,    /* mark of the step */
         LKG_NEWS_ROLLED_BACK, /* next.pointers.rollback; cause */
         LKG_NEWS_PROMOTED,
+        LKG_NEWS_EXTENDED,    /* next.trial; event.reason as for TRIAL_DUE */
         LKG_NEWS_TRY_EXPIRED, /* next.record.hold */
         _LKG_NEWS_MAX
 };

@@ -23,10 +23,18 @@ struct lkg_saying {
         char fault[LKG_REASON_MAX];     /* UNKNOWN, INVALID: the reason */
 };
 
+enum lkg_node_ready {
+        LKG_NODE_READY_UNKNOWN, /* it has no such condition */
+        LKG_NODE_READY,
+        LKG_NODE_NOT_READY, /* False, or Unknown: the kubelet has stopped to report */
+};
+
 struct lkg_node_object {
         char uid[LKG_IDENTIFIER_MAX + 1], version[LKG_IDENTIFIER_MAX + 1];
         struct lkg_saying annotation; /* metadata.annotations["lkgfs.io/config-source"] */
         struct lkg_saying spec;       /* spec.configSource, in both forms */
+        enum lkg_node_ready ready;    /* status of the condition Ready */
+        char ready_reason[64];        /* its reason, a word like KubeletNotReady; "" = none, or not a word */
 };
 
 /**

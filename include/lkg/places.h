@@ -21,6 +21,7 @@
 #include <lkg/inotify.h>
 #include <lkg/remote-status.h>
 #include <lkg/reporter.h>
+#include <lkg/trial.h>
 
 /* Named as in remote.references. */
 enum lkg_reference_place {
@@ -137,6 +138,12 @@ const struct lkg_report *lkg_places_findings(const struct lkg_places *places);
 bool lkg_places_update_findings(struct lkg_places *places);
 /** lkg_places_status() - fill in @ret, except restart_ns. Only while there is an API client. */
 void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret);
+/**
+ * lkg_places_node_health() - is the Node Ready? OFF: nobody follows it.
+ * @ret_words: why it is not known to be good; ""
+ */
+enum lkg_health_state lkg_places_node_health(struct lkg_places *places,
+                                             char ret_words[static LKG_HEALTH_WORDS_MAX]);
 /** lkg_places_published() - a publication shows the current figures and @condition: report it to the cluster. */
 void lkg_places_published(struct lkg_places *places, const struct lkg_node_condition *condition);
 /** lkg_places_note_served() - the publication serves the source @id. Return: is it known to differ from the one before? */

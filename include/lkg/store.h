@@ -57,10 +57,12 @@ struct lkg_store {
 /**
  * lkg_store_lock() - the part of lkg_store_open() that needs flock(2), which the engine may no longer call once it reads
  * foreign content.
+ * @n_tries: how often, 100 ms apart, while another process has it
+ *
  * Return: 0 (then call lkg_store_open_locked() or lkg_close()); -EBUSY: another process holds the lock (@err has its pid, if
  * known); -EPROTO: a newer format, nothing was changed; -errno.
  */
-int lkg_store_lock(int state_fd, struct lkg_store_lock *ret, struct lkg_error *err);
+int lkg_store_lock(int state_fd, unsigned n_tries, struct lkg_store_lock *ret, struct lkg_error *err);
 /**
  * lkg_store_open_locked() - check the format, create what is missing, remove temporary files that a crash left. Takes over
  * @lock, also on failure.

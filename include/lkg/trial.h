@@ -27,7 +27,12 @@
 struct lkg_trial_rules {
         uint64_t duration_ns; /* 0 = no trial */
         unsigned threshold;   /* 0 to LKG_TRIAL_THRESHOLD_MAX */
+        uint64_t
+                stable_for_ns; /* what the component must have lived healthily without a break; 0 = nothing */
 };
+
+/** lkg_trial_stable_for() - trial.health.stableFor of a trial of this length: at most half of it. */
+uint64_t lkg_trial_stable_for(uint64_t wanted_ns, uint64_t duration_ns);
 
 /* Sources of the rules; the first one with a value is used, then it is clamped. */
 struct lkg_trial_settings {
@@ -64,6 +69,23 @@ const char *lkg_trial_state_name(enum lkg_trial_state state); /* "idle", "runnin
 /** lkg_trial_state_parse() - Return: 0 or -EINVAL. */
 int lkg_trial_state_parse(const char *name, enum lkg_trial_state *ret);
 
+/* What tells whether a component that is alive also does its work (trial.health). */
+enum lkg_check {
+        LKG_CHECK_NODE, /* Ready of its Node */
+        LKG_CHECK_HTTP, /* its health endpoint */
+        _LKG_CHECK_MAX
+};
+const char *lkg_check_name(enum lkg_check check); /* "node", "http" */
+
+enum lkg_health_state {
+        LKG_HEALTH_OFF, /* nobody asks */
+        LKG_HEALTH_UNKNOWN,
+        LKG_HEALTH_GOOD,
+        LKG_HEALTH_BAD,
+};
+#define LKG_HEALTH_WORDS_MAX 128 /* why a check is not good: for conditions and Events, so no content */
+const char *lkg_health_name(enum lkg_health_state health); /* "off", "unknown", "good", "bad" */
+
 struct lkg_trial {
         enum lkg_trial_state state;
         struct lkg_trial_rules rules;
@@ -74,6 +96,15 @@ struct lkg_trial {
         uint64_t started_wall_ns;  /* when it began */
         uint64_t good_ns;          /* the clock, up to running_since_ns */
         uint64_t running_since_ns; /* 0 = stopped */
+        /*
+         * A check is judged only if it was good before the change or has been good since: a Node that never was Ready says
+         * nothing about this configuration.
+         */
+        bool judged[_LKG_CHECK_MAX];
+        enum lkg_health_state seen[_LKG_CHECK_MAX]; /* the newest answer; not stored */
+        uint64_t stable_ns; /* of one life of the component, without a bad check, up to stable_since_ns */
+        uint64_t stable_since_ns; /* 0 = stopped */
+        bool extended;            /* the duration was exceeded, and it was not stable */
 };
 
 /**
@@ -90,7 +121,13 @@ struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uin
  */
 struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns);
 
-enum lkg_trial_verdict { LKG_TRIAL_GO_ON, LKG_TRIAL_PROMOTE, LKG_TRIAL_CONDEMN };
+enum lkg_trial_verdict {
+        LKG_TRIAL_GO_ON,
+        LKG_TRIAL_PROMOTE,
+        LKG_TRIAL_CONDEMN, /* crash loop */
+        LKG_TRIAL_EXTEND,  /* over, and not stable: it goes on, at most for the duration once more */
+        LKG_TRIAL_REJECT,  /* not healthy */
+};
 struct lkg_trial_step {
         struct lkg_trial next;
         enum lkg_trial_verdict verdict;
@@ -111,10 +148,34 @@ struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint6
  */
 struct lkg_trial lkg_trial_alive(struct lkg_trial trial, bool alive, uint64_t now_ns);
 
-/** lkg_trial_tick() - time has passed: PROMOTE once the clock exceeds the duration while it runs. */
+/** lkg_trial_see() - what the checks say now; right after lkg_trial_begin(): what they said before the change. */
+struct lkg_trial lkg_trial_see(struct lkg_trial trial,
+                               const enum lkg_health_state seen[static _LKG_CHECK_MAX], uint64_t now_ns);
+
+/**
+ * lkg_trial_health() - the judged checks together: BAD if one is, else UNKNOWN if one is, else GOOD; OFF: none is judged.
+ * @ret_bad: the first bad one; may be NULL
+ */
+enum lkg_health_state lkg_trial_health(const struct lkg_trial *trial, enum lkg_check *ret_bad);
+
+/**
+ * lkg_trial_say_unhealthy() - what is not healthy, for people: @bad, the words of the bad check; if there is none at the moment,
+ * for how long the component did not live without a break. Return: @ret.
+ */
+const char *lkg_trial_say_unhealthy(const struct lkg_trial *trial, const char *bad,
+                                    char ret[static LKG_HEALTH_WORDS_MAX]);
+
+/** lkg_trial_stable() - for how long has the component lived without a break and without a bad check? */
+uint64_t lkg_trial_stable(const struct lkg_trial *trial, uint64_t now_ns);
+
+/**
+ * lkg_trial_tick() - time has passed, and the clock runs. PROMOTE once it exceeds the duration and the component is stable;
+ * EXTEND once, if it is not. After twice the duration: PROMOTE if a judged check does not answer at the moment and none is bad (the API server may be
+ * away); else REJECT.
+ */
 struct lkg_trial_step lkg_trial_tick(struct lkg_trial trial, uint64_t now_ns);
 
-/** lkg_trial_due() - when lkg_trial_tick() would promote if nothing happens; UINT64_MAX = never. */
+/** lkg_trial_due() - when lkg_trial_tick() would decide if nothing happens; UINT64_MAX = never. */
 uint64_t lkg_trial_due(const struct lkg_trial *trial);
 uint64_t lkg_trial_elapsed(const struct lkg_trial *trial, uint64_t now_ns);
 

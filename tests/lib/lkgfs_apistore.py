@@ -140,9 +140,9 @@ class Store:
             function(obj)
             return self.put(plural, obj)
 
-    def node(self, name, annotations=None, spec=None, uid=None):
-        """Create or replace a Node; its status is kept."""
-        old = self.get("nodes", None, name) or {"status": {"conditions": []}}
+    def node(self, name, annotations=None, spec=None, uid=None, status=None):
+        """Create or replace a Node; its status is kept if none is given."""
+        old = {"status": status} if status else self.get("nodes", None, name) or {"status": {"conditions": []}}
         return self.put("nodes", {"metadata": {"name": name, "annotations": annotations or {}}, "spec": spec or {},
                                   "status": old["status"]}, uid)
 

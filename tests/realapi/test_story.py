@@ -7,6 +7,7 @@ import pytest
 
 import lkgfs_testlib as lib
 from lkgfs_apinode import source_id
+from lkgfs_realapi import MERGE
 
 
 def reasons(real, name):
@@ -222,3 +223,36 @@ def test_the_api_server_is_gone_and_comes_back(fleet):
     changed = fleet.put("maxPods: 43\n")
     node.mount.command("sync", "now")
     node.follows(changed)
+
+
+# ---- health ----
+
+def ready(real, name, status, reason):
+    """What the kubelet, or the controller manager in its place, writes."""
+    real.request("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"conditions": [
+        {"type": "Ready", "status": status, "reason": reason, "message": "as told",
+         "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}, MERGE)
+
+
+def test_alive_and_useless_is_rolled_back(fleet):
+    """A kubelet that lives and whose Node is not Ready any more: the configuration does not become the last known good."""
+    fleet.allow("get", "watch")
+    first = fleet.put("maxPods: 42\n")
+    node = fleet.node(trial={"duration": "2s"}, component={"trial": {"health": {"stableFor": "1s"}}})
+    ready(fleet.real, node.name, "True", "KubeletReady")
+    node.follows(first)
+    node.wait("trial", "health_node=good")
+    node.live()
+    node.wait("last-known-good", source_id(first))
+    useless = node.follows(fleet.put("maxPods: 43\n"))
+    ready(fleet.real, node.name, "False", "KubeletNotReady")
+    node.live()
+    node.wait("condition", "False current failed trial period, not healthy: the Node is not Ready (KubeletNotReady) (UID: ")
+    node.wait("active", source_id(first))
+    assert list(node.bad()) == [useless] and "\nmaxPods: 42\n" in node.mount.document()
+    fleet.wait(lambda: {"ConfigTrialExtended", "ConfigRolledBack"} <= reasons(fleet.real, node.name), "both Events")
+    ready(fleet.real, node.name, "True", "KubeletReady")
+    healed = fleet.put("maxPods: 44\n")
+    node.follows(healed)
+    node.live()
+    node.wait("last-known-good", source_id(healed))

@@ -287,7 +287,7 @@ static const struct {
           "c.yaml:3:32: error: components[a]: unknown field \"colour\" (known: name, file, aliases, kind, "
           "apiVersion, "
           "base, dropInDir, instance, patchesDir, mode, owner, group, match, restart, localPolicy, "
-          "startupRules, guard, "
+          "startupRules, guard, trial, "
           "baseWrites, schemaRelease) "
           "[LKG3003]\n" },
 };

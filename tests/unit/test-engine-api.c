@@ -645,7 +645,7 @@ static void test_a_trial_that_cannot_be_stored_waits(void **state)
         lkg_engine_cycle(n->engine, /* look= */ false);
         assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());
         block(n, "pointers.json");
-        c->dynamic->trial.good_ns = UINT64_MAX / 2; /* the trial is over */
+        c->dynamic->trial.good_ns = c->dynamic->trial.stable_ns = UINT64_MAX / 2; /* the trial is over */
         lkg_engine_cycle(n->engine, /* look= */ false);
         assert_int_equal(c->dynamic->trial.state, LKG_TRIAL_RUNNING);
         assert_true(lkg_component_trial_deadline(c, n->engine->config) > lkg_boottime_ns());

@@ -290,6 +290,52 @@ static void first_document(struct world *w)
         memset(&w->l.document, 0, sizeof(w->l.document));
 }
 
+static void healthy(struct world *w)
+{
+        on_trial(w);
+        w->l.trial.rules.stable_for_ns = 60 * LKG_NSEC_PER_SEC;
+        w->l.trial.judged[LKG_CHECK_NODE] = true;
+        w->l.trial.seen[LKG_CHECK_NODE] = LKG_HEALTH_UNKNOWN;
+        w->facts.health[LKG_CHECK_NODE] = LKG_HEALTH_GOOD;
+        w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_GOOD;
+}
+
+static void unhealthy(struct world *w)
+{
+        healthy(w);
+        w->l.trial.seen[LKG_CHECK_NODE] = w->facts.health[LKG_CHECK_NODE] = LKG_HEALTH_BAD;
+        w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_OFF;
+}
+
+static void over_unhealthy(struct world *w)
+{
+        unhealthy(w);
+        w->l.trial.good_ns = 600 * LKG_NSEC_PER_SEC;
+}
+
+static void extension_over(struct world *w)
+{
+        unhealthy(w);
+        w->l.trial.extended = true;
+        w->l.trial.good_ns = 1200 * LKG_NSEC_PER_SEC;
+}
+
+static void extension_over_unknown(struct world *w)
+{
+        extension_over(w);
+        w->l.trial.seen[LKG_CHECK_NODE] = w->facts.health[LKG_CHECK_NODE] = LKG_HEALTH_UNKNOWN;
+}
+
+static void document_extension_over(struct world *w)
+{
+        document_on_trial(w);
+        w->l.trial.rules.stable_for_ns = 60 * LKG_NSEC_PER_SEC;
+        w->l.trial.good_ns = 1200 * LKG_NSEC_PER_SEC;
+        w->l.trial.extended = true;
+        w->l.trial.judged[LKG_CHECK_HTTP] = true;
+        w->l.trial.seen[LKG_CHECK_HTTP] = w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_BAD;
+}
+
 /* `remote.enabled: false` in the middle of a trial: the local configuration is served. */
 static void remote_off(struct world *w)
 {
@@ -335,6 +381,12 @@ static const struct {
         { "remote switched off", remote_off },
         { "on trial, another assigned", another_assigned },
         { "rolled back, forgiven", rolled_back_forgiven },
+        { "healthy", healthy },
+        { "not healthy", unhealthy },
+        { "trial over, not healthy", over_unhealthy },
+        { "extension over, not healthy", extension_over },
+        { "extension over, API server away", extension_over_unknown },
+        { "document, extension over", document_extension_over },
 };
 
 static void make(struct world *w, size_t state)
@@ -408,8 +460,10 @@ static const struct {
         { "start, reported", { LKG_EVENT_START, .startup = &crash, .by_command = true } },
         { "alive", { LKG_EVENT_ALIVE, .alive = true } },
         { "not alive", { LKG_EVENT_ALIVE } },
+        { "health", { LKG_EVENT_HEALTH } },
         { "try due", { LKG_EVENT_TRY_DUE } },
         { "trial due", { LKG_EVENT_TRIAL_DUE } },
+        { "trial due, the Node is not Ready", { LKG_EVENT_TRIAL_DUE, .reason = "the Node is not Ready" } },
         { "hold on", { LKG_EVENT_HOLD, .command = LKG_CMD_HOLD_ON, .by = &somebody, .by_command = true } },
         { "hold off", { LKG_EVENT_HOLD, .command = LKG_CMD_HOLD_OFF, .by = &somebody, .by_command = true } },
         { "rollback 3",
@@ -485,6 +539,7 @@ static const char *const event_names[_LKG_EVENT_MAX] = {
         [LKG_EVENT_PIN] = "pin",
         [LKG_EVENT_START] = "start",
         [LKG_EVENT_ALIVE] = "alive",
+        [LKG_EVENT_HEALTH] = "health",
         [LKG_EVENT_TRY_DUE] = "try due",
         [LKG_EVENT_TRIAL_DUE] = "trial due",
         [LKG_EVENT_HOLD] = "hold",

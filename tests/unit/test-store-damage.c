@@ -154,9 +154,11 @@ static const struct variant {
         const char *name, *json; /* NULL = the member is missing */
         const char *legal[10];   /* fields in which it is legal */
 } variants[] = {
-        { "missing", NULL, { "nodeUid", "cause", "passedOver" } },
+        { "missing",
+          NULL,
+          { "nodeUid", "cause", "passedOver", "stableForNs", "stableNs", "judged", "extended" } },
         { "null", "null", { "assigned", "active", "lastKnownGood", "rollback", "source", "from" } },
-        { "true", "true", { "counted", "local" } },
+        { "true", "true", { "counted", "local", "extended" } },
         { "-1", "-1", { NULL } },
         { "huge", "99999999999999999999999", { NULL } },
         { "1.5", "1.5", { NULL } },
@@ -168,7 +170,7 @@ static const struct variant {
         { "controls", "\"a\\u0001b\\nc\"", { NULL } },
         { "NUL", "\"a\\u0000b\"", { NULL } },
         { "not ASCII", "\"\xc3\xa9\"", { "reason" } },
-        { "list", "[]", { "starts" } },
+        { "list", "[]", { "starts", "judged" } },
         { "list of nothing", "[null]", { NULL } },
         { "map", "{}", { NULL } },
 };

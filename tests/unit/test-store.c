@@ -84,10 +84,14 @@ static void test_records_are_readable(void **state)
                             "  \"state\": \"running\",\n"
                             "  \"durationNs\": 600000000000,\n"
                             "  \"threshold\": 10,\n"
+                            "  \"stableForNs\": 60000000000,\n"
                             "  \"priorStarts\": 2,\n"
                             "  \"lastPid\": 4711,\n"
                             "  \"lastStartTime\": 123456,\n"
                             "  \"goodNs\": 42000000007,\n"
+                            "  \"stableNs\": 5000000003,\n"
+                            "  \"extended\": true,\n"
+                            "  \"judged\": [\"node\",\"http\"],\n"
                             "  \"started\": \"2026-01-02T03:04:05.123456789Z\"\n"
                             "}\n");
         free(text);

@@ -510,6 +510,204 @@ static void test_which_starts_count(void **state)
         }
 }
 
+/* ---- health ---- */
+
+#define MINUTE_STABLE                                                      \
+        {                                                                  \
+                .duration_ns = 10 * M, .threshold = 10, .stable_for_ns = M \
+        }
+#define OFF     LKG_HEALTH_OFF
+#define UNKNOWN LKG_HEALTH_UNKNOWN
+#define GOOD    LKG_HEALTH_GOOD
+#define BAD     LKG_HEALTH_BAD
+#define NANO    1u /* the clock has to exceed the duration */
+
+/*
+ * What the two checks say before the change, and from some moments on; the process lives from the beginning. The cases are those
+ * of docs/dynamic-configuration.md.
+ */
+static const struct story {
+        const char *name;
+        enum lkg_health_state before[_LKG_CHECK_MAX];
+        struct {
+                uint64_t at_ns;
+                enum lkg_health_state seen[_LKG_CHECK_MAX];
+        } then[3];
+        uint64_t ends_ns;
+        enum lkg_trial_verdict verdict;
+} stories[] = {
+        { "good", { GOOD, GOOD }, { { 1, { GOOD, GOOD } } }, 10 * M + NANO, LKG_TRIAL_PROMOTE },
+        { "nobody asks", { OFF, OFF }, { { 1, { OFF, OFF } } }, 10 * M + NANO, LKG_TRIAL_PROMOTE },
+        { "bad from then on", { GOOD, OFF }, { { M, { BAD, OFF } } }, 20 * M + NANO, LKG_TRIAL_REJECT },
+        { "the endpoint alone is bad",
+          { GOOD, GOOD },
+          { { 9 * M, { GOOD, BAD } } },
+          20 * M + NANO,
+          LKG_TRIAL_REJECT },
+        { "bad at the deadline, then good",
+          { GOOD, OFF },
+          { { 9 * M, { BAD, OFF } }, { 12 * M, { GOOD, OFF } } },
+          13 * M,
+          LKG_TRIAL_PROMOTE },
+        { "good for half a minute at the deadline",
+          { GOOD, OFF },
+          { { M, { BAD, OFF } }, { 9 * M + 30 * S, { GOOD, OFF } } },
+          10 * M + 30 * S,
+          LKG_TRIAL_PROMOTE },
+        { "up and down",
+          { GOOD, OFF },
+          { { 9 * M, { BAD, OFF } }, { 19 * M, { GOOD, OFF } }, { 19 * M + 50 * S, { BAD, OFF } } },
+          20 * M + NANO,
+          LKG_TRIAL_REJECT },
+        { "never was Ready", { BAD, OFF }, { { 1, { BAD, OFF } } }, 10 * M + NANO, LKG_TRIAL_PROMOTE },
+        { "the probe never worked",
+          { GOOD, BAD },
+          { { 1, { GOOD, BAD } } },
+          10 * M + NANO,
+          LKG_TRIAL_PROMOTE },
+        { "was not Ready, became so, is not again",
+          { BAD, OFF },
+          { { M, { GOOD, OFF } }, { 2 * M, { BAD, OFF } } },
+          20 * M + NANO,
+          LKG_TRIAL_REJECT },
+        { "the API server was away before",
+          { UNKNOWN, OFF },
+          { { 1, { UNKNOWN, OFF } } },
+          10 * M + NANO,
+          LKG_TRIAL_PROMOTE },
+        { "the API server goes away after five good minutes",
+          { GOOD, OFF },
+          { { 5 * M, { UNKNOWN, OFF } } },
+          10 * M + NANO,
+          LKG_TRIAL_PROMOTE },
+        { "the API server goes away after 30 s",
+          { GOOD, OFF },
+          { { 30 * S, { UNKNOWN, OFF } } },
+          20 * M + NANO,
+          LKG_TRIAL_PROMOTE },
+        { "the API server goes away while the Node is not Ready",
+          { GOOD, OFF },
+          { { M, { BAD, OFF } }, { 5 * M, { UNKNOWN, OFF } } },
+          20 * M + NANO,
+          LKG_TRIAL_PROMOTE },
+        { "a reload no longer asks",
+          { GOOD, OFF },
+          { { M, { BAD, OFF } }, { 15 * M, { OFF, OFF } } },
+          16 * M,
+          LKG_TRIAL_PROMOTE },
+};
+
+static void play_story(const struct story *story)
+{
+        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
+        enum lkg_trial_verdict verdict = LKG_TRIAL_GO_ON;
+        uint64_t due = 0;
+        size_t n = 0;
+
+        trial = lkg_trial_alive(lkg_trial_see(trial, story->before, BOOTED), true, BOOTED);
+        while (verdict == LKG_TRIAL_GO_ON) {
+                due = lkg_trial_due(&trial);
+                if (n < LKG_ARRAY_SIZE(story->then) && story->then[n].at_ns &&
+                    BOOTED + story->then[n].at_ns <= due) {
+                        trial = lkg_trial_see(trial, story->then[n].seen, BOOTED + story->then[n].at_ns);
+                        n++;
+                        continue;
+                }
+                if (lkg_trial_tick(trial, due - 1).verdict != LKG_TRIAL_GO_ON)
+                        fail_msg("%s: decided before it was due", story->name);
+                verdict = lkg_trial_tick(trial, due).verdict;
+                if (verdict == LKG_TRIAL_GO_ON)
+                        fail_msg("%s: due, and undecided", story->name);
+                if (verdict == LKG_TRIAL_EXTEND) {
+                        assert_int_equal(due - BOOTED, 10 * M + NANO);
+                        trial = lkg_trial_tick(trial, due).next;
+                        verdict = LKG_TRIAL_GO_ON;
+                }
+        }
+        if (verdict != story->verdict || due - BOOTED != story->ends_ns)
+                fail_msg("%s: verdict %d after %llu s", story->name, (int)verdict,
+                         (unsigned long long)((due - BOOTED) / S));
+}
+
+static void test_health_stories(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(stories); i++)
+                play_story(&stories[i]);
+}
+
+/* Eleven lives of 55 s are no proof that it can live for a minute. */
+static void test_short_lives_do_not_pass(void **state)
+{
+        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
+        enum lkg_trial_verdict verdict = LKG_TRIAL_GO_ON;
+        uint64_t now = BOOTED;
+        unsigned lives = 0;
+
+        (void)state;
+        while (verdict == LKG_TRIAL_GO_ON) {
+                trial = lkg_trial_start(trial, false, now).next;
+                trial = lkg_trial_alive(trial, true, now);
+                lives++;
+                for (unsigned s = 0; s < 55 && verdict == LKG_TRIAL_GO_ON; s++) {
+                        const struct lkg_trial_step step = lkg_trial_tick(trial, now += S);
+
+                        trial = step.next;
+                        verdict = step.verdict == LKG_TRIAL_EXTEND ? LKG_TRIAL_GO_ON : step.verdict;
+                }
+                trial = lkg_trial_alive(trial, false, now);
+        }
+        assert_int_equal(verdict, LKG_TRIAL_REJECT);
+        assert_int_equal(lives, 22); /* 1,200 s of clock */
+}
+
+/* Also without an end before it: two processes may overlap. */
+static void test_a_start_begins_another_life(void **state)
+{
+        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
+
+        (void)state;
+        trial = lkg_trial_alive(trial, true, BOOTED);
+        trial = lkg_trial_start(trial, true, BOOTED + 9 * M + 50 * S).next;
+        assert_int_equal(lkg_trial_due(&trial), BOOTED + 10 * M + NANO);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 10 * M + NANO).verdict, LKG_TRIAL_EXTEND);
+        trial = lkg_trial_tick(trial, BOOTED + 10 * M + NANO).next;
+        assert_true(trial.extended);
+        assert_int_equal(lkg_trial_due(&trial), BOOTED + 10 * M + 50 * S);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 10 * M + 50 * S).verdict, LKG_TRIAL_PROMOTE);
+}
+
+/* What was judged and what was stable is stored; until the checks answer, nothing becomes more stable. */
+static void test_health_survives_the_engine(void **state)
+{
+        static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
+                                           bad[_LKG_CHECK_MAX] = { BAD, OFF };
+        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
+
+        (void)state;
+        trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
+        trial.stable_ns = lkg_trial_stable(&trial, BOOTED + 40 * S);
+        trial.good_ns = lkg_trial_elapsed(&trial, BOOTED + 40 * S);
+        trial = lkg_trial_resume(trial, true, BOOTED + M);
+        assert_true(trial.judged[LKG_CHECK_NODE]);
+        assert_int_equal(lkg_trial_health(&trial, NULL), LKG_HEALTH_UNKNOWN);
+        trial = lkg_trial_alive(trial, true, BOOTED + M);
+        assert_int_equal(lkg_trial_stable(&trial, BOOTED + 2 * M), 40 * S);
+        trial = lkg_trial_see(trial, good, BOOTED + 2 * M);
+        assert_int_equal(lkg_trial_stable(&trial, BOOTED + 3 * M), 100 * S);
+        trial = lkg_trial_see(trial, bad, BOOTED + 3 * M);
+        assert_int_equal(lkg_trial_stable(&trial, BOOTED + 4 * M), 0);
+}
+
+static void test_stable_for_is_at_most_half(void **state)
+{
+        (void)state;
+        assert_int_equal(lkg_trial_stable_for(M, 10 * M), M);
+        assert_int_equal(lkg_trial_stable_for(M, M), 30 * S);
+        assert_int_equal(lkg_trial_stable_for(M, 0), 0);
+        assert_int_equal(lkg_trial_stable_for(0, 10 * M), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -534,6 +732,11 @@ int main(void)
                 cmocka_unit_test(test_long_values_are_cut),
                 cmocka_unit_test(test_state_names),
                 cmocka_unit_test(test_which_starts_count),
+                cmocka_unit_test(test_health_stories),
+                cmocka_unit_test(test_short_lives_do_not_pass),
+                cmocka_unit_test(test_a_start_begins_another_life),
+                cmocka_unit_test(test_health_survives_the_engine),
+                cmocka_unit_test(test_stable_for_is_at_most_half),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include <lkg/http.h>
+#include <lkg/limits.h>
+#include <lkg/log.h>
+#include <lkg/probes.h>
+
+#define ANSWER_BYTES_MAX (64u << 10) /* more is no health endpoint; the status has come by then */
+
+struct probe {
+        struct lkg_probes *probes;
+        struct lkg_identity *identity; /* its server is the URL; NULL = not asked */
+        char *url;
+        uint64_t interval_ns, timeout_ns, period_ns;
+        unsigned threshold, n_failures;
+        enum lkg_health_state health;
+        char words[LKG_HEALTH_WORDS_MAX];
+        sd_event_source *timer;
+        struct lkg_http_transfer *transfer;
+        uint64_t asked_ns; /* CLOCK_BOOTTIME of the last request */
+};
+
+struct lkg_probes {
+        sd_event *event;
+        struct lkg_http *http;
+        uint64_t serial; /* of the last identity */
+        void (*changed)(void *userdata);
+        void *userdata;
+        struct probe items[LKG_COMPONENTS_MAX];
+};
+
+static void arm(struct probe *p, uint64_t at_ns)
+{
+        (void)sd_event_source_set_time(p->timer, at_ns / 1000 + 1);
+        (void)sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+}
+
+/* ---- answers ---- */
+
+static void say(struct probe *p, enum lkg_health_state health, const char *words)
+{
+        bool same = p->health == health && strcmp(p->words, words) == 0;
+
+        p->health = health;
+        (void)snprintf(p->words, sizeof(p->words), "%s", words);
+        if (!same)
+                p->probes->changed(p->probes->userdata);
+}
+
+static void failed(struct probe *p, const char *words)
+{
+        if (p->n_failures < p->threshold)
+                p->n_failures++;
+        if (p->n_failures >= p->threshold)
+                say(p, LKG_HEALTH_BAD, words);
+}
+
+/* An HTTP error that came before the end of a long answer counts by its status. */
+static void on_end(const struct lkg_http_result *result, void *userdata)
+{
+        struct probe *p = userdata;
+        char words[LKG_HEALTH_WORDS_MAX];
+
+        p->transfer = NULL;
+        arm(p, p->asked_ns + p->period_ns);
+        if (result->status >= 200 && result->status < 400) {
+                p->n_failures = 0;
+                say(p, LKG_HEALTH_GOOD, "");
+                return;
+        }
+        if (result->status)
+                (void)snprintf(words, sizeof(words), "the health endpoint answers with status %u",
+                               result->status);
+        else
+                (void)snprintf(words, sizeof(words), "the health endpoint does not answer: %s",
+                               strerror(result->error < 0 ? -result->error : EIO));
+        failed(p, words);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct probe *p = userdata;
+        const struct lkg_http_request request = {
+                .method = "GET",
+                .path = "",
+                .max_bytes = ANSWER_BYTES_MAX,
+                .deadline_ns = p->timeout_ns,
+                .on_end = on_end,
+                .userdata = p,
+        };
+        struct lkg_error err = { 0 };
+
+        (void)source;
+        (void)usec;
+        if (p->transfer || !p->identity)
+                return 0;
+        p->asked_ns = lkg_boottime_ns();
+        if (lkg_http_start(p->probes->http, p->identity, &request, &p->transfer, &err) < 0) {
+                lkg_log_warning("cannot ask a health endpoint: %s", err.message);
+                p->transfer = NULL;
+                arm(p, p->asked_ns + p->period_ns);
+        }
+        return 0;
+}
+
+/* ---- what is asked ---- */
+
+static void stop(struct probe *p)
+{
+        p->transfer = lkg_http_cancel(p->transfer);
+        p->timer = sd_event_source_disable_unref(p->timer);
+        p->identity = lkg_identity_unref(p->identity);
+        free(p->url);
+        p->url = NULL;
+}
+
+static int begin(struct probe *p, const char *url)
+{
+        int r = 0;
+
+        p->identity = lkg_identity_new();
+        p->url = strdup(url);
+        if (!p->identity || !p->url)
+                return -ENOMEM;
+        p->identity->serial = ++p->probes->serial;
+        p->identity->insecure = true; /* as a kubelet does */
+        p->identity->server = strdup(url);
+        if (!p->identity->server)
+                return -ENOMEM;
+        r = sd_event_add_time(p->probes->event, &p->timer, CLOCK_BOOTTIME, 0, 1000, on_timer, p);
+        if (r >= 0)
+                r = sd_event_source_set_priority(p->timer, LKG_REMOTE_PRIORITY);
+        return r;
+}
+
+void lkg_probes_ask(struct lkg_probes *probes, unsigned index, const struct lkg_probe_config *config,
+                    bool often)
+{
+        struct probe *p = &probes->items[index];
+        uint64_t before_ns = p->period_ns;
+
+        p->probes = probes;
+        p->interval_ns = config->interval_ns;
+        p->timeout_ns = config->timeout_ns;
+        p->threshold = config->failure_threshold;
+        p->period_ns = often || p->interval_ns > LKG_PROBES_IDLE_NS ? p->interval_ns : LKG_PROBES_IDLE_NS;
+        if (p->url && strcmp(p->url, config->url) == 0) {
+                if (p->period_ns < before_ns && !p->transfer)
+                        arm(p, lkg_boottime_ns());
+                return;
+        }
+        stop(p);
+        p->n_failures = 0;
+        if (!*config->url) {
+                p->health = LKG_HEALTH_OFF;
+                *p->words = '\0';
+                return;
+        }
+        if (p->health == LKG_HEALTH_OFF) {
+                p->health = LKG_HEALTH_UNKNOWN;
+                (void)strcpy(p->words, "the health endpoint has not answered yet");
+        }
+        if (begin(p, config->url) < 0) {
+                lkg_log_warning("cannot ask a health endpoint: %s", strerror(ENOMEM));
+                stop(p);
+        }
+}
+
+enum lkg_health_state lkg_probes_health(const struct lkg_probes *probes, unsigned index,
+                                        char ret_words[static LKG_HEALTH_WORDS_MAX])
+{
+        const struct probe *p = &probes->items[index];
+
+        (void)snprintf(ret_words, LKG_HEALTH_WORDS_MAX, "%s", p->words);
+        return p->health;
+}
+
+/* ---- lifetime ---- */
+
+int lkg_probes_new(sd_event *event, void (*changed)(void *userdata), void *userdata, struct lkg_probes **ret,
+                   struct lkg_error *err)
+{
+        const struct lkg_http_options options = {
+                .event = event,
+                .user_agent = "lkgfs-health",
+                .max_bytes = LKG_COMPONENTS_MAX * ANSWER_BYTES_MAX,
+                .plain = true,
+        };
+        struct lkg_probes *probes = calloc(1, sizeof(*probes));
+        int r = probes ? lkg_http_new(&options, &probes->http, err)
+                       : lkg_error_set(err, -ENOMEM, NULL, "health endpoints");
+
+        if (r < 0) {
+                free(probes);
+                return r;
+        }
+        probes->event = sd_event_ref(event);
+        probes->changed = changed;
+        probes->userdata = userdata;
+        *ret = probes;
+        return 0;
+}
+
+struct lkg_probes *lkg_probes_free(struct lkg_probes *probes)
+{
+        if (!probes)
+                return NULL;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(probes->items); i++)
+                stop(&probes->items[i]);
+        lkg_http_free(probes->http);
+        sd_event_unref(probes->event);
+        free(probes);
+        return NULL;
+}
