@@ -16,6 +16,7 @@
 #include <lkg/condition.h>
 #include <lkg/decide.h>
 #include <lkg/limits.h>
+#include <lkg/slots.h>
 #include <lkg/source.h>
 #include <lkg/trial.h>
 
@@ -186,6 +187,15 @@ bool lkg_lifecycle_on_trial(const struct lkg_lifecycle *l, const struct lkg_life
 bool lkg_lifecycle_serves_tried(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts);
 /** lkg_lifecycle_say_assigned() - the id of what is assigned, or "local"; a rollback's pin ends when it changes. */
 void lkg_lifecycle_say_assigned(const struct lkg_pointers *p, char ret[static LKG_SOURCE_ID_MAX + 1]);
+
+/**
+ * lkg_lifecycle_slot_outcome() - what has become of the content @sha256 of ConfigMap @uid on this node, for its slot.
+ * @reason: why it is bad
+ */
+enum lkg_slot_outcome lkg_lifecycle_slot_outcome(const struct lkg_pointers *p,
+                                                 const struct lkg_bad_list *bad, const char *uid,
+                                                 const char *sha256,
+                                                 char reason[static LKG_SLOT_REASON_MAX]);
 
 /* ---- events ---- */
 

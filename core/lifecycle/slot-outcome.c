@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a slot of a rollout is told about this node: see <lkg/slots.h>. */
+#include <stdio.h>
+#include <string.h>
+
+#include <lkg/lifecycle.h>
+
+static bool has_content(const struct lkg_config_source *source, const char *uid, const char *sha256)
+{
+        return strcmp(source->uid, uid) == 0 && strcmp(source->sha256, sha256) == 0;
+}
+
+static const struct lkg_bad *find_bad(const struct lkg_bad_list *list, const char *uid, const char *sha256)
+{
+        for (size_t i = 0; i < list->n_items; i++)
+                if (has_content(&list->items[i].source, uid, sha256))
+                        return &list->items[i];
+        return NULL;
+}
+
+enum lkg_slot_outcome lkg_lifecycle_slot_outcome(const struct lkg_pointers *p,
+                                                 const struct lkg_bad_list *bad, const char *uid,
+                                                 const char *sha256, char reason[static LKG_SLOT_REASON_MAX])
+{
+        const struct lkg_bad *mark = find_bad(bad, uid, sha256);
+
+        if (has_content(&p->good.source, uid, sha256))
+                return LKG_OUTCOME_GOOD;
+        if (mark) {
+                (void)snprintf(reason, LKG_SLOT_REASON_MAX, "%.255s", mark->reason);
+                return LKG_OUTCOME_BAD;
+        }
+        if (has_content(&p->active, uid, sha256))
+                return LKG_OUTCOME_TRYING;
+        return has_content(&p->assigned, uid, sha256) ? LKG_OUTCOME_WANTED : LKG_OUTCOME_OVER;
+}

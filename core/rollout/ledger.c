@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slots that are known, sorted by rollout and index. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <lkg/slots.h>
+
+static int compare(const struct lkg_rollout_slot *slot, const char *hash, unsigned index)
+{
+        int order = strcmp(slot->hash, hash);
+
+        return order ? order : slot->index < index ? -1 : slot->index > index;
+}
+
+/* Where it is, or would be. */
+static size_t place(const struct lkg_ledger *ledger, const char *hash, unsigned index)
+{
+        size_t low = 0, high = ledger->n_items;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (compare(&ledger->items[middle], hash, index) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static struct lkg_rollout_slot *find(const struct lkg_ledger *ledger, const char *hash, unsigned index)
+{
+        size_t at = place(ledger, hash, index);
+
+        return at < ledger->n_items && compare(&ledger->items[at], hash, index) == 0 ? &ledger->items[at]
+                                                                                     : NULL;
+}
+
+const struct lkg_rollout_slot *lkg_ledger_find(const struct lkg_ledger *ledger, const char *hash,
+                                               unsigned index)
+{
+        return find(ledger, hash, index);
+}
+
+/* resourceVersions are numbers, and may be compared (Kubernetes API concepts, "Resource versions", since 1.35). */
+static bool is_older(const char *a, const char *b)
+{
+        size_t n, m;
+
+        if (!*a || !*b || strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b))
+                return false;
+        a += strspn(a, "0");
+        b += strspn(b, "0");
+        n = strlen(a);
+        m = strlen(b);
+        return n != m ? n < m : strcmp(a, b) < 0;
+}
+
+static int insert(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot,
+                  struct lkg_rollout_slot **ret)
+{
+        size_t at = place(ledger, slot->hash, slot->index);
+
+        if (ledger->n_items == LKG_SLOTS_KNOWN_MAX) {
+                ledger->too_many = true;
+                return -E2BIG;
+        }
+        if (ledger->n_items == ledger->n_allocated) {
+                size_t n = ledger->n_allocated ? 2 * ledger->n_allocated : 8;
+                struct lkg_rollout_slot *items = reallocarray(ledger->items, n, sizeof(*items));
+
+                if (!items)
+                        return -ENOMEM;
+                ledger->items = items;
+                ledger->n_allocated = n;
+        }
+        memmove(&ledger->items[at + 1], &ledger->items[at], (ledger->n_items - at) * sizeof(*ledger->items));
+        ledger->n_items++;
+        *ret = &ledger->items[at];
+        **ret = (struct lkg_rollout_slot){ .index = 0 };
+        return 0;
+}
+
+int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, uint64_t now_ns)
+{
+        struct lkg_rollout_slot *known = find(ledger, slot->hash, slot->index);
+        uint64_t seen_ns;
+        int r;
+
+        if (!known && (r = insert(ledger, slot, &known)) < 0)
+                return r;
+        known->listed = true;
+        if (is_older(slot->version, known->version)) /* a list that crossed with a newer event */
+                return 0;
+        seen_ns = strcmp(known->version, slot->version) == 0 && known->seen_ns ? known->seen_ns : now_ns;
+        *known = *slot;
+        known->seen_ns = seen_ns;
+        known->listed = true;
+        return 0;
+}
+
+void lkg_ledger_remove(struct lkg_ledger *ledger, const char *hash, unsigned index)
+{
+        struct lkg_rollout_slot *known = find(ledger, hash, index);
+        size_t at;
+
+        if (!known)
+                return;
+        at = (size_t)(known - ledger->items);
+        memmove(known, known + 1, (ledger->n_items - at - 1) * sizeof(*known));
+        ledger->n_items--;
+}
+
+void lkg_ledger_count(const struct lkg_ledger *ledger, const char *hash, struct lkg_slot_counts *ret)
+{
+        *ret = (struct lkg_slot_counts){ .failed = NULL };
+        for (size_t i = place(ledger, hash, 0);
+             i < ledger->n_items && strcmp(ledger->items[i].hash, hash) == 0; i++) {
+                const struct lkg_rollout_slot *slot = &ledger->items[i];
+
+                ret->n_done += slot->successes;
+                ret->n_held += slot->state == LKG_SLOT_HELD;
+                ret->n_failed += slot->state == LKG_SLOT_FAILED;
+                if (slot->state == LKG_SLOT_FAILED && !ret->failed)
+                        ret->failed = slot;
+        }
+}
+
+void lkg_ledger_deinit(struct lkg_ledger *ledger)
+{
+        free(ledger->items);
+        *ledger = (struct lkg_ledger){ .items = NULL };
+}

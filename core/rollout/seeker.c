@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node that seeks a slot, keeps it, and gives it back: see <lkg/slots.h>. */
+#include <stdio.h>
+#include <string.h>
+
+#include <lkg/slots.h>
+
+#define UNUSED_NS  (60 * LKG_NSEC_PER_SEC)  /* a slot that is granted and not used goes back */
+#define REFUSED_NS (300 * LKG_NSEC_PER_SEC) /* a Role does not appear by itself; control/sync asks at once */
+#define PER_NODE_NS \
+        (10 * LKG_NSEC_PER_MSEC) /* of the first window, for each node of a fleet whose size is known */
+
+const char *lkg_slot_verdict_name(enum lkg_slot_verdict verdict)
+{
+        static const char *const names[] = {
+                [LKG_SLOT_WAITING] = "waiting", [LKG_SLOT_GRANTED] = "granted", [LKG_SLOT_HALTED] = "halted",
+                [LKG_SLOT_REFUSED] = "refused", [LKG_SLOT_SILENT] = "silent",
+        };
+
+        return names[verdict];
+}
+
+static uint64_t part_of(uint64_t ns, uint32_t random)
+{
+        return (uint64_t)(((unsigned __int128)ns * random) >> 32);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+/* ---- whose slot is it? ---- */
+
+static bool is_mine(const struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot)
+{
+        return slot->state == LKG_SLOT_HELD && strcmp(slot->node, seeker->node) == 0 &&
+               (!*slot->node_uid || !*seeker->node_uid || strcmp(slot->node_uid, seeker->node_uid) == 0);
+}
+
+static bool is_of_wish(const struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot)
+{
+        return strcmp(slot->hash, seeker->wish.id.hash) == 0;
+}
+
+/* The first of mine for what is wanted: after an unclear answer there may be two. */
+static const struct lkg_rollout_slot *my_slot(const struct lkg_seeker *seeker)
+{
+        for (size_t i = 0; i < seeker->ledger.n_items; i++)
+                if (is_of_wish(seeker, &seeker->ledger.items[i]) &&
+                    is_mine(seeker, &seeker->ledger.items[i]))
+                        return &seeker->ledger.items[i];
+        return NULL;
+}
+
+static enum lkg_slot_outcome outcome_of(const struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot,
+                                        char reason[static LKG_SLOT_REASON_MAX])
+{
+        *reason = '\0';
+        return seeker->ops.outcome(slot->sha256, reason, seeker->ops.userdata);
+}
+
+static bool has_halted(const struct lkg_seeker *seeker, const struct lkg_slot_counts *counts)
+{
+        return counts->n_failed >= seeker->wish.max_failures;
+}
+
+/* ---- lifetime and what is wanted ---- */
+
+void lkg_seeker_init(struct lkg_seeker *seeker, const char *node, const struct lkg_seeker_ops *ops)
+{
+        *seeker = (struct lkg_seeker){ .must_list = true, .ops = *ops };
+        (void)snprintf(seeker->node, sizeof(seeker->node), "%s", node);
+}
+
+void lkg_seeker_deinit(struct lkg_seeker *seeker)
+{
+        lkg_ledger_deinit(&seeker->ledger);
+}
+
+static bool has_any(const struct lkg_seeker *seeker)
+{
+        for (size_t i = 0; i < seeker->ledger.n_items; i++)
+                if (is_mine(seeker, &seeker->ledger.items[i]))
+                        return true;
+        return false;
+}
+
+void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish)
+{
+        if (strcmp(wish->id.uid, seeker->wish.id.uid) != 0 && has_any(seeker)) {
+                seeker->wish.any = false; /* first give back what is held of the other ConfigMap */
+                return;
+        }
+        if (strcmp(wish->id.uid, seeker->wish.id.uid) != 0) {
+                lkg_ledger_deinit(&seeker->ledger);
+                seeker->must_list = true;
+        }
+        if (strcmp(wish->id.hash, seeker->wish.id.hash) != 0) {
+                seeker->granted = false;
+                seeker->take_at_ns = seeker->window_ns = 0;
+        }
+        seeker->wish = *wish;
+}
+
+/* ---- inputs ---- */
+
+void lkg_seeker_list_begins(struct lkg_seeker *seeker)
+{
+        seeker->ledger.too_many = false;
+        for (size_t i = 0; i < seeker->ledger.n_items; i++)
+                seeker->ledger.items[i].listed = false;
+}
+
+void lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns)
+{
+        const struct lkg_rollout_slot *mine;
+
+        if (lkg_ledger_put(&seeker->ledger, slot, now_ns) == -ENOMEM)
+                seeker->must_list = true;
+        mine = my_slot(seeker);
+        if (seeker->granted && !mine)
+                seeker->granted = false;
+}
+
+void lkg_seeker_removed(struct lkg_seeker *seeker, const char *hash, unsigned index)
+{
+        lkg_ledger_remove(&seeker->ledger, hash, index);
+        seeker->granted = seeker->granted && my_slot(seeker);
+}
+
+/*
+ * A consistent list decides. On trial already: a restart, the slot stays. Otherwise everything must hold now, as it did for the
+ * watch when the slot was taken.
+ */
+static void decide(struct lkg_seeker *seeker, uint64_t now_ns)
+{
+        const struct lkg_rollout_slot *mine = my_slot(seeker);
+        char reason[LKG_SLOT_REASON_MAX];
+        struct lkg_slot_counts counts;
+
+        seeker->granted = false;
+        if (!mine)
+                return;
+        seeker->granted_ns = now_ns;
+        if (outcome_of(seeker, mine, reason) == LKG_OUTCOME_TRYING) {
+                seeker->granted = true;
+                return;
+        }
+        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
+        seeker->granted = !has_halted(seeker, &counts) && mine->index < seeker->wish.max_in_trial &&
+                          mine->index <= counts.n_done && !seeker->ledger.too_many;
+}
+
+void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
+{
+        for (size_t i = seeker->ledger.n_items; i-- > 0;)
+                if (!seeker->ledger.items[i].listed)
+                        lkg_ledger_remove(&seeker->ledger, seeker->ledger.items[i].hash,
+                                          seeker->ledger.items[i].index);
+        for (size_t i = 0; i < seeker->ledger.n_items; i++)
+                if (!seeker->ledger.items[i].seen_ns)
+                        seeker->ledger.items[i].seen_ns = at.now_ns;
+        lkg_backoff_succeeded(&seeker->backoff, at.now_ns);
+        seeker->under_way = LKG_SLOT_NOTHING;
+        seeker->not_before_ns = 0;
+        seeker->in_contact = true;
+        seeker->must_list = seeker->refused = false;
+        decide(seeker, at.now_ns);
+}
+
+void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
+{
+        seeker->in_contact = false;
+        seeker->must_list = true;
+        for (size_t i = 0; i < seeker->ledger.n_items; i++)
+                seeker->ledger.items[i].seen_ns = 0;
+}
+
+static uint64_t first_window(const struct lkg_seeker *seeker)
+{
+        uint64_t ns = seeker->wish.fleet * PER_NODE_NS;
+
+        return ns < LKG_SLOT_WINDOW_MIN ? LKG_SLOT_WINDOW_MIN : earlier(ns, LKG_SLOT_WINDOW_MAX);
+}
+
+static void note_conflict(struct lkg_seeker *seeker)
+{
+        seeker->n_conflicts++;
+        seeker->window_ns = earlier(2 * (seeker->window_ns ? seeker->window_ns : first_window(seeker)),
+                                    LKG_SLOT_WINDOW_MAX);
+}
+
+void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
+                         const struct lkg_rollout_slot *written, struct lkg_seeker_moment at)
+{
+        enum lkg_slot_request was = seeker->under_way;
+        bool taking = was != LKG_SLOT_LIST && seeker->taking;
+
+        seeker->under_way = LKG_SLOT_NOTHING;
+        seeker->taking = false;
+        seeker->refused = answer == LKG_SLOT_FORBIDDEN;
+        if (answer == LKG_SLOT_DONE || answer == LKG_SLOT_CONFLICT) {
+                lkg_backoff_succeeded(&seeker->backoff, at.now_ns);
+                seeker->not_before_ns = 0;
+        } else {
+                uint64_t wait_ns = lkg_backoff_failed(&seeker->backoff, 0, at.random, at.now_ns);
+
+                if (answer == LKG_SLOT_FORBIDDEN)
+                        wait_ns = REFUSED_NS / 2 + part_of(REFUSED_NS, at.random);
+                seeker->not_before_ns = at.now_ns + wait_ns;
+        }
+        if (answer == LKG_SLOT_DONE && written) {
+                lkg_seeker_put(seeker, written, at.now_ns);
+                seeker->n_taken += taking;
+        }
+        if (answer == LKG_SLOT_CONFLICT && taking)
+                note_conflict(seeker);
+        if (answer == LKG_SLOT_DONE && taking)
+                seeker->window_ns = 0;
+        /* Taken: look once more before it counts. Conflict: it is not as we know it. Unclear: it may be done. */
+        if (taking || answer != LKG_SLOT_DONE || !written)
+                seeker->must_list = true;
+}
+
+/* ---- what to do next ---- */
+
+static enum lkg_slot_request write_slot(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot,
+                                        bool taking)
+{
+        seeker->writing = *slot;
+        seeker->taking = taking;
+        seeker->under_way = *slot->version ? LKG_SLOT_UPDATE : LKG_SLOT_CREATE;
+        return seeker->under_way;
+}
+
+static void set_text(char *ret, size_t size, const char *text)
+{
+        (void)snprintf(ret, size, "%s", text);
+}
+
+static struct lkg_rollout_slot given_back(const struct lkg_rollout_slot *mine)
+{
+        struct lkg_rollout_slot slot = *mine;
+
+        slot.state = LKG_SLOT_FREE;
+        *slot.node = *slot.node_uid = *slot.reason = '\0';
+        slot.since_ns = slot.renewed_ns = 0;
+        return slot;
+}
+
+static struct lkg_rollout_slot failed(const struct lkg_rollout_slot *held, const char *reason,
+                                      uint64_t wall_ns)
+{
+        struct lkg_rollout_slot slot = *held;
+
+        slot.state = LKG_SLOT_FAILED;
+        slot.renewed_ns = wall_ns;
+        set_text(slot.reason, sizeof(slot.reason), reason);
+        return slot;
+}
+
+/* What is to be done with one of mine. Return: NOTHING: it is kept. */
+static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_rollout_slot *mine,
+                                  struct lkg_seeker_moment at, uint64_t *due_ns)
+{
+        char reason[LKG_SLOT_REASON_MAX];
+        enum lkg_slot_outcome outcome = outcome_of(seeker, mine, reason);
+        bool first = mine == my_slot(seeker);
+        struct lkg_rollout_slot next = given_back(mine);
+
+        if (outcome == LKG_OUTCOME_BAD) {
+                next = failed(mine, reason, at.wall_ns);
+                return write_slot(seeker, &next, false);
+        }
+        next.successes += outcome == LKG_OUTCOME_GOOD;
+        if (outcome == LKG_OUTCOME_WANTED && first && seeker->granted) {
+                *due_ns = earlier(*due_ns, seeker->granted_ns + UNUSED_NS);
+                seeker->granted = at.now_ns < seeker->granted_ns + UNUSED_NS;
+        }
+        if (outcome == LKG_OUTCOME_TRYING || (outcome == LKG_OUTCOME_WANTED && first && seeker->granted)) {
+                if (!seeker->renew_at_ns)
+                        seeker->renew_at_ns = at.now_ns + lkg_jitter(mine->patience_ns / 4, 20, at.random);
+                *due_ns = earlier(*due_ns, seeker->renew_at_ns);
+                if (at.now_ns < seeker->renew_at_ns)
+                        return LKG_SLOT_NOTHING;
+                next = *mine;
+                next.renewed_ns = at.wall_ns;
+        }
+        seeker->renew_at_ns = 0;
+        return write_slot(seeker, &next, false);
+}
+
+static enum lkg_slot_request tend_mine(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
+                                       uint64_t *due_ns)
+{
+        enum lkg_slot_request request = LKG_SLOT_NOTHING;
+
+        for (size_t i = 0; i < seeker->ledger.n_items && request == LKG_SLOT_NOTHING; i++)
+                if (is_mine(seeker, &seeker->ledger.items[i]))
+                        request = tend(seeker, &seeker->ledger.items[i], at, due_ns);
+        return request;
+}
+
+static bool is_takeable(const struct lkg_seeker *seeker, unsigned index)
+{
+        const struct lkg_rollout_slot *slot = lkg_ledger_find(&seeker->ledger, seeker->wish.id.hash, index);
+
+        return !slot || (slot->state == LKG_SLOT_FREE && !slot->collected);
+}
+
+/* One of those that can be taken, at random. Return: how many there are. */
+static unsigned choose(const struct lkg_seeker *seeker, uint32_t random, unsigned *ret_index)
+{
+        struct lkg_slot_counts counts;
+        unsigned n = 0, last, which;
+
+        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
+        if (has_halted(seeker, &counts) || seeker->ledger.too_many || seeker->wish.max_in_trial == 0)
+                return 0;
+        last = seeker->wish.max_in_trial - 1;
+        if (last > counts.n_done)
+                last = counts.n_done;
+        for (unsigned k = 0; k <= last; k++)
+                n += is_takeable(seeker, k);
+        if (!n)
+                return 0;
+        which = (unsigned)part_of(n, random);
+        for (unsigned k = 0; k <= last; k++)
+                if (is_takeable(seeker, k) && which-- == 0) {
+                        *ret_index = k;
+                        break;
+                }
+        return n;
+}
+
+static struct lkg_rollout_slot taken(const struct lkg_seeker *seeker, unsigned index, uint64_t wall_ns)
+{
+        const struct lkg_rollout_slot *known = lkg_ledger_find(&seeker->ledger, seeker->wish.id.hash, index);
+        struct lkg_rollout_slot slot = known ? *known : (struct lkg_rollout_slot){ .index = index };
+
+        set_text(slot.hash, sizeof(slot.hash), seeker->wish.id.hash);
+        set_text(slot.sha256, sizeof(slot.sha256), seeker->wish.id.sha256);
+        set_text(slot.node, sizeof(slot.node), seeker->node);
+        set_text(slot.node_uid, sizeof(slot.node_uid), seeker->node_uid);
+        slot.state = LKG_SLOT_HELD;
+        slot.since_ns = slot.renewed_ns = wall_ns;
+        slot.patience_ns =
+                earlier(seeker->wish.duration_ns, LKG_SLOT_PATIENCE_MAX - LKG_SLOT_PATIENCE_MORE) +
+                LKG_SLOT_PATIENCE_MORE;
+        *slot.reason = '\0';
+        return slot;
+}
+
+/* Carrier sensing: wait a random time, and give up when somebody else was faster. */
+static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_moment at, uint64_t *due_ns)
+{
+        struct lkg_rollout_slot slot;
+        unsigned index = 0;
+
+        if (!seeker->wish.any || my_slot(seeker) || choose(seeker, at.random, &index) == 0) {
+                seeker->take_at_ns = 0;
+                return LKG_SLOT_NOTHING;
+        }
+        if (!seeker->take_at_ns)
+                seeker->take_at_ns =
+                        at.now_ns + 1 +
+                        part_of(seeker->window_ns ? seeker->window_ns : first_window(seeker), at.random);
+        *due_ns = earlier(*due_ns, seeker->take_at_ns);
+        if (at.now_ns < seeker->take_at_ns)
+                return LKG_SLOT_NOTHING;
+        seeker->take_at_ns = 0;
+        slot = taken(seeker, index, at.wall_ns);
+        return write_slot(seeker, &slot, true);
+}
+
+/* A holder that has not renewed its slot for too long. Not all observers may note it at once. */
+static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
+                                           uint64_t *due_ns)
+{
+        const struct lkg_rollout_slot *gone = NULL;
+        struct lkg_rollout_slot slot;
+        char reason[LKG_SLOT_REASON_MAX];
+
+        for (size_t i = 0; i < seeker->ledger.n_items && !gone; i++) {
+                const struct lkg_rollout_slot *held = &seeker->ledger.items[i];
+
+                if (held->state != LKG_SLOT_HELD || !held->seen_ns || is_mine(seeker, held) ||
+                    !is_of_wish(seeker, held))
+                        continue;
+                if (at.now_ns >= held->seen_ns + held->patience_ns)
+                        gone = held;
+                else
+                        *due_ns = earlier(*due_ns, held->seen_ns + held->patience_ns);
+        }
+        if (!gone) {
+                seeker->vanished_at_ns = 0;
+                return LKG_SLOT_NOTHING;
+        }
+        if (!seeker->vanished_at_ns)
+                seeker->vanished_at_ns = at.now_ns + 1 + part_of(first_window(seeker), at.random);
+        *due_ns = earlier(*due_ns, seeker->vanished_at_ns);
+        if (at.now_ns < seeker->vanished_at_ns)
+                return LKG_SLOT_NOTHING;
+        seeker->vanished_at_ns = 0;
+        (void)snprintf(reason, sizeof(reason), "vanished: it has not renewed its slot for %llu s",
+                       (unsigned long long)(gone->patience_ns / LKG_NSEC_PER_SEC));
+        slot = failed(gone, reason, at.wall_ns);
+        return write_slot(seeker, &slot, false);
+}
+
+/* Slots of other contents of this ConfigMap that are a day older than the newest one of the wanted content. */
+static const struct lkg_rollout_slot *find_old(const struct lkg_seeker *seeker, uint64_t now_ns)
+{
+        uint64_t newest = 0;
+
+        for (size_t i = 0; i < seeker->ledger.n_items; i++)
+                if (is_of_wish(seeker, &seeker->ledger.items[i]) &&
+                    seeker->ledger.items[i].created_ns > newest)
+                        newest = seeker->ledger.items[i].created_ns;
+        for (size_t i = 0; i < seeker->ledger.n_items; i++) {
+                const struct lkg_rollout_slot *slot = &seeker->ledger.items[i];
+                bool vanished = slot->seen_ns && now_ns >= slot->seen_ns + slot->patience_ns;
+
+                if (!is_of_wish(seeker, slot) && !slot->collected && slot->created_ns &&
+                    slot->created_ns + LKG_SLOT_OLD_NS < newest &&
+                    (slot->state != LKG_SLOT_HELD || vanished))
+                        return slot;
+        }
+        return NULL;
+}
+
+static enum lkg_slot_request collect(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
+                                     uint64_t *due_ns)
+{
+        const struct lkg_rollout_slot *old = find_old(seeker, at.now_ns);
+        struct lkg_rollout_slot slot;
+
+        if (!old)
+                return LKG_SLOT_NOTHING;
+        if (!seeker->collect_at_ns)
+                seeker->collect_at_ns = at.now_ns + 1 + part_of(LKG_SLOT_COLLECT_NS, at.random);
+        *due_ns = earlier(*due_ns, seeker->collect_at_ns);
+        if (at.now_ns < seeker->collect_at_ns)
+                return LKG_SLOT_NOTHING;
+        seeker->collect_at_ns = at.now_ns + LKG_SLOT_COLLECT_NS;
+        slot = *old;
+        slot.collected = true;
+        return write_slot(seeker, &slot, false);
+}
+
+enum lkg_slot_request lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
+                                      uint64_t *ret_due_ns)
+{
+        static enum lkg_slot_request (*const steps[])(struct lkg_seeker *, struct lkg_seeker_moment,
+                                                      uint64_t *) = {
+                tend_mine,
+                take,
+                note_vanished,
+                collect,
+        };
+        enum lkg_slot_request request = LKG_SLOT_NOTHING;
+
+        *ret_due_ns = UINT64_MAX;
+        if (seeker->under_way != LKG_SLOT_NOTHING || !*seeker->wish.id.uid)
+                return LKG_SLOT_NOTHING;
+        if (at.now_ns < seeker->not_before_ns) {
+                *ret_due_ns = seeker->not_before_ns;
+                return LKG_SLOT_NOTHING;
+        }
+        if (seeker->must_list) {
+                seeker->under_way = LKG_SLOT_LIST;
+                return LKG_SLOT_LIST;
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(steps) && request == LKG_SLOT_NOTHING; i++)
+                request = steps[i](seeker, at, ret_due_ns);
+        return request;
+}
+
+/* ---- the verdict ---- */
+
+enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char ret_words[static 256])
+{
+        struct lkg_slot_counts counts;
+
+        *ret_words = '\0';
+        if (seeker->granted)
+                return LKG_SLOT_GRANTED;
+        if (seeker->refused) {
+                (void)snprintf(ret_words, 256, "waiting for a rollout slot: a permission is missing");
+                return LKG_SLOT_REFUSED;
+        }
+        if (!seeker->in_contact) {
+                (void)snprintf(ret_words, 256,
+                               "waiting for a rollout slot: the API server has not answered yet");
+                return LKG_SLOT_SILENT;
+        }
+        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
+        if (has_halted(seeker, &counts)) {
+                (void)snprintf(ret_words, 256, "rollout halted: %u failed%s%.63s%s%.120s", counts.n_failed,
+                               counts.failed ? ", node " : "", counts.failed ? counts.failed->node : "",
+                               counts.failed ? ": " : "", counts.failed ? counts.failed->reason : "");
+                return LKG_SLOT_HALTED;
+        }
+        (void)snprintf(ret_words, 256, "waiting for a rollout slot (%u of %u in trial, %u done, %u failed)",
+                       counts.n_held, seeker->wish.max_in_trial, counts.n_done, counts.n_failed);
+        return LKG_SLOT_WAITING;
+}

@@ -1,0 +1,905 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rollout of a whole fleet, with a clock that is a number: nodes made of the product's own lifecycle (lkg_step()) and slots
+ * (lkg_seeker_next()), and an API server in memory that delays, loses answers, goes away and comes back. Nodes die at any
+ * durable step, and vanish for good; their wall clocks are wrong by years.
+ *
+ *     fleet-seeds [--scenario NAME] [--seeds A-B] [--nodes N] [--slots N] [--failures N] [--verbose]
+ *
+ * In every seed: nodes with a broken configuration, at a time and in all, are at most as many as there are slots; no node switches
+ * without a slot of its own at the server; nobody gets a slot after the failure that halts the rollout was on record; a good
+ * configuration reaches every node that has not vanished.
+ *
+ * Exit: 0; 1: the promise was broken, with the seed and what the node did; 64: usage.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <lkg/lifecycle.h>
+
+#define S           LKG_NSEC_PER_SEC
+#define M           (60 * S)
+#define H           (60 * M)
+#define DURATION    (10 * M)
+#define THRESHOLD   1u
+#define END_NS      (2000 * H)
+#define MARKS_MAX   4u
+#define TRACE_LINES 60u
+
+/* ---- what is tried ---- */
+
+enum breakage { BREAKS_NONE, BREAKS_ALL, BREAKS_SOME }; /* SOME: 2 % of the nodes */
+
+static const struct scenario {
+        const char *name;
+        enum breakage breakage;
+        bool crashes, vanishes, outages, two_versions, lost_answers, wrong_clocks;
+} scenarios[] = {
+        { .name = "good" },
+        { .name = "bad", .breakage = BREAKS_ALL },
+        { .name = "hardware", .breakage = BREAKS_SOME },
+        { .name = "vanish", .breakage = BREAKS_ALL, .vanishes = true },
+        { .name = "crash", .crashes = true, .lost_answers = true },
+        { .name = "bad-crash", .breakage = BREAKS_ALL, .crashes = true, .lost_answers = true },
+        { .name = "outage", .outages = true, .lost_answers = true },
+        { .name = "bad-outage", .breakage = BREAKS_ALL, .outages = true, .lost_answers = true },
+        { .name = "two", .breakage = BREAKS_ALL, .two_versions = true },
+        { .name = "clocks", .breakage = BREAKS_SOME, .wrong_clocks = true, .crashes = true },
+        { .name = "everything",
+          .breakage = BREAKS_ALL,
+          .crashes = true,
+          .vanishes = true,
+          .outages = true,
+          .two_versions = true,
+          .lost_answers = true,
+          .wrong_clocks = true },
+};
+
+static struct options {
+        const struct scenario *scenario;
+        unsigned n_nodes, n_slots, n_failures;
+        uint64_t first, last;
+        bool verbose;
+} opt = { .n_nodes = 60, .n_slots = 5, .n_failures = 1, .first = 1, .last = 20 };
+
+/* ---- the world ---- */
+
+struct node {
+        unsigned number, life;
+        bool gone, dead; /* for ever; until it is started again */
+        char name[16];
+        struct lkg_seeker seeker;
+        /* durable */
+        struct lkg_pointers pointers;
+        struct lkg_trial trial;
+        struct lkg_bad marks[MARKS_MAX];
+        unsigned n_marks;
+        /* in memory */
+        struct lkg_lifecycle l;
+        uint64_t generation;
+        bool watching;
+        struct lkg_config_source known; /* what the API server said last */
+        int64_t clock_ns;               /* its wall clock is wrong by that much */
+        uint64_t saved_ns;
+        uint64_t wake_ns, start_ns; /* next wake-up; next start of a component that crash-loops */
+        unsigned n_starts;
+        unsigned dies_in; /* durable steps until it dies; 0 = never */
+        bool broken;
+        bool ever_broken[3]; /* by version */
+};
+
+enum event_kind { WAKE, ARRIVES, ANSWERED, SEEN, TOLD, AWAY, BACK, NEXT_VERSION, KILLED };
+
+struct event {
+        uint64_t at_ns, order;
+        enum event_kind kind;
+        unsigned node, life;
+        enum lkg_slot_request request;
+        enum lkg_slot_answer answer;
+        bool taking;
+        struct lkg_rollout_slot slot;
+        struct lkg_rollout_slot *list; /* ANSWERED to LIST */
+        size_t n_list;
+        struct lkg_config_source source;
+};
+
+static struct world {
+        uint64_t seed, random, now_ns, n_events, finished_ns;
+        struct event **heap;
+        size_t n_heap, n_allocated;
+        struct node *nodes;
+        struct lkg_rollout_slot slots[64];
+        bool taken_late[64]; /* when the rollout had halted already */
+        size_t n_slots;
+        uint64_t version;
+        bool away;
+        struct lkg_config_source current;
+        unsigned which; /* 1 or 2: version of the configuration */
+        unsigned n_broken, max_broken, n_ever[3];
+        uint64_t n_writes, n_conflicts, n_lists, n_seen;
+        bool wrong;
+} w;
+
+/* xorshift64* */
+static uint32_t rnd(void)
+{
+        w.random ^= w.random >> 12;
+        w.random ^= w.random << 25;
+        w.random ^= w.random >> 27;
+        return (uint32_t)((w.random * UINT64_C(2685821657736338717)) >> 32);
+}
+
+static uint64_t between(uint64_t low, uint64_t high)
+{
+        return low + (((uint64_t)rnd() << 32) | rnd()) % (high - low + 1);
+}
+
+static void LKG_PRINTF(2, 3) broke(const struct node *node, const char *fmt, ...)
+{
+        va_list ap;
+
+        (void)printf("seed %llu, %s, after %.1f s: ", (unsigned long long)w.seed,
+                     node ? node->name : "fleet", (double)w.now_ns / (double)S);
+        va_start(ap, fmt);
+        (void)vprintf(fmt, ap);
+        va_end(ap);
+        (void)putchar('\n');
+        w.wrong = true;
+}
+
+static void LKG_PRINTF(2, 3) say(const struct node *node, const char *fmt, ...)
+{
+        va_list ap;
+
+        if (!opt.verbose)
+                return;
+        (void)printf("%10.1f %-8s ", (double)w.now_ns / (double)S, node ? node->name : "");
+        va_start(ap, fmt);
+        (void)vprintf(fmt, ap);
+        va_end(ap);
+        (void)putchar('\n');
+}
+
+/* ---- events in the order of time ---- */
+
+static bool is_before(const struct event *a, const struct event *b)
+{
+        return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+static void push(struct event event)
+{
+        struct event *copy = malloc(sizeof(*copy));
+        size_t at = w.n_heap;
+
+        if (w.n_heap == w.n_allocated) {
+                w.n_allocated = w.n_allocated ? 2 * w.n_allocated : 1024;
+                w.heap = reallocarray(w.heap, w.n_allocated, sizeof(struct event *));
+        }
+        if (!copy || !w.heap)
+                abort();
+        event.order = ++w.n_events;
+        *copy = event;
+        w.heap[w.n_heap++] = copy;
+        for (; at > 0 && is_before(copy, w.heap[(at - 1) / 2]); at = (at - 1) / 2)
+                w.heap[at] = w.heap[(at - 1) / 2];
+        w.heap[at] = copy;
+}
+
+static struct event *pop(void)
+{
+        struct event *first = w.heap[0], *last = w.heap[--w.n_heap];
+        size_t at = 0, child;
+
+        while ((child = 2 * at + 1) < w.n_heap) {
+                if (child + 1 < w.n_heap && is_before(w.heap[child + 1], w.heap[child]))
+                        child++;
+                if (!is_before(w.heap[child], last))
+                        break;
+                w.heap[at] = w.heap[child];
+                at = child;
+        }
+        w.heap[at] = last;
+        return first;
+}
+
+static void wake_at(struct node *node, uint64_t at_ns)
+{
+        if (node->gone || (node->wake_ns > w.now_ns && node->wake_ns <= at_ns))
+                return;
+        node->wake_ns = at_ns;
+        push((struct event){ .at_ns = at_ns, .kind = WAKE, .node = node->number, .life = node->life });
+}
+
+/* ---- the API server ---- */
+
+static struct lkg_rollout_slot *served(const char *hash, unsigned index)
+{
+        for (size_t i = 0; i < w.n_slots; i++)
+                if (w.slots[i].index == index && strcmp(w.slots[i].hash, hash) == 0)
+                        return &w.slots[i];
+        return NULL;
+}
+
+static unsigned count(const char *hash, enum lkg_rollout_slot_state state)
+{
+        unsigned n = 0;
+
+        for (size_t i = 0; i < w.n_slots; i++)
+                n += strcmp(w.slots[i].hash, hash) == 0 && w.slots[i].state == state;
+        return n;
+}
+
+static unsigned done(const char *hash)
+{
+        unsigned n = 0;
+
+        for (size_t i = 0; i < w.n_slots; i++)
+                n += strcmp(w.slots[i].hash, hash) == 0 ? w.slots[i].successes : 0;
+        return n;
+}
+
+static void tell_watchers(const struct lkg_rollout_slot *slot)
+{
+        for (unsigned i = 0; i < opt.n_nodes; i++)
+                if (w.nodes[i].watching && !w.nodes[i].gone) {
+                        w.n_seen++;
+                        push((struct event){ .at_ns = w.now_ns + between(S / 100, S / 2),
+                                             .kind = SEEN,
+                                             .node = i,
+                                             .life = w.nodes[i].life,
+                                             .slot = *slot });
+                }
+}
+
+/* Return: the object as it is then; NULL = conflict. */
+static struct lkg_rollout_slot *store(const struct lkg_rollout_slot *slot, enum lkg_slot_request request)
+{
+        struct lkg_rollout_slot *known = served(slot->hash, slot->index);
+        bool halted = count(slot->hash, LKG_SLOT_FAILED) >= opt.n_failures, was_held;
+        uint64_t created_ns;
+
+        if (request == LKG_SLOT_CREATE ? known != NULL
+                                       : !known || strcmp(known->version, slot->version) != 0)
+                return NULL;
+        was_held = known && known->state == LKG_SLOT_HELD;
+        created_ns = known ? known->created_ns : S + w.now_ns;
+        if (!known)
+                known = &w.slots[w.n_slots++];
+        *known = *slot;
+        known->created_ns = created_ns;
+        known->seen_ns = 0;
+        (void)snprintf(known->version, sizeof(known->version), "%llu", (unsigned long long)++w.version);
+        if (!was_held)
+                w.taken_late[known - w.slots] = halted;
+        w.n_writes++;
+        tell_watchers(known);
+        return known;
+}
+
+static void answer_list(struct event *answer)
+{
+        answer->n_list = w.n_slots;
+        answer->list = calloc(w.n_slots + 1, sizeof(*answer->list));
+        if (!answer->list)
+                abort();
+        memcpy(answer->list, w.slots, w.n_slots * sizeof(*answer->list));
+        w.nodes[answer->node].watching = true; /* from this state on; what comes later arrives later */
+        w.n_lists++;
+}
+
+static void arrives(const struct event *e)
+{
+        struct event answer = { .kind = ANSWERED, .node = e->node, .life = e->life, .request = e->request };
+        const struct lkg_rollout_slot *known;
+
+        answer.at_ns = w.now_ns + between(S / 200, S / 5);
+        if (w.away) {
+                answer.answer = LKG_SLOT_UNCLEAR;
+                answer.at_ns = w.now_ns + between(S, 10 * S);
+        } else if (e->request == LKG_SLOT_LIST) {
+                answer_list(&answer);
+                answer.at_ns += S / 2; /* after what the watch has for the time before it */
+        } else {
+                known = store(&e->slot, e->request);
+                answer.answer = known ? LKG_SLOT_DONE : LKG_SLOT_CONFLICT;
+                if (known)
+                        answer.slot = *known;
+                w.n_conflicts += !known;
+                if (known)
+                        say(&w.nodes[e->node], "wrote slot %u: %s, %u done", known->index,
+                            lkg_slot_state_name(known->state), known->successes);
+        }
+        if (opt.scenario->lost_answers && between(0, 9) == 0) { /* it may have been carried out */
+                answer.answer = LKG_SLOT_UNCLEAR;
+                free(answer.list);
+                answer.list = NULL;
+                if (e->request == LKG_SLOT_LIST)
+                        w.nodes[e->node].watching = false;
+        }
+        push(answer);
+}
+
+/* ---- a node ---- */
+
+static bool breaks(const struct node *node, const struct lkg_config_source *source)
+{
+        if (strcmp(source->version, "1") !=
+            0) /* the second version mends it, unless it is the only one that counts */
+                return false;
+        return opt.scenario->breakage == BREAKS_ALL ||
+               (opt.scenario->breakage == BREAKS_SOME && node->number % 50 == 7);
+}
+
+static struct lkg_rollout_id id_of(const struct lkg_config_source *source)
+{
+        struct lkg_rollout_id id = { .ns = "kube-system", .name = "config", .key = "kubelet" };
+
+        (void)snprintf(id.uid, sizeof(id.uid), "%.253s", source->uid);
+        (void)snprintf(id.sha256, sizeof(id.sha256), "%s", source->sha256);
+        (void)snprintf(id.version, sizeof(id.version), "%.253s", source->version);
+        if (*id.uid && lkg_rollout_id_seal(&id) < 0)
+                abort();
+        return id;
+}
+
+static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_SLOT_REASON_MAX],
+                                     void *userdata)
+{
+        struct node *node = userdata;
+        const struct lkg_bad_list bad = { node->marks, node->n_marks };
+
+        return lkg_lifecycle_slot_outcome(&node->l.pointers, &bad, w.current.uid, sha256, reason);
+}
+
+static void start_seeker(struct node *node)
+{
+        const struct lkg_seeker_ops ops = { .outcome = outcome, .userdata = node };
+
+        lkg_seeker_init(&node->seeker, node->name, &ops);
+}
+
+static struct lkg_seeker_moment moment(const struct node *node)
+{
+        return (struct lkg_seeker_moment){
+                w.now_ns, (uint64_t)((int64_t)(w.now_ns + 60 * 365 * 24 * H) + node->clock_ns), rnd()
+        };
+}
+
+static void note_broken(struct node *node, bool broken)
+{
+        if (node->broken == broken)
+                return;
+        node->broken = broken;
+        w.n_broken += broken ? 1 : -1u;
+        if (w.n_broken > w.max_broken)
+                w.max_broken = w.n_broken;
+        if (broken && !node->ever_broken[w.which]) {
+                node->ever_broken[w.which] = true;
+                w.n_ever[w.which]++;
+        }
+        if (w.n_broken > opt.n_slots || w.n_ever[w.which] > opt.n_slots)
+                broke(node, "%u nodes are broken, %u were; there are %u slots", w.n_broken,
+                      w.n_ever[w.which], opt.n_slots);
+}
+
+/* The promise: a node never runs a trial that the fleet does not know of. */
+static void check_switch(struct node *node, const struct lkg_pointers *next)
+{
+        const struct lkg_rollout_id id = id_of(&next->active);
+        bool has_slot = false;
+
+        if (lkg_config_source_is_local(&next->active) ||
+            lkg_config_source_equal(&next->active, &next->good.source) ||
+            lkg_config_source_equal(&next->active, &node->pointers.active))
+                return;
+        for (size_t i = 0; i < w.n_slots; i++) {
+                if (w.slots[i].state != LKG_SLOT_HELD || strcmp(w.slots[i].hash, id.hash) != 0 ||
+                    strcmp(w.slots[i].node, node->name) != 0)
+                        continue;
+                has_slot = true;
+                if (w.taken_late[i])
+                        broke(node, "switches with a slot that it took after the rollout had halted itself");
+                if (w.slots[i].index > done(id.hash))
+                        broke(node, "switches with slot %u, %u are done", w.slots[i].index, done(id.hash));
+        }
+        say(node, "switches to version %s", next->active.version);
+        if (!has_slot)
+                broke(node, "switches without a slot");
+}
+
+static void die(struct node *node)
+{
+        say(node, "dies");
+        node->life++;
+        node->dead = true;
+        node->watching = false;
+        node->wake_ns = 0;
+        wake_at(node, w.now_ns + between(S, 20 * S));
+}
+
+/* Return: does it die right before this durable step? */
+static bool dies_now(struct node *node)
+{
+        return node->dies_in && --node->dies_in == 0;
+}
+
+static bool step(struct node *node, struct lkg_event event);
+
+static bool is_durable(enum lkg_effect_kind kind)
+{
+        return kind == LKG_EFFECT_SAVE_POINTERS || kind == LKG_EFFECT_SAVE_TRIAL ||
+               kind == LKG_EFFECT_MARK_BAD;
+}
+
+static bool carry_out(struct node *node, const struct lkg_event *event, const struct lkg_step *step_done,
+                      const struct lkg_effect *effect)
+{
+        struct lkg_event next = *event;
+
+        if (is_durable(effect->kind) && dies_now(node))
+                return false;
+        switch (effect->kind) {
+        case LKG_EFFECT_ADOPT:
+                node->l = step_done->next;
+                return true;
+        case LKG_EFFECT_SAVE_POINTERS:
+                check_switch(node, &step_done->next.pointers);
+                node->pointers = step_done->next.pointers;
+                return true;
+        case LKG_EFFECT_SAVE_TRIAL:
+                node->trial = step_done->next.trial;
+                node->trial.good_ns = lkg_trial_elapsed(&node->trial, w.now_ns); /* as the store writes it */
+                node->trial.stable_ns = lkg_trial_stable(&node->trial, w.now_ns);
+                node->saved_ns = w.now_ns;
+                return true;
+        case LKG_EFFECT_MARK_BAD:
+                if (node->n_marks < MARKS_MAX)
+                        node->marks[node->n_marks++] = step_done->mark;
+                return true;
+        case LKG_EFFECT_FOLLOW:
+        case LKG_EFFECT_SERVE_STORED:
+                node->generation++;
+                return true;
+        case LKG_EFFECT_MERGE_GOOD:
+                node->generation++;
+                next.kind = LKG_EVENT_MERGED;
+                next.usable = next.valid = true;
+                next.sha256 = "";
+                return step(node, next);
+        case LKG_EFFECT_BEGIN_TRIAL:
+                next.kind = LKG_EVENT_BEGIN;
+                return step(node, next);
+        case LKG_EFFECT_NEXT:
+                next.kind = effect->next;
+                return step(node, next);
+        default:
+                return true;
+        }
+}
+
+/* Return: false: it died. */
+static bool step(struct node *node, struct lkg_event event)
+{
+        const struct lkg_bad_list bad = { node->marks, node->n_marks };
+        const struct lkg_lifecycle_facts facts = {
+                .bad = &bad,
+                .remote = true,
+                .watched = true,
+                .serves_active = true,
+                .active = node->generation,
+                .sha256 = "",
+                .trial_saved_ns = node->saved_ns,
+        };
+        struct lkg_step done;
+
+        event.wall_ns = w.now_ns + S;
+        lkg_step(&node->l, &facts, &event, w.now_ns, &done);
+        for (size_t i = 0; i < done.n_effects; i++)
+                if (!carry_out(node, &event, &done, &done.effects[i]))
+                        return false;
+        return true;
+}
+
+static bool is_bad(const struct node *node, const struct lkg_config_source *source)
+{
+        for (unsigned i = 0; i < node->n_marks; i++)
+                if (lkg_config_source_equal(&node->marks[i].source, source))
+                        return true;
+        return false;
+}
+
+static bool wants(const struct node *node)
+{
+        const struct lkg_pointers *p = &node->l.pointers;
+
+        return !lkg_config_source_is_local(&p->assigned) &&
+               !lkg_config_source_equal(&p->assigned, &p->active) && !is_bad(node, &p->assigned);
+}
+
+/* As the engine: a component that crash-loops starts every ten seconds, one that does not lives. */
+static bool run_component(struct node *node)
+{
+        static const struct lkg_trial_rules rules = { .duration_ns = DURATION,
+                                                      .threshold = THRESHOLD,
+                                                      .stable_for_ns = M };
+        bool broken = breaks(node, &node->l.pointers.active), alive = true;
+
+        note_broken(node, broken);
+        if (!step(node, (struct lkg_event){ .kind = LKG_EVENT_SERVED, .rules = rules }))
+                return false;
+        if (broken && opt.scenario->vanishes && between(0, 3) == 0) {
+                say(node, "vanishes");
+                node->gone = true;
+                node->watching = false;
+                return true;
+        }
+        if (!broken)
+                return step(node, (struct lkg_event){ .kind = LKG_EVENT_ALIVE, .alive = alive });
+        if (w.now_ns >= node->start_ns) {
+                const struct lkg_startup startup = { .time_ns = w.now_ns,
+                                                     .pid = (int)++node->n_starts,
+                                                     .start_time = w.now_ns + 1,
+                                                     .counted = true };
+
+                node->start_ns = w.now_ns + 10 * S;
+                if (!step(node, (struct lkg_event){ .kind = LKG_EVENT_START, .startup = &startup }))
+                        return false;
+        }
+        if (breaks(node, &node->l.pointers.active))
+                wake_at(node, node->start_ns);
+        else
+                note_broken(node, false);
+        return true;
+}
+
+static bool follow(struct node *node)
+{
+        struct lkg_pointers *p = &node->l.pointers;
+        struct lkg_slot_wish wish = { .max_in_trial = opt.n_slots,
+                                      .max_failures = opt.n_failures,
+                                      .fleet = opt.n_nodes,
+                                      .duration_ns = DURATION };
+        char words[256];
+
+        if (*node->known.uid && !lkg_config_source_equal(&p->assigned, &node->known) &&
+            !step(node, (struct lkg_event){ .kind = LKG_EVENT_ASSIGNED, .source = &node->known }))
+                return false;
+        wish.any = wants(node);
+        wish.id = id_of(&p->assigned);
+        lkg_seeker_wish(&node->seeker, &wish);
+        if (wish.any && lkg_seeker_verdict(&node->seeker, words) == LKG_SLOT_GRANTED) {
+                if (!step(node, (struct lkg_event){ .kind = LKG_EVENT_TRIED_GOOD }))
+                        return false;
+                node->start_ns = w.now_ns + S;
+        }
+        return true;
+}
+
+static bool live(struct node *node)
+{
+        uint64_t due_ns = UINT64_MAX, trial_ns;
+        struct event request = { .kind = ARRIVES, .node = node->number, .life = node->life };
+
+        if (!follow(node) || !run_component(node))
+                return false;
+        if (node->gone)
+                return true;
+        if (!step(node, (struct lkg_event){ .kind = LKG_EVENT_TRIAL_DUE }))
+                return false;
+        trial_ns = lkg_trial_due(&node->l.trial);
+        if (trial_ns != UINT64_MAX && node->saved_ns + LKG_TRIAL_SAVE_NS < trial_ns)
+                trial_ns = node->saved_ns + LKG_TRIAL_SAVE_NS;
+        if (trial_ns != UINT64_MAX)
+                wake_at(node, trial_ns > w.now_ns ? trial_ns : w.now_ns + 1);
+        request.request = lkg_seeker_next(&node->seeker, moment(node), &due_ns);
+        if (request.request != LKG_SLOT_NOTHING) {
+                request.slot = node->seeker.writing;
+                request.taking = node->seeker.taking;
+                request.at_ns = w.now_ns + between(S / 200, S / 5);
+                push(request);
+        } else if (due_ns != UINT64_MAX) {
+                wake_at(node, due_ns > w.now_ns ? due_ns : w.now_ns + 1);
+        }
+        return true;
+}
+
+static void run_node(struct node *node)
+{
+        if (!node->gone && !node->dead && !live(node))
+                die(node);
+}
+
+/* A new process: what is durable is read, the rest is gone. */
+static void reborn(struct node *node)
+{
+        lkg_seeker_deinit(&node->seeker);
+        start_seeker(node);
+        node->dead = false;
+        memset(&node->l, 0, sizeof(node->l));
+        node->l.pointers = node->pointers;
+        node->l.trial = lkg_trial_resume(lkg_trial_believed(node->trial, &node->pointers, false, ""), true,
+                                         w.now_ns);
+        node->known = node->pointers.assigned;
+        node->generation++;
+        push((struct event){ .at_ns = w.now_ns + between(0, 5 * S),
+                             .kind = TOLD,
+                             .node = node->number,
+                             .life = node->life,
+                             .source = w.current });
+}
+
+static void answered(const struct event *e)
+{
+        struct node *node = &w.nodes[e->node];
+        struct lkg_seeker_moment at = moment(node);
+
+        if (e->request == LKG_SLOT_LIST && e->answer == LKG_SLOT_DONE) {
+                lkg_seeker_list_begins(&node->seeker);
+                for (size_t i = 0; i < e->n_list; i++)
+                        lkg_seeker_put(&node->seeker, &e->list[i], w.now_ns);
+                lkg_seeker_listed(&node->seeker, at);
+        } else {
+                lkg_seeker_answered(
+                        &node->seeker, e->answer,
+                        e->request == LKG_SLOT_LIST || e->answer != LKG_SLOT_DONE ? NULL : &e->slot, at);
+        }
+        run_node(node);
+}
+
+/* ---- the story ---- */
+
+static void new_version(unsigned which)
+{
+        w.which = which;
+        w.current = (struct lkg_config_source){
+                .ns = "kube-system", .name = "config", .uid = "5d1f", .key = "kubelet"
+        };
+        (void)snprintf(w.current.version, sizeof(w.current.version), "%u", which);
+        (void)snprintf(w.current.sha256, sizeof(w.current.sha256), "%064u", which);
+        for (unsigned i = 0; i < opt.n_nodes; i++)
+                push((struct event){ .at_ns = w.now_ns + between(S / 100, 30 * S),
+                                     .kind = TOLD,
+                                     .node = i,
+                                     .life = w.nodes[i].life,
+                                     .source = w.current });
+}
+
+static void lose_watches(void)
+{
+        for (unsigned i = 0; i < opt.n_nodes; i++) {
+                if (w.nodes[i].gone || w.nodes[i].dead)
+                        continue;
+                w.nodes[i].watching = false;
+                lkg_seeker_lost_contact(&w.nodes[i].seeker);
+                wake_at(&w.nodes[i], w.now_ns + between(1, 2 * S));
+        }
+}
+
+static void happens(const struct event *e)
+{
+        struct node *node = e->kind < AWAY || e->kind == KILLED ? &w.nodes[e->node] : NULL;
+
+        if (node && (node->gone || (node->life != e->life && e->kind != WAKE && e->kind != ARRIVES &&
+                                    e->kind != TOLD && e->kind != KILLED)))
+                return;
+        switch (e->kind) {
+        case WAKE:
+                if (node->life != e->life)
+                        return;
+                if (node->wake_ns <= w.now_ns)
+                        node->wake_ns = 0;
+                if (node->dead)
+                        reborn(node);
+                run_node(node);
+                return;
+        case ARRIVES:
+                arrives(e);
+                return;
+        case ANSWERED:
+                answered(e);
+                return;
+        case SEEN:
+                if (!node->watching)
+                        return;
+                lkg_seeker_put(&node->seeker, &e->slot, w.now_ns);
+                run_node(node);
+                return;
+        case TOLD:
+                if (strcmp(e->source.version, node->known.version) > 0) /* an informer never goes back */
+                        node->known = e->source;
+                run_node(node);
+                return;
+        case KILLED:
+                node->dies_in = (unsigned)between(1, 4);
+                push((struct event){
+                        .at_ns = w.now_ns + between(M, 2 * H), .kind = KILLED, .node = e->node });
+                if (between(0, 1) == 0)
+                        die(node);
+                return;
+        case AWAY:
+                w.away = true;
+                lose_watches();
+                push((struct event){ .at_ns = w.now_ns + between(S, 30 * M), .kind = BACK });
+                return;
+        case BACK:
+                w.away = false;
+                push((struct event){ .at_ns = w.now_ns + between(M, 10 * H), .kind = AWAY });
+                return;
+        case NEXT_VERSION:
+                new_version(2);
+                return;
+        }
+}
+
+static bool is_over(unsigned *ret_done)
+{
+        bool over = true;
+
+        *ret_done = 0;
+        for (unsigned i = 0; i < opt.n_nodes; i++) {
+                const struct lkg_pointers *p = &w.nodes[i].l.pointers;
+                bool done = lkg_config_source_equal(&p->good.source, &w.current);
+
+                *ret_done += done;
+                over = over && (w.nodes[i].gone || done || is_bad(&w.nodes[i], &w.current));
+        }
+        return over;
+}
+
+static void begin(uint64_t seed)
+{
+        memset(&w, 0, sizeof(w));
+        w.seed = seed;
+        w.random = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
+        w.nodes = calloc(opt.n_nodes, sizeof(*w.nodes));
+        if (!w.nodes)
+                abort();
+        for (unsigned i = 0; i < opt.n_nodes; i++) {
+                struct node *node = &w.nodes[i];
+
+                node->number = i;
+                node->generation = 1;
+                (void)snprintf(node->name, sizeof(node->name), "node-%u", i);
+                if (opt.scenario->wrong_clocks)
+                        node->clock_ns =
+                                (int64_t)between(0, 20 * 365 * 24 * H) - (int64_t)(10 * 365 * 24 * H);
+                start_seeker(node);
+                if (opt.scenario->crashes)
+                        push((struct event){ .at_ns = between(S, H), .kind = KILLED, .node = i });
+        }
+        new_version(1);
+        if (opt.scenario->outages)
+                push((struct event){ .at_ns = between(S, H), .kind = AWAY });
+        if (opt.scenario->two_versions)
+                push((struct event){ .at_ns = between(S, 2 * H), .kind = NEXT_VERSION });
+}
+
+static void end(void)
+{
+        for (size_t i = 0; i < w.n_heap; i++) {
+                free(w.heap[i]->list);
+                free(w.heap[i]);
+        }
+        for (unsigned i = 0; i < opt.n_nodes; i++)
+                lkg_seeker_deinit(&w.nodes[i].seeker);
+        free(w.heap);
+        free(w.nodes);
+}
+
+static bool can_end(void)
+{
+        const struct lkg_rollout_id id = id_of(&w.current);
+
+        return count(id.hash, LKG_SLOT_FAILED) >= opt.n_failures && count(id.hash, LKG_SLOT_HELD) == 0 &&
+               (!opt.scenario->two_versions || w.which == 2);
+}
+
+/* Return: was the promise kept? */
+static bool run(uint64_t seed)
+{
+        unsigned n_done = 0, n_gone = 0;
+        bool over = false;
+
+        begin(seed);
+        while (w.n_heap && !w.wrong && w.now_ns < END_NS &&
+               !(over && (!opt.scenario->two_versions || w.which == 2))) {
+                struct event *e = pop();
+
+                w.now_ns = e->at_ns;
+                happens(e);
+                free(e->list);
+                free(e);
+                over = is_over(&n_done) || can_end();
+        }
+        for (unsigned i = 0; i < opt.n_nodes; i++)
+                n_gone += w.nodes[i].gone;
+        if (!over)
+                broke(NULL, "not over: %u of %u nodes have it, %u are gone", n_done, opt.n_nodes, n_gone);
+        else if (opt.scenario->breakage == BREAKS_NONE && n_done != opt.n_nodes)
+                broke(NULL, "%u of %u nodes have a good configuration", n_done, opt.n_nodes);
+        (void)printf("%-11s seed %llu: %u of %u nodes have it after %.1f h; broken at a time %u, in all %u "
+                     "(of %u slots); "
+                     "%llu writes, %llu conflicts, %llu lists, %llu events\n",
+                     opt.scenario->name, (unsigned long long)seed, n_done, opt.n_nodes,
+                     (double)w.now_ns / (double)H, w.max_broken,
+                     w.n_ever[1] > w.n_ever[2] ? w.n_ever[1] : w.n_ever[2], opt.n_slots,
+                     (unsigned long long)w.n_writes, (unsigned long long)w.n_conflicts,
+                     (unsigned long long)w.n_lists, (unsigned long long)w.n_seen);
+        end();
+        return !w.wrong;
+}
+
+static const struct scenario *find_scenario(const char *name)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(scenarios); i++)
+                if (strcmp(scenarios[i].name, name) == 0)
+                        return &scenarios[i];
+        return NULL;
+}
+
+static bool parse(int argc, char **argv)
+{
+        static const struct option options[] = {
+                { "scenario", required_argument, NULL, 's' },
+                { "seeds", required_argument, NULL, 'n' },
+                { "nodes", required_argument, NULL, 'N' },
+                { "slots", required_argument, NULL, 'k' },
+                { "failures", required_argument, NULL, 'f' },
+                { "verbose", no_argument, NULL, 'v' },
+                { NULL, 0, NULL, 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "v", options, NULL)) >= 0) {
+                unsigned long long first = 0, last = 0;
+
+                if (c == 's' && !(opt.scenario = find_scenario(optarg)))
+                        return false;
+                if (c == 'n') {
+                        int n = sscanf(optarg, "%llu-%llu", &first, &last);
+
+                        if (n < 1)
+                                return false;
+                        opt.first = first;
+                        opt.last = n == 2 ? last : first;
+                }
+                if (c == 'N')
+                        opt.n_nodes = (unsigned)strtoul(optarg, NULL, 10);
+                if (c == 'k')
+                        opt.n_slots = (unsigned)strtoul(optarg, NULL, 10);
+                if (c == 'f')
+                        opt.n_failures = (unsigned)strtoul(optarg, NULL, 10);
+                if (c == 'v')
+                        opt.verbose = true;
+                if (c == '?')
+                        return false;
+        }
+        return opt.n_nodes > 0 && opt.n_slots > 0 && opt.n_slots <= 30 && opt.n_failures > 0;
+}
+
+int main(int argc, char **argv)
+{
+        const struct scenario *only;
+        unsigned n_wrong = 0, n = 0;
+
+        if (!parse(argc, argv)) {
+                (void)fprintf(stderr, "usage: fleet-seeds [--scenario NAME] [--seeds A-B] [--nodes N] "
+                                      "[--slots N (1 to 30)] "
+                                      "[--failures N] [--verbose]\n");
+                return EX_USAGE;
+        }
+        only = opt.scenario;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(scenarios); i++) {
+                if (only && only != &scenarios[i])
+                        continue;
+                opt.scenario = &scenarios[i];
+                for (uint64_t seed = opt.first; seed <= opt.last; seed++, n++)
+                        n_wrong += !run(seed);
+        }
+        (void)printf("%u rollouts, %u broke the promise\n", n, n_wrong);
+        return n_wrong ? 1 : 0;
+}
