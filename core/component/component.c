@@ -836,6 +836,8 @@ const char *lkg_component_waiting(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
 
+        if (d && *c->slot_words)
+                return c->slot_words;
         return d && d->desired == LKG_DESIRED_REMOTE && *d->waiting ? d->waiting : NULL;
 }
 

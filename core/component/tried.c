@@ -79,6 +79,11 @@ int lkg_component_open_assigned(struct lkg_component *c, const struct lkg_compon
         c->explained = true;
         c->dirty |= LKG_DIRTY_FINDINGS;
         r = lkg_component_load_base(c, env, &c->dynamic->pointers.assigned, &base, &c->remote_findings, err);
+        if (base) {
+                c->limits_of = base->source;
+                c->limits = base->limits;
+                c->limits_duration_ns = base->rules.duration_ns;
+        }
         if (r == -EINVAL)
                 return 1;
         if (r >= 0)

@@ -93,6 +93,7 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         if (c->base && lkg_config_source_same_content(&c->base->source, source))
                 c->base->source = *source;
         c->waited = lkg_candidate_unref(c->waited);
+        c->slot_needed = false;
         lkg_component_try_anew(c);
         lkg_report_deinit(&c->remote_findings);
         c->explained = false;
@@ -230,6 +231,25 @@ static bool turn(void *userdata)
         return true;
 }
 
+static enum lkg_slot_outcome slot_outcome(const char *uid, const char *sha256,
+                                          char reason[static LKG_SLOT_REASON_MAX], void *userdata)
+{
+        const struct lkg_component *c = follower(userdata);
+
+        return c && c->dynamic ? lkg_lifecycle_slot_outcome(&c->dynamic->pointers, &c->dynamic->bad, uid,
+                                                            sha256, reason)
+                               : LKG_OUTCOME_OVER;
+}
+
+static void rollout_halted(const char *words, void *userdata)
+{
+        struct lkg_component *c = follower(userdata);
+
+        if (c && c->dynamic)
+                lkg_engine_event(userdata, c, true, "RolloutHalted", lkg_tried_source(&c->dynamic->pointers),
+                                 words);
+}
+
 static bool vouched_or_settled(const char *path, void *userdata)
 {
         struct lkg_engine *e = userdata;
@@ -249,6 +269,8 @@ int lkg_engine_new_places(struct lkg_engine *e, struct lkg_error *err)
                 .run_exec = run_exec,
                 .turn = turn,
                 .unsettled = vouched_or_settled,
+                .slot_outcome = slot_outcome,
+                .rollout_halted = rollout_halted,
                 .userdata = e,
         };
         int r = lkg_places_new(&options, e->config, &e->places);

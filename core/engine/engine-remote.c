@@ -226,6 +226,23 @@ static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum
                 try_later(e, c, &err); /* without a mark, every cycle would try it */
 }
 
+/* ---- slots of the rollout ---- */
+
+/* Says which slot is wanted, kept or given back. Return: may this node switch to what it wants? */
+static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
+{
+        struct lkg_slot_wish wish;
+        char words[256];
+        bool go_on;
+
+        lkg_component_slot_wish(c, &wish);
+        go_on = lkg_rollout_lets_go(lkg_places_slot(e->places, &wish, words),
+                                    e->config->remote.rollout_slots == LKG_SLOTS_PREFER) ||
+                !c->slot_needed;
+        lkg_component_say_slot(c, go_on ? "" : words);
+        return go_on;
+}
+
 static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_event good = { .kind = LKG_EVENT_TRIED_GOOD };
@@ -246,6 +263,10 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         }
         switch (lkg_component_blame(c, &c->tried, &syntax)) {
         case LKG_TRIED_GOOD:
+                c->slot_needed = lkg_component_needs_slot(c);
+                if (!has_slot(e, c))
+                        break;
+                c->slot_needed = false;
                 if (lkg_engine_step(e, c, &good, &err) < 0)
                         try_later(e, c, &err);
                 break;
@@ -311,9 +332,13 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                         lkg_component_explain_assigned(c, lkg_engine_env(e), bad);
                 else if (lkg_boottime_ns() < c->try_at_ns)
                         lkg_engine_retry_by(e, c->try_at_ns);
-                else if (!c->waited || c->waited != lkg_component_local(c))
+                else if (c->slot_needed ? has_slot(e, c) : !c->waited || c->waited != lkg_component_local(c))
                         try_assigned(e, c);
+                c->slot_needed = c->slot_needed && !bad;
+        } else {
+                c->slot_needed = false;
         }
+        (void)has_slot(e, c);
         if (!c->good.stack) /* it may have changed; an open track was checked already */
                 (void)lkg_component_look_at_good(c, lkg_engine_env(e), &everything, &err);
 }

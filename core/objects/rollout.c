@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Staged rollout: see rollout.h. If anything is unclear, hold back: continuing later is easy, going back is not. */
 
+#include <stddef.h>
+
 #include <lkg/limits.h>
 #include <lkg/rollout.h>
 
@@ -104,6 +106,52 @@ static bool read_halt(const char *value, struct lkg_rollout *ret)
         return false;
 }
 
+/* A whole number from 1 to @max, without zeros in front. Return: 0; -EINVAL; the number stays without an annotation. */
+static int read_limit(const struct lkg_configmap *configmap, const char *annotation, unsigned max,
+                      unsigned *ret_number, const char **ret_wrong)
+{
+        const char *value = lkg_configmap_annotation(configmap, annotation);
+        unsigned number = 0;
+
+        if (!value)
+                return 0;
+        for (const char *p = value; *p && is_digit(*p) && number <= max; p++)
+                number = 10 * number + (unsigned)(*p - '0');
+        if (!*value || *value == '0' || value[strspn(value, "0123456789")] || number > max) {
+                *ret_wrong = value;
+                return -EINVAL;
+        }
+        *ret_number = number;
+        return 0;
+}
+
+static void read_limits(const struct lkg_configmap *configmap, struct lkg_rollout *ret)
+{
+        static const struct {
+                const char *annotation, *want;
+                size_t offset;
+                unsigned max;
+        } rows[] = {
+                { LKG_ANNOTATION_IN_TRIAL, "a whole number from 1 to 1000",
+                  offsetof(struct lkg_rollout_limits, max_in_trial), 1000 },
+                { LKG_ANNOTATION_FAILURES, "a whole number from 1 to 1000",
+                  offsetof(struct lkg_rollout_limits, max_failures), 1000 },
+                { LKG_ANNOTATION_FLEET, "a whole number from 1 to 1000000",
+                  offsetof(struct lkg_rollout_limits, fleet), 1000000 },
+        };
+        const char *wrong = NULL;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                if (read_limit(configmap, rows[i].annotation, rows[i].max,
+                               (unsigned *)((char *)&ret->limits + rows[i].offset), &wrong) < 0)
+                        unclear(ret, rows[i].annotation, wrong, rows[i].want);
+        if (ret->state != LKG_ROLLOUT_UNCLEAR && ret->limits.max_failures && !ret->limits.max_in_trial)
+                unclear(ret, LKG_ANNOTATION_IN_TRIAL, "",
+                        "a whole number from 1 to 1000, because there is " LKG_ANNOTATION_FAILURES);
+        if (!ret->limits.max_failures)
+                ret->limits.max_failures = 1;
+}
+
 static void compare(struct lkg_rollout *ret)
 {
         char percent[12];
@@ -130,7 +178,8 @@ void lkg_rollout_decide(const struct lkg_configmap *configmap, const char *uid, 
                 .percent_milli = BUCKETS,
                 .bucket_milli = lkg_rollout_bucket(salt ? salt : "", uid),
         };
-        clear = read_halt(halt, ret);
+        read_limits(configmap, ret);
+        clear = ret->state != LKG_ROLLOUT_UNCLEAR && read_halt(halt, ret);
         if (percent && parse_percent(percent, &ret->percent_milli) < 0) {
                 ret->percent_milli = 0;
                 if (clear && !ret->halt)

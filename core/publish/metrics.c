@@ -231,6 +231,18 @@ static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c,
         put_number(buf, "lkgfs_rollout_waiting", "gauge",
                    "1 while a rollout holds back the configuration that the reference names.", c,
                    *c->dynamic->waiting != '\0');
+        if (remote->slots.any) {
+                const struct lkg_slot_counts *counts = &remote->slots.counts;
+
+                put_metric(buf, "lkgfs_rollout_nodes", "gauge",
+                           "Nodes of the rollout, by state: in_trial, done, failed.");
+                put_labelled(buf, "lkgfs_rollout_nodes", c, "state", "in_trial", counts->n_held);
+                put_labelled(buf, "lkgfs_rollout_nodes", c, "state", "done", counts->n_done);
+                put_labelled(buf, "lkgfs_rollout_nodes", c, "state", "failed", counts->n_failed);
+                put_number(buf, "lkgfs_rollout_halted", "gauge",
+                           "1 while the rollout has halted itself, because too many nodes have failed.", c,
+                           counts->n_failed >= remote->slots.max_failures);
+        }
         if (!remote->has_rollout)
                 return;
         put_metric(buf, "lkgfs_rollout_bucket_ratio", "gauge",

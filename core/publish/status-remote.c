@@ -40,6 +40,26 @@ static void put_credential(struct lkg_buf *buf, const struct lkg_remote_status *
         put_time(buf, "credential_expires", r->expires_ns);
 }
 
+/* status/<c>/rollout */
+void lkg_status_render_rollout(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        const struct lkg_rollout_status *s = x->remote ? &x->remote->slots : NULL;
+
+        if (!s || !s->any)
+                return;
+        put_pair(buf, "state",
+                 x->component->slot_needed ? lkg_slot_verdict_name(s->verdict)
+                 : s->own >= 0             ? "in trial"
+                                           : "none");
+        lkg_buf_printf(buf, "max_in_trial=%u\nmax_failures=%u\n", s->max_in_trial, s->max_failures);
+        lkg_buf_printf(buf, "in_trial=%u\ndone=%u\nfailed=%u\n", s->counts.n_held, s->counts.n_done,
+                       s->counts.n_failed);
+        put_pair(buf, "failed_node", s->failed_node);
+        put_pair(buf, "failed_reason", s->failed_reason);
+        lkg_buf_printf(buf, s->own < 0 ? "slot=\n" : "slot=%d\n", s->own);
+        put_pair(buf, "waiting", x->component->slot_words);
+}
+
 static void put_reference(struct lkg_buf *buf, const struct lkg_remote_status *r)
 {
         lkg_buf_printf(buf, "reference=%s", r->place);

@@ -215,7 +215,7 @@ static const char *not_judged(const struct lkg_trial *trial, enum lkg_health_sta
 {
         if (trial->state != LKG_TRIAL_RUNNING || health == LKG_HEALTH_OFF)
                 return "";
-        return health == LKG_HEALTH_UNKNOWN ? ", not judged: it has not answered yet"
+        return health == LKG_HEALTH_UNKNOWN ? ", not judged so far"
                                             : ", not judged: it was not good before the change";
 }
 
@@ -422,6 +422,8 @@ const struct lkg_status_file lkg_status_files[] = {
           "what is known of the API server: credential, node, reference, answers, rollout; one key=value a "
           "line" },
         { "restarts", false, 0, DYNAMIC, render_restarts, "restarts that lkgfs asked for, one line each" },
+        { "rollout", false, 0, LKG_DIRTY_EVER, lkg_status_render_rollout,
+          "slots of the rollout: how many nodes try it, have it, failed; one key=value a line", true },
         { "sha256", false, 0, ACTIVE, render_sha256, "SHA-256 of the bytes served" },
         { "startups", false, 0, DYNAMIC, render_startups,
           "when the component started, the last eleven, as JSON" },

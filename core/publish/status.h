@@ -36,6 +36,7 @@ void lkg_status_render_findings_json(const struct lkg_status_context *context, s
 void lkg_status_render_metrics(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_hold(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_process(const struct lkg_status_context *context, struct lkg_buf *buf);
+void lkg_status_render_rollout(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_remote(const struct lkg_status_context *context, struct lkg_buf *buf);
 
 extern const struct lkg_status_file lkg_status_files[];

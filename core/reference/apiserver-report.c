@@ -70,6 +70,7 @@ void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret)
                 .not_reported = api->reporter ? lkg_reporter_words(api->reporter)
                                               : "no credential, or no name of a Node",
         };
+        lkg_places_rollout_status(places, &ret->slots);
         fill_credential(api, ret);
         fill_object(api, &api->node, &ret->node);
         fill_object(api, &api->object, &ret->configmap);

@@ -121,6 +121,7 @@ static int new_reporter(struct lkg_apiserver *api, struct lkg_error *err)
 
 static void take_down(struct lkg_apiserver *api)
 {
+        api->slots = lkg_slot_keeper_free(api->slots);
         lkg_apiserver_forget(&api->object);
         lkg_apiserver_forget(&api->node);
         lkg_configmap_deinit(&api->configmap);
@@ -146,6 +147,8 @@ static void bring_up(struct lkg_apiserver *api)
         }
         if (r >= 0 && !api->reporter)
                 r = new_reporter(api, &err);
+        if (r >= 0 && !api->slots && !*api->name_fault)
+                r = lkg_slot_keeper_new(api, &api->slots, &err);
         if (r >= 0 && api->running && !api->node.informer)
                 r = lkg_apiserver_follow_node(api, &err);
         if (r < 0)
@@ -176,10 +179,10 @@ static void find_names(struct lkg_apiserver *api)
 static char *describe_settings(const struct lkg_config *config)
 {
         char *text = NULL;
-        int n = asprintf(&text, "%s\n%s\n%d %d %d %d %llu %llu", config->remote.kubeconfig,
-                         config->remote.node_name, config->remote.allow_exec, config->remote.allow_insecure,
-                         config->remote.condition, config->remote.events,
-                         (unsigned long long)config->remote.poll_interval_ns,
+        int n = asprintf(&text, "%s\n%s\n%s\n%d %d %d %d %llu %llu", config->remote.kubeconfig,
+                         config->remote.node_name, config->remote.rollout_namespace,
+                         config->remote.allow_exec, config->remote.allow_insecure, config->remote.condition,
+                         config->remote.events, (unsigned long long)config->remote.poll_interval_ns,
                          (unsigned long long)config->remote.max_bytes);
 
         return n < 0 ? NULL : text;
@@ -399,6 +402,7 @@ void lkg_apiserver_fetch(struct lkg_apiserver *api)
                 lkg_informer_fetch(api->node.informer, /* anew= */ false);
         if (api->object.informer)
                 lkg_informer_fetch(api->object.informer, /* anew= */ false);
+        lkg_slot_keeper_fetch(api->slots);
         api->news = true;
         lkg_apiserver_reconsider(api);
 }

@@ -46,6 +46,7 @@ struct lkg_followed {
 };
 
 struct lkg_apiserver;
+struct lkg_slot_keeper;
 
 struct lkg_places {
         struct lkg_places_options options;
@@ -64,6 +65,7 @@ struct lkg_apiserver {
         struct lkg_credential *credential;
         struct lkg_client *client; /* NULL = no credential was found */
         struct lkg_reporter *reporter;
+        struct lkg_slot_keeper *slots; /* NULL = no client, or no name of a Node */
         struct lkg_followed node, object;
         struct lkg_node_object node_says; /* of node.answer OBJECT */
         struct lkg_configmap configmap;   /* of object.answer OBJECT */
@@ -116,6 +118,14 @@ void lkg_apiserver_forget(struct lkg_followed *followed);
 /** lkg_apiserver_follow() - follow the ConfigMap of @reference; NULL = none. Return: 0; -errno. */
 int lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *reference,
                          struct lkg_error *err);
+
+/* ---- slots of a rollout: apiserver-slots.c ---- */
+
+/** lkg_slot_keeper_new() - sends what the seeker of this node asks for; nothing before there is a wish. Return: 0; -ENOMEM; -errno. */
+int lkg_slot_keeper_new(struct lkg_apiserver *api, struct lkg_slot_keeper **ret, struct lkg_error *err);
+struct lkg_slot_keeper *lkg_slot_keeper_free(struct lkg_slot_keeper *keeper);
+/** lkg_slot_keeper_fetch() - ask now, also after a refusal. NULL is fine. */
+void lkg_slot_keeper_fetch(struct lkg_slot_keeper *keeper);
 
 /* ---- meaning of the answers: apiserver-words.c ---- */
 

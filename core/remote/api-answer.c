@@ -194,7 +194,7 @@ static int judge_failure(const struct lkg_api_question *question, const struct l
 }
 
 /* Is it the requested object? If not, the message says what it is. */
-static bool is_asked_for(const struct lkg_resource *resource, const struct lkg_value *object,
+static bool is_asked_for(const struct lkg_resource *resource, bool list, const struct lkg_value *object,
                          struct lkg_buf *words)
 {
         const struct lkg_value *metadata = NULL;
@@ -222,7 +222,8 @@ static bool is_asked_for(const struct lkg_resource *resource, const struct lkg_v
                 const char *is = lkg_map_get_string(map, rows[i].key);
                 char quoted[5 * 64 + 8];
 
-                if (!rows[i].want || is_string(map, rows[i].key, rows[i].want))
+                if (!rows[i].want || (list && rows[i].in_metadata) ||
+                    is_string(map, rows[i].key, rows[i].want))
                         continue;
                 lkg_buf_printf(words, ": the answer has %s %s instead of \"%s\"", rows[i].key,
                                is ? lkg_quote(is, strlen(is), quoted) : "missing", rows[i].want);
@@ -260,7 +261,8 @@ static int judge_object(const struct lkg_api_question *question, const struct lk
         lkg_buf_puts(&words, what);
         if (r < 0)
                 append_finding(&words, r, &report);
-        if (r < 0 || !is_asked_for(question->resource, object, &words)) {
+        if (r < 0 ||
+            !is_asked_for(question->resource, strcmp(question->verb, "list") == 0, object, &words)) {
                 ret->status = LKG_API_INVALID;
                 set_words(ret, &words);
                 return lkg_buf_failed(&words) ? -ENOMEM : 0;

@@ -105,6 +105,26 @@ int lkg_api_watch_path(const struct lkg_resource *resource, const char *version,
         return finish(path, err);
 }
 
+int lkg_api_list_path(const struct lkg_resource *resource, const char *label, const char *value,
+                      const char *version, unsigned seconds, struct lkg_buf *path, struct lkg_error *err)
+{
+        int r = lkg_api_path(resource, /* with_name= */ false, path, err);
+
+        if (r < 0)
+                return r;
+        lkg_buf_puts(path, "?labelSelector=");
+        encode(path, label);
+        lkg_buf_puts(path, "%3D");
+        encode(path, value);
+        if (version) {
+                lkg_buf_printf(
+                        path,
+                        "&watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
+                encode(path, version);
+        }
+        return finish(path, err);
+}
+
 void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size)
 {
         const char *ns = resource->ns ? resource->ns : "", *name = resource->name ? resource->name : "";

@@ -29,5 +29,12 @@ int lkg_api_path(const struct lkg_resource *resource, bool with_name, struct lkg
 int lkg_api_watch_path(const struct lkg_resource *resource, const char *version, unsigned seconds,
                        struct lkg_buf *path, struct lkg_error *err);
 
+/**
+ * lkg_api_list_path() - the objects of a collection that have a label.
+ * @version: NULL = a list; else a watch on them from there
+ */
+int lkg_api_list_path(const struct lkg_resource *resource, const char *label, const char *value,
+                      const char *version, unsigned seconds, struct lkg_buf *path, struct lkg_error *err);
+
 /** lkg_api_describe() - "nodes/status n1", "configmaps kube-system/kubelet-config", "events default". */
 void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size);

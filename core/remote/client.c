@@ -464,6 +464,20 @@ int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resourc
         return r < 0 ? r : submit(&call, &path, ret, err);
 }
 
+int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
+                    const char *value, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
+                    struct lkg_error *err)
+{
+        const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
+        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        int r = lkg_api_list_path(resource, label, value, /* version= */ NULL, 0, &path, err);
+
+        if (r >= 0)
+                r = call_new(client, resource, "list", &handlers, &call, err);
+        return r < 0 ? r : submit(&call, &path, ret, err);
+}
+
 static int copy_body(struct lkg_call *call, const char *content_type, const char *body, size_t size,
                      struct lkg_error *err)
 {
@@ -483,34 +497,57 @@ int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resour
         const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
         LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        bool create = strcmp(verb, "create") == 0;
+        bool create = strcmp(verb, "create") == 0, update = strcmp(verb, "update") == 0;
         int r = lkg_api_path(resource, /* with_name= */ !create, &path, err);
 
         if (r >= 0)
-                r = call_new(client, resource, create ? "create" : "patch", &handlers, &call, err);
+                r = call_new(client, resource,
+                             create   ? "create"
+                             : update ? "update"
+                                      : "patch",
+                             &handlers, &call, err);
         if (r >= 0)
                 r = copy_body(call, content_type, body, size, err);
         if (r < 0)
                 return r;
-        call->method = create ? "POST" : "PATCH";
+        call->method = create ? "POST" : update ? "PUT" : "PATCH";
         return submit(&call, &path, ret, err);
+}
+
+/* Takes over @path. */
+static int submit_watch(struct lkg_client *client, const struct lkg_resource *resource, struct lkg_buf *path,
+                        unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
+                        struct lkg_error *err)
+{
+        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
+        int r = call_new(client, resource, "watch", handlers, &call, err);
+
+        if (r < 0)
+                return r;
+        call->stream = true;
+        call->deadline_ns = (seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC;
+        return submit(&call, path, ret, err);
 }
 
 int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
                      unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
                      struct lkg_error *err)
 {
-        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
         int r = lkg_api_watch_path(resource, version, seconds, &path, err);
 
-        if (r >= 0)
-                r = call_new(client, resource, "watch", handlers, &call, err);
-        if (r < 0)
-                return r;
-        call->stream = true;
-        call->deadline_ns = (seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC;
-        return submit(&call, &path, ret, err);
+        return r < 0 ? r : submit_watch(client, resource, &path, seconds, handlers, ret, err);
+}
+
+int lkg_client_watch_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
+                          const char *value, const char *version, unsigned seconds,
+                          const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
+                          struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        int r = lkg_api_list_path(resource, label, value, version, seconds, &path, err);
+
+        return r < 0 ? r : submit_watch(client, resource, &path, seconds, handlers, ret, err);
 }
 
 struct lkg_call *lkg_call_cancel(struct lkg_call *call)

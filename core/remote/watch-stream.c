@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch-stream.h"
+#include <lkg/watch-stream.h>
 
 #include <lkg/decode.h>
 #include <lkg/limits.h>

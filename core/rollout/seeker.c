@@ -53,6 +53,13 @@ static const struct lkg_rollout_slot *my_slot(const struct lkg_seeker *seeker)
         return NULL;
 }
 
+int lkg_seeker_own(const struct lkg_seeker *seeker)
+{
+        const struct lkg_rollout_slot *mine = my_slot(seeker);
+
+        return mine ? (int)mine->index : -1;
+}
+
 static enum lkg_slot_outcome outcome_of(const struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot,
                                         char reason[static LKG_SLOT_REASON_MAX])
 {
@@ -478,6 +485,11 @@ enum lkg_slot_request lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seek
 }
 
 /* ---- the verdict ---- */
+
+bool lkg_rollout_lets_go(enum lkg_slot_verdict verdict, bool prefer)
+{
+        return verdict == LKG_SLOT_GRANTED || (prefer && verdict == LKG_SLOT_REFUSED);
+}
 
 enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char ret_words[static 256])
 {

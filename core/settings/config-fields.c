@@ -23,6 +23,8 @@ static const char *const link_words[] = { "beneath", "host", NULL };
 static const char *const foreign_words[] = { "deny", "passthrough", "all", NULL };
 static const char *const reference_words[] = { "nodeAnnotation", "nodeSpec", "static", "file", NULL };
 
+static const char *const slots_words[] = { "require", "prefer", NULL };
+
 static const struct lkg_config_field static_fields[] = {
         { "namespace", F_TEXT, CONFIG(remote.fixed.ns), "", .doc = "namespace of the ConfigMap" },
         { "name", F_TEXT, CONFIG(remote.fixed.name), "", .doc = "name of the ConfigMap" },
@@ -59,6 +61,11 @@ static const struct lkg_config_field remote_fields[] = {
           .doc = "whether the condition ConfigOK is written to the Node" },
         { "events", F_BOOL, CONFIG(remote.events), "true",
           .doc = "whether Events about the condition are written" },
+        { "rolloutSlots", F_WORD, CONFIG(remote.rollout_slots), "require", slots_words,
+          .doc = "if a ConfigMap limits how many nodes try it and this node may not take part: wait, or go "
+                 "ahead" },
+        { "rolloutNamespace", F_TEXT, CONFIG(remote.rollout_namespace), "lkgfs-rollout",
+          .doc = "namespace of the slots of rollouts" },
         { NULL },
 };
 

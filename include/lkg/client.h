@@ -94,7 +94,12 @@ struct lkg_client *lkg_client_free(struct lkg_client *client);
 int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
                    void *userdata, struct lkg_call **ret, struct lkg_error *err);
 
-/** lkg_client_send() - POST (@resource->name NULL) or PATCH with a body. @verb: "create" or "patch". */
+/** lkg_client_list() - like lkg_client_get(): all objects of a collection (@resource->kind: "...List") with this label. */
+int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
+                    const char *value, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
+                    struct lkg_error *err);
+
+/** lkg_client_send() - POST (@resource->name NULL), PUT or PATCH with a body. @verb: "create", "update" or "patch". */
 int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
                     const char *content_type, const char *body, size_t size, lkg_client_fn *done,
                     void *userdata, struct lkg_call **ret, struct lkg_error *err);
@@ -120,6 +125,12 @@ struct lkg_watch_handlers {
 int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
                      unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
                      struct lkg_error *err);
+
+/** lkg_client_watch_list() - like lkg_client_watch(): the objects of lkg_client_list(), from @version of the list on. */
+int lkg_client_watch_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
+                          const char *value, const char *version, unsigned seconds,
+                          const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
+                          struct lkg_error *err);
 
 /**
  * lkg_call_cancel() - no callback is called any more. NULL is fine; returns NULL. From any callback except

@@ -92,8 +92,14 @@ struct lkg_component {
                 [LKG_REASON_MAX]; /* the local fault (memory, disk) that prevents trying the assigned source */
         uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: no new try before this; the pause before it */
         struct lkg_report remote_findings; /* about the assigned source */
-        bool guard_unchecked;              /* base was followed before this lkgfs configuration was read */
-        bool bad_document;                 /* the candidate is known to be bad (trial.scope all) */
+        /* Slots of the rollout. Of the assigned source, or of the one that was tried last: */
+        struct lkg_config_source limits_of;
+        struct lkg_rollout_limits limits;
+        uint64_t limits_duration_ns; /* of its trial */
+        bool slot_needed;            /* it was tried and is good, and waits for a slot */
+        char slot_words[256];        /* why; "" */
+        bool guard_unchecked;        /* base was followed before this lkgfs configuration was read */
+        bool bad_document;           /* the candidate is known to be bad (trial.scope all) */
         bool explained; /* remote_findings say why it was refused; otherwise it is judged again to get them */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
         struct lkg_text rendered;        /* of a valid candidate that differs from active; otherwise empty */
@@ -382,6 +388,12 @@ bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_con
 void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
                                   struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
 /** lkg_rollback_of() - the kind of a rollback, for metrics. */
+/** lkg_component_needs_slot() - does the assigned source, which was tried and is good, need a slot? */
+bool lkg_component_needs_slot(const struct lkg_component *c);
+/** lkg_component_slot_wish() - the slot that is wanted, or kept, or given back. @ret: id.uid "" = none */
+void lkg_component_slot_wish(const struct lkg_component *c, struct lkg_slot_wish *ret);
+/** lkg_component_say_slot() - why it waits; "" = it does not. */
+void lkg_component_say_slot(struct lkg_component *c, const char *words);
 /** lkg_component_unhealthy() - what is bad of what the trial judges; NULL = nothing at the moment. */
 const char *lkg_component_unhealthy(const struct lkg_component *c);
 

@@ -28,6 +28,7 @@ enum lkg_startup_rules { LKG_STARTUP_REFUSE, LKG_STARTUP_WARN };
 enum lkg_base_writes { LKG_BASE_WRITES_DENY, LKG_BASE_WRITES_THROUGH };
 enum lkg_guard_profile { LKG_GUARD_NONE, LKG_GUARD_HARDENED };
 enum lkg_layer_links { LKG_LINKS_BENEATH, LKG_LINKS_HOST };
+enum lkg_rollout_slots { LKG_SLOTS_REQUIRE, LKG_SLOTS_PREFER };
 enum lkg_trial_scope { LKG_TRIAL_REMOTE, LKG_TRIAL_ALL };
 
 struct lkg_config_component {
@@ -95,6 +96,8 @@ struct lkg_config {
                 bool allow_exec, allow_insecure;
                 uint64_t poll_interval_ns, max_bytes, restart_jitter_ns;
                 bool condition, events;
+                int rollout_slots; /* enum lkg_rollout_slots */
+                char *rollout_namespace;
         } remote;
         struct {
                 int scope; /* enum lkg_trial_scope */

@@ -21,6 +21,7 @@
 #include <lkg/inotify.h>
 #include <lkg/remote-status.h>
 #include <lkg/reporter.h>
+#include <lkg/slots.h>
 #include <lkg/trial.h>
 
 /* Named as in remote.references. */
@@ -50,6 +51,11 @@ struct lkg_places_options {
         /** turn() - something may have changed: call lkg_places_desired(). Return: does any component follow a reference? */
         bool (*turn)(void *userdata);
         lkg_unsettled_fn *unsettled; /* of remote.file */
+        /** slot_outcome() - what has become of the content @sha256 of ConfigMap @uid? BAD: @reason. May be NULL. */
+        enum lkg_slot_outcome (*slot_outcome)(const char *uid, const char *sha256,
+                                              char reason[static LKG_SLOT_REASON_MAX], void *userdata);
+        /** rollout_halted() - this node has noted the failure that halts the rollout. May be NULL. */
+        void (*rollout_halted)(const char *words, void *userdata);
         void *userdata;
 };
 
@@ -138,6 +144,15 @@ const struct lkg_report *lkg_places_findings(const struct lkg_places *places);
 bool lkg_places_update_findings(struct lkg_places *places);
 /** lkg_places_status() - fill in @ret, except restart_ns. Only while there is an API client. */
 void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret);
+/**
+ * lkg_places_slot() - say what slot is wanted (wish->any: one is needed to go on), and ask for the verdict; turn() is called when it may
+ * have changed. Without an API server it is REFUSED.
+ * @ret_words: why not
+ */
+enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lkg_slot_wish *wish,
+                                      char ret_words[static 256]);
+/** lkg_places_rollout_status() - counts.failed is NULL; see failed_node. */
+void lkg_places_rollout_status(const struct lkg_places *places, struct lkg_rollout_status *ret);
 /**
  * lkg_places_node_health() - is the Node Ready? OFF: nobody follows it.
  * @ret_words: why it is not known to be good; ""

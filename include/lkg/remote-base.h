@@ -9,6 +9,7 @@
 
 #include <lkg/configmap.h>
 #include <lkg/guard.h>
+#include <lkg/rollout.h>
 #include <lkg/stack.h>
 #include <lkg/trial.h>
 
@@ -19,6 +20,7 @@ struct lkg_remote_base {
         const char *text;  /* the payload; NULL: none, see the finding */
         size_t size;
         struct lkg_trial_rules rules;
+        struct lkg_rollout_limits limits; /* of its annotations */
         char *fault; /* why it cannot be loaded: a merge over it is an invalid candidate; NULL = it can */
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <lkg/rollout.h>
+#include <lkg/slots.h>
 
 #define LKG_REMOTE_CODES_MAX 16
 
@@ -25,6 +26,17 @@ struct lkg_remote_count {
         uint64_t n;
 };
 
+/* The rollout as this node sees it, for status/<c>/rollout. */
+struct lkg_rollout_status {
+        bool any; /* there are slots */
+        enum lkg_slot_verdict verdict;
+        unsigned max_in_trial, max_failures;
+        struct lkg_slot_counts counts;
+        char failed_node[LKG_SLOT_TEXT_MAX], failed_reason[LKG_SLOT_REASON_MAX];
+        int own; /* index of our slot; -1 = none */
+        char words[256];
+        uint64_t n_conflicts;
+};
 /* The API server, as shown to a component that follows a reference. Strings are never NULL. */
 struct lkg_remote_status {
         bool in_use; /* status/<c>/remote has lines */
@@ -37,6 +49,7 @@ struct lkg_remote_status {
         struct lkg_remote_object node, configmap;
         const struct lkg_rollout *rollout; /* of the ConfigMap for this node */
         bool has_rollout;
+        struct lkg_rollout_status slots;
         const char *not_reported; /* why the condition is not reported to the cluster; "" = it is */
         uint64_t restart_ns;      /* wall time of a planned restart; 0 = none */
         struct lkg_remote_count counts[LKG_REMOTE_CODES_MAX];

@@ -22,7 +22,8 @@
  * Clocks of other machines are never compared with ours: how long a slot was not renewed is measured by the observer, from when
  * it saw the change, and only while it is in contact with the API server.
  *
- * What is read was written by other nodes, and is checked: such a node can stall a rollout, and nothing else.
+ * What is read was written by other nodes, and is checked: such a node can stall a rollout, or lift
+ * its limits; it cannot make another node follow anything but the ConfigMap.
  */
 #pragma once
 
@@ -205,6 +206,12 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
  */
 enum lkg_slot_request lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
                                       uint64_t *ret_due_ns);
+
+/** lkg_rollout_lets_go() - may a node go on with this verdict? @prefer: also if it may not take part. */
+bool lkg_rollout_lets_go(enum lkg_slot_verdict verdict, bool prefer);
+
+/** lkg_seeker_own() - index of its slot for what is wanted; -1 = none. */
+int lkg_seeker_own(const struct lkg_seeker *seeker);
 
 /** lkg_seeker_verdict() - may this node switch to what it wants? @ret_words: why not, for the condition */
 enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char ret_words[static 256]);

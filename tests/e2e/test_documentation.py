@@ -86,7 +86,8 @@ def test_every_documented_word_is_in_the_code(text):
     sources = CONDITION + remote_words() + literals("".join(files))
     reference = source("objects/reference.c") + source("objects/configmap.c") + source("state/dynamic.c")
     reference = re.sub(r'INVALID\s+"', '"invalid NodeConfigSource, ', reference)
-    known = sources + literals(reference) + literals(API)
+    slots = source("rollout/seeker.c") + source("reference/apiserver-slots.c")
+    known = sources + literals(reference) + literals(API) + literals(slots)
     if text.startswith(("hold", "rollback", "trial.scope", "commit", "configMapRef", "cause:", "status/", "ConfigOK")):
         return
     stem = re.split(r"<", text)[0].strip(" ;(")

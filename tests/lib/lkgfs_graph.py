@@ -28,7 +28,7 @@ USES = {
     "core/rollout": ("core/base", "core/documents"),
     "core/objects": ("core/base", "core/documents", "core/layers", "core/schema", "core/lifecycle"),
     "core/state": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/rollout", "core/objects"),
-    "core/component": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle",
+    "core/component": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/rollout",
                        "core/objects", "core/state"),
     "core/publish": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/rollout", "core/objects",
                      "core/state", "core/component"),

@@ -190,6 +190,44 @@ void lkg_client_counters(const struct lkg_client *client, struct lkg_client_coun
         *ret = fake.counters;
 }
 
+/* No rollout has slots here: nothing of this is called. */
+int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
+                    const char *value, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
+                    struct lkg_error *err)
+{
+        (void)client, (void)resource, (void)label, (void)value, (void)done, (void)userdata, (void)ret;
+        return lkg_error_set(err, -ENOSYS, NULL, "list");
+}
+
+int lkg_client_watch_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
+                          const char *value, const char *version, unsigned seconds,
+                          const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
+                          struct lkg_error *err)
+{
+        (void)client, (void)resource, (void)label, (void)value, (void)version, (void)seconds, (void)handlers,
+                (void)ret;
+        return lkg_error_set(err, -ENOSYS, NULL, "watch");
+}
+
+int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
+                    const char *content_type, const char *body, size_t size, lkg_client_fn *done,
+                    void *userdata, struct lkg_call **ret, struct lkg_error *err)
+{
+        (void)client, (void)resource, (void)verb, (void)content_type, (void)body, (void)size, (void)done,
+                (void)userdata, (void)ret;
+        return lkg_error_set(err, -ENOSYS, NULL, "send");
+}
+
+struct lkg_call *lkg_call_cancel(struct lkg_call *call)
+{
+        return call;
+}
+
+struct lkg_call *lkg_call_abandon(struct lkg_call *call)
+{
+        return call;
+}
+
 /* ---- informer ---- */
 
 const char *lkg_informer_mode_name(enum lkg_informer_mode mode)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/remote/watch-stream.h"
+#include <lkg/watch-stream.h>
 
 #define MAX 1000u
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which slot of which rollout a component wants, keeps or gives back (<lkg/slots.h>). */
+#include <lkg/component.h>
+
+static bool knows_limits(const struct lkg_component *c)
+{
+        return c->limits.max_in_trial &&
+               lkg_config_source_equal(&c->limits_of, &c->dynamic->pointers.assigned);
+}
+
+/* What is the last known good already has no trial, so nobody has to know of it. */
+bool lkg_component_needs_slot(const struct lkg_component *c)
+{
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+
+        return knows_limits(c) && !lkg_config_source_same_content(&p->assigned, &p->good.source);
+}
+
+static void name_rollout(const struct lkg_config_source *source, struct lkg_rollout_id *ret)
+{
+        (void)snprintf(ret->ns, sizeof(ret->ns), "%s", source->ns);
+        (void)snprintf(ret->name, sizeof(ret->name), "%s", source->name);
+        (void)snprintf(ret->uid, sizeof(ret->uid), "%s", source->uid);
+        (void)snprintf(ret->key, sizeof(ret->key), "%s", source->key);
+        (void)snprintf(ret->version, sizeof(ret->version), "%s", source->version);
+        (void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", source->sha256);
+        if (lkg_rollout_id_seal(ret) < 0)
+                *ret->uid = '\0'; /* no memory: the next cycle tries again */
+}
+
+void lkg_component_slot_wish(const struct lkg_component *c, struct lkg_slot_wish *ret)
+{
+        const struct lkg_config_source *source = NULL;
+        const struct lkg_rollout_limits *limits = &c->limits;
+
+        *ret = (struct lkg_slot_wish){ .any = false };
+        if (!c->dynamic)
+                return;
+        ret->duration_ns = c->limits_duration_ns;
+        if (knows_limits(c)) {
+                source = &c->dynamic->pointers.assigned;
+        } else if (c->base && c->base->limits.max_in_trial) { /* a new engine, in the middle of a trial */
+                source = &c->base->source;
+                limits = &c->base->limits;
+                ret->duration_ns = c->base->rules.duration_ns;
+        }
+        if (!source || !*source->sha256)
+                return;
+        ret->any = c->slot_needed;
+        ret->max_in_trial = limits->max_in_trial;
+        ret->max_failures = limits->max_failures;
+        ret->fleet = limits->fleet;
+        name_rollout(source, &ret->id);
+        ret->any = ret->any && *ret->id.uid;
+}
+
+void lkg_component_say_slot(struct lkg_component *c, const char *words)
+{
+        if (strcmp(c->slot_words, words) == 0)
+                return;
+        (void)snprintf(c->slot_words, sizeof(c->slot_words), "%s", words);
+        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slots of a rollout: sends what the seeker (<lkg/slots.h>) asks for, and tells it the answers. A list of all slots of the followed
+ * ConfigMap, then a watch from there; when the watch breaks off, another list.
+ */
+#include <lkg/log.h>
+
+#include <lkg/watch-stream.h>
+#include "apiserver.h"
+
+#define WATCH_MIN_S 300u                     /* as client-go: uniform in [300,600) */
+#define SILENCE_NS  (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute */
+#define SLACK_US    UINT64_C(10000)
+
+struct lkg_slot_keeper {
+        struct lkg_apiserver *api; /* borrowed */
+        struct lkg_seeker seeker;
+        char uid[LKG_SLOT_TEXT_MAX]; /* of the ConfigMap whose slots are watched; "" = none */
+        char position[LKG_SLOT_TEXT_MAX];
+        struct lkg_call *call, *watch;
+        struct lkg_watch_stream stream;
+        bool failing; /* the FAILED that is being written is the one that halts the rollout */
+        struct lkg_backoff watch_backoff;
+        uint64_t watch_at_ns, heard_ns;
+        sd_event_source *timer;
+        char trouble[LKG_API_WORDS_MAX]; /* of the last answer; "" = none */
+        enum lkg_slot_verdict told;
+        size_t told_counts;
+        unsigned n_wrong; /* objects that are no slots */
+};
+
+static const struct lkg_resource slot_list = { .group_version = "v1",
+                                               .plural = "configmaps",
+                                               .kind = "ConfigMapList" };
+
+static struct lkg_seeker_moment now(void)
+{
+        return (struct lkg_seeker_moment){ lkg_boottime_ns(), lkg_realtime_ns(), lkg_random() };
+}
+
+static const char *slot_namespace(const struct lkg_slot_keeper *keeper)
+{
+        return keeper->api->places->config->remote.rollout_namespace;
+}
+
+static void drive(struct lkg_slot_keeper *keeper);
+
+/* ---- what the objects say ---- */
+
+static bool read_slot(struct lkg_slot_keeper *keeper, const struct lkg_value *object,
+                      struct lkg_rollout_slot *ret)
+{
+        struct lkg_error err = { 0 };
+
+        if (lkg_slot_read(object, ret, &err) == 0)
+                return true;
+        if (keeper->n_wrong++ == 0) /* once: whoever may write there could fill the log */
+                lkg_log_warning("an object in namespace %s is no slot of a rollout: %s",
+                                slot_namespace(keeper), err.message);
+        return false;
+}
+
+static void take_list(struct lkg_slot_keeper *keeper, const struct lkg_value *list)
+{
+        const struct lkg_value *metadata = lkg_map_get(list, "metadata"),
+                               *items = lkg_map_get(list, "items");
+        size_t n = items && lkg_value_type(items) == LKG_LIST ? lkg_value_size(items) : 0;
+        const char *version = metadata && lkg_value_type(metadata) == LKG_MAP
+                                      ? lkg_map_get_string(metadata, "resourceVersion")
+                                      : NULL;
+        struct lkg_rollout_slot slot;
+
+        lkg_seeker_list_begins(&keeper->seeker);
+        for (size_t i = 0; i < n; i++) {
+                const struct lkg_value *item = lkg_list_get(items, i);
+
+                if (lkg_value_type(item) == LKG_MAP && read_slot(keeper, item, &slot))
+                        lkg_seeker_put(&keeper->seeker, &slot, lkg_boottime_ns());
+        }
+        (void)snprintf(keeper->position, sizeof(keeper->position), "%s", version ? version : "");
+        lkg_seeker_listed(&keeper->seeker, now());
+}
+
+/* ---- the watch ---- */
+
+static void stop_watch(struct lkg_slot_keeper *keeper)
+{
+        keeper->watch = lkg_call_cancel(keeper->watch);
+        lkg_watch_stream_deinit(&keeper->stream);
+}
+
+static void lose_watch(struct lkg_slot_keeper *keeper)
+{
+        stop_watch(keeper);
+        keeper->watch_at_ns = lkg_boottime_ns() +
+                              lkg_backoff_failed(&keeper->watch_backoff, 0, lkg_random(), lkg_boottime_ns());
+        lkg_seeker_lost_contact(&keeper->seeker);
+}
+
+static int on_event(const struct lkg_watch_event *event, void *userdata)
+{
+        struct lkg_slot_keeper *keeper = userdata;
+        const struct lkg_value *metadata = lkg_map_get(event->object, "metadata");
+        const char *version = metadata && lkg_value_type(metadata) == LKG_MAP
+                                      ? lkg_map_get_string(metadata, "resourceVersion")
+                                      : NULL;
+        struct lkg_rollout_slot slot;
+
+        if (event->type == LKG_EVENT_ERROR)
+                return -ECANCELED;
+        if (version)
+                (void)snprintf(keeper->position, sizeof(keeper->position), "%s", version);
+        if (event->type == LKG_EVENT_BOOKMARK || !read_slot(keeper, event->object, &slot))
+                return 0;
+        if (event->type == LKG_EVENT_DELETED)
+                lkg_seeker_removed(&keeper->seeker, slot.hash, slot.index);
+        else
+                lkg_seeker_put(&keeper->seeker, &slot, lkg_boottime_ns());
+        return 0;
+}
+
+static void on_open(void *userdata)
+{
+        struct lkg_slot_keeper *keeper = userdata;
+
+        keeper->heard_ns = lkg_boottime_ns();
+        lkg_backoff_succeeded(&keeper->watch_backoff, keeper->heard_ns);
+}
+
+static int on_data(const char *data, size_t size, void *userdata)
+{
+        struct lkg_slot_keeper *keeper = userdata;
+        struct lkg_error err = { 0 };
+        int r;
+
+        keeper->heard_ns = lkg_boottime_ns();
+        r = lkg_watch_stream_feed(&keeper->stream, data, size, on_event, keeper, &err);
+        if (r < 0) {
+                lose_watch(keeper);
+                drive(keeper);
+                return -ECANCELED;
+        }
+        drive(keeper);
+        return keeper->watch ? 0 : -ECANCELED;
+}
+
+/* The server ends a watch as announced: nothing was missed, the next one begins where it ended. */
+static void on_end(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct lkg_slot_keeper *keeper = userdata;
+        bool whole = answer->status == LKG_API_OK && !lkg_watch_stream_is_partial(&keeper->stream) &&
+                     lkg_boottime_ns() - keeper->heard_ns < SILENCE_NS;
+
+        keeper->watch = NULL;
+        if (answer->status != LKG_API_OK)
+                (void)snprintf(keeper->trouble, sizeof(keeper->trouble), "%s", answer->words);
+        if (whole)
+                stop_watch(keeper);
+        else
+                lose_watch(keeper);
+        drive(keeper);
+}
+
+static void start_watch(struct lkg_slot_keeper *keeper)
+{
+        const struct lkg_watch_handlers handlers = {
+                .open = on_open, .data = on_data, .end = on_end, .userdata = keeper
+        };
+        struct lkg_resource resource = slot_list;
+        struct lkg_error err = { 0 };
+        unsigned seconds = WATCH_MIN_S + lkg_random() % WATCH_MIN_S;
+
+        resource.ns = slot_namespace(keeper);
+        lkg_watch_stream_deinit(&keeper->stream);
+        lkg_watch_stream_init(&keeper->stream, keeper->api->places->config->remote.max_bytes);
+        keeper->stream.admission = keeper->api->places->options.admission;
+        keeper->heard_ns = lkg_boottime_ns();
+        if (lkg_client_watch_list(keeper->api->client, &resource, LKG_SLOT_LABEL_OBJECT, keeper->uid,
+                                  keeper->position, seconds, &handlers, &keeper->watch, &err) < 0)
+                lose_watch(keeper);
+}
+
+/* ---- requests ---- */
+
+static enum lkg_slot_answer meaning(const struct lkg_api_answer *answer, enum lkg_slot_request request)
+{
+        switch (answer->status) {
+        case LKG_API_OK:
+                return LKG_SLOT_DONE;
+        case LKG_API_CONFLICT:
+                return LKG_SLOT_CONFLICT;
+        case LKG_API_FORBIDDEN:
+                return LKG_SLOT_FORBIDDEN;
+        case LKG_API_NOT_FOUND: /* of an update: somebody has deleted it; of a create: there is no such namespace */
+                return request == LKG_SLOT_UPDATE ? LKG_SLOT_CONFLICT : LKG_SLOT_FORBIDDEN;
+        default:
+                return LKG_SLOT_UNCLEAR;
+        }
+}
+
+static void on_listed(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct lkg_slot_keeper *keeper = userdata;
+
+        keeper->call = NULL;
+        if (answer->status == LKG_API_OK) {
+                *keeper->trouble = '\0';
+                take_list(keeper, answer->object);
+        } else {
+                (void)snprintf(keeper->trouble, sizeof(keeper->trouble), "%s", answer->words);
+                lkg_seeker_answered(&keeper->seeker, meaning(answer, LKG_SLOT_LIST), NULL, now());
+        }
+        drive(keeper);
+}
+
+/* Once in the fleet: by the node whose failure it is. */
+static void tell_halt(struct lkg_slot_keeper *keeper)
+{
+        const struct lkg_places_options *options = &keeper->api->places->options;
+        const struct lkg_slot_wish *wish = &keeper->seeker.wish;
+        struct lkg_slot_counts counts;
+        char words[160];
+
+        lkg_ledger_count(&keeper->seeker.ledger, wish->id.hash, &counts);
+        if (!keeper->failing || counts.n_failed != wish->max_failures || !options->rollout_halted)
+                return;
+        (void)snprintf(words, sizeof(words),
+                       "rollout halted, %u of at most %u failed; %u nodes have it, %u try it",
+                       counts.n_failed, wish->max_failures, counts.n_done, counts.n_held);
+        options->rollout_halted(words, options->userdata);
+}
+
+static void on_written(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct lkg_slot_keeper *keeper = userdata;
+        enum lkg_slot_answer is = meaning(answer, keeper->seeker.under_way);
+        struct lkg_rollout_slot slot;
+        bool known = is == LKG_SLOT_DONE && read_slot(keeper, answer->object, &slot);
+
+        keeper->call = NULL;
+        if (is == LKG_SLOT_FORBIDDEN || is == LKG_SLOT_UNCLEAR)
+                (void)snprintf(keeper->trouble, sizeof(keeper->trouble), "%s", answer->words);
+        lkg_seeker_answered(&keeper->seeker, is, known ? &slot : NULL, now());
+        if (known)
+                tell_halt(keeper);
+        drive(keeper);
+}
+
+static int send_list(struct lkg_slot_keeper *keeper, struct lkg_error *err)
+{
+        struct lkg_resource resource = slot_list;
+
+        resource.ns = slot_namespace(keeper);
+        return lkg_client_list(keeper->api->client, &resource, LKG_SLOT_LABEL_OBJECT, keeper->uid, on_listed,
+                               keeper, &keeper->call, err);
+}
+
+static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request request, struct lkg_error *err)
+{
+        const struct lkg_rollout_slot *slot = &keeper->seeker.writing;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
+        struct lkg_rollout_id id = keeper->seeker.wish.id;
+        struct lkg_resource resource = slot_list;
+        char name[LKG_SLOT_HASH + 8];
+
+        lkg_slot_name(slot, name);
+        resource.kind = "ConfigMap";
+        resource.ns = slot_namespace(keeper);
+        resource.name = request == LKG_SLOT_UPDATE ? name : NULL;
+        keeper->failing = slot->state == LKG_SLOT_FAILED && !slot->collected;
+        lkg_slot_write(slot, &id, resource.ns, &json);
+        if (lkg_json_write_line(&json, &body) < 0 || lkg_buf_failed(&body))
+                return lkg_error_set(err, -ENOMEM, NULL, "slot of a rollout");
+        return lkg_client_send(keeper->api->client, &resource,
+                               request == LKG_SLOT_UPDATE ? "update" : "create", "application/json",
+                               body.data, body.size, on_written, keeper, &keeper->call, err);
+}
+
+/* ---- the next step ---- */
+
+static void tell_changes(struct lkg_slot_keeper *keeper)
+{
+        struct lkg_slot_counts counts;
+        char words[256];
+        enum lkg_slot_verdict verdict = lkg_seeker_verdict(&keeper->seeker, words);
+        size_t sum;
+
+        lkg_ledger_count(&keeper->seeker.ledger, keeper->seeker.wish.id.hash, &counts);
+        sum = (((size_t)counts.n_done * 1000 + counts.n_held) * 1000) + counts.n_failed;
+        if (verdict == keeper->told && sum == keeper->told_counts)
+                return;
+        keeper->told = verdict;
+        keeper->told_counts = sum;
+        lkg_apiserver_kick(keeper->api);
+}
+
+static void arm(struct lkg_slot_keeper *keeper, uint64_t due_ns)
+{
+        if (keeper->watch && keeper->heard_ns + SILENCE_NS < due_ns)
+                due_ns = keeper->heard_ns + SILENCE_NS;
+        if (due_ns != UINT64_MAX)
+                (void)sd_event_source_set_time(keeper->timer, due_ns / 1000 + 1);
+        (void)sd_event_source_set_enabled(keeper->timer,
+                                          due_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+static void follow_wish(struct lkg_slot_keeper *keeper)
+{
+        const char *uid = keeper->seeker.wish.id.uid;
+
+        if (strcmp(keeper->uid, uid) == 0)
+                return;
+        stop_watch(keeper);
+        (void)snprintf(keeper->uid, sizeof(keeper->uid), "%s", uid);
+        *keeper->position = '\0';
+}
+
+static void drive(struct lkg_slot_keeper *keeper)
+{
+        uint64_t due_ns = UINT64_MAX, now_ns = lkg_boottime_ns();
+        enum lkg_slot_request request = LKG_SLOT_NOTHING;
+        struct lkg_error err = { 0 };
+        int r = 0;
+
+        if (!keeper->call && now_ns >= keeper->watch_at_ns) {
+                follow_wish(keeper);
+                request = lkg_seeker_next(&keeper->seeker, now(), &due_ns);
+        } else if (!keeper->call) {
+                due_ns = keeper->watch_at_ns;
+        }
+        if (request == LKG_SLOT_LIST)
+                r = send_list(keeper, &err);
+        else if (request != LKG_SLOT_NOTHING)
+                r = send_slot(keeper, request, &err);
+        if (r < 0) {
+                lkg_log_error("cannot ask for a slot of the rollout, trying again: %s", err.message);
+                lkg_seeker_answered(&keeper->seeker, LKG_SLOT_UNCLEAR, NULL, now());
+                due_ns = lkg_boottime_ns() + LKG_BACKOFF_FIRST_NS;
+        }
+        if (!keeper->watch && *keeper->position && *keeper->uid && keeper->seeker.in_contact)
+                start_watch(keeper);
+        arm(keeper, due_ns);
+        tell_changes(keeper);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_slot_keeper *keeper = userdata;
+
+        (void)source;
+        (void)usec;
+        if (keeper->watch && lkg_boottime_ns() >= keeper->heard_ns + SILENCE_NS) {
+                keeper->watch = lkg_call_abandon(keeper->watch);
+                lose_watch(keeper);
+        }
+        drive(keeper);
+        return 0;
+}
+
+/* ---- questions ---- */
+
+static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_SLOT_REASON_MAX],
+                                     void *userdata)
+{
+        struct lkg_slot_keeper *keeper = userdata;
+        const struct lkg_places_options *options = &keeper->api->places->options;
+
+        return options->slot_outcome
+                       ? options->slot_outcome(keeper->seeker.wish.id.uid, sha256, reason, options->userdata)
+                       : LKG_OUTCOME_OVER;
+}
+
+/* The wish is carried out by the timer: this may be called from one of the keeper's own callbacks. */
+enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lkg_slot_wish *wish,
+                                      char ret_words[static 256])
+{
+        struct lkg_slot_keeper *keeper = places->apiserver ? places->apiserver->slots : NULL;
+        enum lkg_slot_verdict verdict;
+
+        if (!keeper) {
+                (void)snprintf(ret_words, 256, "waiting for a rollout slot: no API server is asked");
+                return LKG_SLOT_REFUSED;
+        }
+        (void)snprintf(keeper->seeker.node_uid, sizeof(keeper->seeker.node_uid), "%s",
+                       places->apiserver->node_says.uid);
+        lkg_seeker_wish(&keeper->seeker, wish);
+        if (!keeper->call && *keeper->seeker.wish.id.uid)
+                arm(keeper, keeper->watch_at_ns);
+        verdict = lkg_seeker_verdict(&keeper->seeker, ret_words);
+        if ((verdict == LKG_SLOT_REFUSED || verdict == LKG_SLOT_SILENT) && *keeper->trouble)
+                (void)snprintf(ret_words, 256, "waiting for a rollout slot: %.200s", keeper->trouble);
+        return verdict;
+}
+
+void lkg_places_rollout_status(const struct lkg_places *places, struct lkg_rollout_status *ret)
+{
+        const struct lkg_slot_keeper *keeper = places->apiserver ? places->apiserver->slots : NULL;
+
+        *ret = (struct lkg_rollout_status){ .own = -1 };
+        if (!keeper || !*keeper->seeker.wish.id.uid)
+                return;
+        ret->any = true;
+        ret->verdict = lkg_seeker_verdict(&keeper->seeker, ret->words);
+        ret->max_in_trial = keeper->seeker.wish.max_in_trial;
+        ret->max_failures = keeper->seeker.wish.max_failures;
+        ret->n_conflicts = keeper->seeker.n_conflicts;
+        ret->own = lkg_seeker_own(&keeper->seeker);
+        lkg_ledger_count(&keeper->seeker.ledger, keeper->seeker.wish.id.hash, &ret->counts);
+        if (ret->counts.failed) {
+                memcpy(ret->failed_node, ret->counts.failed->node, sizeof(ret->failed_node));
+                memcpy(ret->failed_reason, ret->counts.failed->reason, sizeof(ret->failed_reason));
+        }
+        ret->counts.failed = NULL;
+}
+
+/* ---- lifetime ---- */
+
+void lkg_slot_keeper_fetch(struct lkg_slot_keeper *keeper)
+{
+        if (!keeper || !*keeper->seeker.wish.id.uid)
+                return;
+        keeper->seeker.must_list = true;
+        keeper->seeker.not_before_ns = keeper->watch_at_ns = 0;
+        arm(keeper, lkg_boottime_ns());
+}
+
+int lkg_slot_keeper_new(struct lkg_apiserver *api, struct lkg_slot_keeper **ret, struct lkg_error *err)
+{
+        struct lkg_slot_keeper *keeper = calloc(1, sizeof(*keeper));
+        const struct lkg_seeker_ops ops = { .outcome = outcome, .userdata = keeper };
+        int r = keeper ? sd_event_add_time(api->places->options.event, &keeper->timer, CLOCK_BOOTTIME, 0,
+                                           SLACK_US, on_timer, keeper)
+                       : -ENOMEM;
+
+        if (r >= 0)
+                r = sd_event_source_set_priority(keeper->timer, LKG_REMOTE_PRIORITY);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(keeper->timer, SD_EVENT_OFF);
+        if (r < 0) {
+                if (keeper)
+                        sd_event_source_disable_unref(keeper->timer);
+                free(keeper);
+                return lkg_error_set(err, r, NULL, "slots of rollouts");
+        }
+        keeper->api = api;
+        lkg_seeker_init(&keeper->seeker, api->node_name, &ops);
+        *ret = keeper;
+        return 0;
+}
+
+struct lkg_slot_keeper *lkg_slot_keeper_free(struct lkg_slot_keeper *keeper)
+{
+        if (!keeper)
+                return NULL;
+        lkg_call_cancel(keeper->call);
+        stop_watch(keeper);
+        sd_event_source_disable_unref(keeper->timer);
+        lkg_seeker_deinit(&keeper->seeker);
+        free(keeper);
+        return NULL;
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slots of a rollout: the object, what is known of all, and one node step by step. Whole fleets: tests/fleet. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lkg/decode.h>
+#include <lkg/slots.h>
+
+#define S LKG_NSEC_PER_SEC
+
+static struct lkg_rollout_id make_id(const char *content)
+{
+        struct lkg_rollout_id id = {
+                .ns = "kube-system", .name = "config", .uid = "uid-1", .key = "kubelet", .version = "7"
+        };
+
+        (void)snprintf(id.sha256, sizeof(id.sha256), "%s", content);
+        assert_int_equal(lkg_rollout_id_seal(&id), 0);
+        return id;
+}
+
+static struct lkg_rollout_slot make_slot(unsigned index, enum lkg_rollout_slot_state state, const char *node,
+                                         const char *version)
+{
+        const struct lkg_rollout_id id = make_id("aa");
+        struct lkg_rollout_slot slot = { .index = index, .state = state, .patience_ns = 900 * S };
+
+        memcpy(slot.hash, id.hash, sizeof(slot.hash));
+        memcpy(slot.sha256, id.sha256, sizeof(slot.sha256));
+        (void)snprintf(slot.node, sizeof(slot.node), "%s", node);
+        (void)snprintf(slot.version, sizeof(slot.version), "%s", version);
+        return slot;
+}
+
+/* ---- the object ---- */
+
+static struct lkg_value *decode(const char *text)
+{
+        struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value = NULL;
+
+        assert_int_equal(lkg_decode_json(text, strlen(text), 0, NULL, &report, &value), 0);
+        lkg_report_deinit(&report);
+        return value;
+}
+
+static char *write_object(const struct lkg_rollout_slot *slot)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        struct lkg_buf buf = LKG_BUF_INIT;
+        const struct lkg_rollout_id id = make_id("aa");
+
+        lkg_slot_write(slot, &id, "lkgfs-rollout", &json);
+        assert_true(lkg_json_write_line(&json, &buf) >= 0);
+        return lkg_buf_steal(&buf, NULL);
+}
+
+static void test_what_is_written_is_read(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(3, LKG_SLOT_FAILED, "node-1", "42"), back;
+        struct lkg_value *object;
+        struct lkg_error err;
+        char *text;
+
+        (void)state;
+        slot.successes = 12;
+        slot.since_ns = slot.renewed_ns = 1767322445 * S;
+        (void)strcpy(slot.node_uid, "uid-n");
+        (void)strcpy(slot.reason, "current failed trial period due to crash loop");
+        text = write_object(&slot);
+        object = decode(text);
+        assert_int_equal(lkg_slot_read(object, &back, &err), 0);
+        assert_memory_equal(&back, &slot, sizeof(slot));
+        lkg_value_unref(object);
+        free(text);
+}
+
+static void test_a_collected_one_has_an_owner_that_does_not_exist(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FREE, "", "42");
+        char *text;
+
+        (void)state;
+        slot.collected = true;
+        text = write_object(&slot);
+        assert_non_null(strstr(text, "\"ownerReferences\""));
+        assert_non_null(strstr(text, "\"uid\":\"00000000-0000-4000-8000-"));
+        free(text);
+}
+
+/* Each text of a good object replaced by each of these: read as something sane, or refused with a reason. Nothing crashes. */
+static void test_foreign_objects(void **state)
+{
+        static const char *const evil[] = {
+                "\"\"",    "\"../x\"",  "\"-1\"",      "\"99999999999999999999\"",
+                "\"1e3\"", "null",      "[]",          "{}",
+                "7",       "\"a\\nb\"", "\"\\u0000\"", "\"held\""
+        };
+        static const char *const fields[] = { "name",     "resourceVersion", "version", "uid",
+                                              "key",      "sha256",          "slot",    "state",
+                                              "node",     "nodeUid",         "since",   "renewed",
+                                              "patience", "successes",       "reason" };
+        struct lkg_rollout_slot slot = make_slot(3, LKG_SLOT_FAILED, "node-1", "42"), back;
+        char *text;
+        unsigned n_refused = 0;
+
+        (void)state;
+        (void)strcpy(slot.reason, "why");
+        text = write_object(&slot);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++)
+                for (size_t k = 0; k < LKG_ARRAY_SIZE(evil); k++) {
+                        char want[40], *at, *changed;
+                        struct lkg_error err = { 0 };
+                        struct lkg_value *object;
+
+                        (void)snprintf(want, sizeof(want), "\"%s\":", fields[i]);
+                        at = strstr(text, want);
+                        if (!at)
+                                continue;
+                        at += strlen(want);
+                        assert_true(asprintf(&changed, "%.*s%s%s", (int)(at - text), text, evil[k],
+                                             at + strcspn(at, ",}")) > 0);
+                        object = decode(changed);
+                        if (lkg_slot_read(object, &back, &err) < 0) {
+                                n_refused++;
+                                assert_true(*err.message != '\0');
+                        } else {
+                                assert_true(back.index < LKG_SLOTS_MAX && back.patience_ns >= 300 * S &&
+                                            back.patience_ns <= LKG_SLOT_PATIENCE_MAX &&
+                                            back.successes <= 1000000);
+                                assert_null(strpbrk(back.reason, "\n\t"));
+                        }
+                        lkg_value_unref(object);
+                        free(changed);
+                }
+        assert_true(n_refused > 60);
+        free(text);
+}
+
+/* ---- one node ---- */
+
+struct node {
+        struct lkg_seeker seeker;
+        enum lkg_slot_outcome outcome;
+};
+
+static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_SLOT_REASON_MAX],
+                                     void *userdata)
+{
+        const struct node *node = userdata;
+
+        if (strcmp(sha256, "aa") != 0)
+                return LKG_OUTCOME_OVER;
+        if (node->outcome == LKG_OUTCOME_BAD)
+                (void)strcpy(reason, "it broke");
+        return node->outcome;
+}
+
+static struct lkg_seeker_moment at(uint64_t ns)
+{
+        return (struct lkg_seeker_moment){ ns, 0, 0 }; /* random 0: no wait */
+}
+
+static void begin(struct node *node)
+{
+        const struct lkg_seeker_ops ops = { .outcome = outcome, .userdata = node };
+        const struct lkg_slot_wish wish = { .any = true,
+                                            .id = make_id("aa"),
+                                            .max_in_trial = 2,
+                                            .max_failures = 1,
+                                            .duration_ns = 600 * S };
+
+        *node = (struct node){ .outcome = LKG_OUTCOME_WANTED };
+        lkg_seeker_init(&node->seeker, "me", &ops);
+        lkg_seeker_wish(&node->seeker, &wish);
+}
+
+static void list(struct node *node, const struct lkg_rollout_slot *slots, size_t n, uint64_t ns)
+{
+        uint64_t due;
+
+        assert_int_equal(lkg_seeker_next(&node->seeker, at(ns), &due), LKG_SLOT_LIST);
+        lkg_seeker_list_begins(&node->seeker);
+        for (size_t i = 0; i < n; i++)
+                lkg_seeker_put(&node->seeker, &slots[i], ns);
+        lkg_seeker_listed(&node->seeker, at(ns));
+}
+
+static enum lkg_slot_request next(struct node *node, uint64_t ns)
+{
+        uint64_t due;
+        enum lkg_slot_request request = lkg_seeker_next(&node->seeker, at(ns), &due);
+
+        return request == LKG_SLOT_NOTHING && due <= ns + S ? lkg_seeker_next(&node->seeker, at(due), &due)
+                                                            : request;
+}
+
+static enum lkg_slot_verdict verdict(const struct node *node)
+{
+        char words[256];
+
+        return lkg_seeker_verdict(&node->seeker, words);
+}
+
+/* Take, look again, switch, promote, give back. */
+static void test_the_way_of_a_node(void **state)
+{
+        struct lkg_rollout_slot mine;
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        assert_int_equal(verdict(&node), LKG_SLOT_SILENT);
+        list(&node, NULL, 0, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_CREATE);
+        mine = node.seeker.writing;
+        assert_string_equal(mine.node, "me");
+        assert_int_equal(mine.patience_ns, 900 * S);
+        (void)strcpy(mine.version, "5");
+        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &mine, at(3 * S));
+        assert_int_equal(verdict(&node), LKG_SLOT_WAITING); /* what the watch said may have been old */
+        list(&node, &mine, 1, 4 * S);
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        node.outcome = LKG_OUTCOME_TRYING;
+        assert_int_equal(next(&node, 5 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 300 * S), LKG_SLOT_UPDATE); /* renewed */
+        assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
+        (void)strcpy(mine.version, "6");
+        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &mine, at(301 * S));
+        node.outcome = LKG_OUTCOME_GOOD;
+        assert_int_equal(next(&node, 302 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FREE);
+        assert_int_equal(node.seeker.writing.successes, 1);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+static void test_a_failure_is_noted_and_halts(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
+                                             make_slot(1, LKG_SLOT_HELD, "other", "6") };
+        struct node node;
+        char words[256];
+
+        (void)state;
+        begin(&node);
+        node.outcome = LKG_OUTCOME_BAD;
+        list(&node, slots, 2, S);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FAILED);
+        assert_string_equal(node.seeker.writing.reason, "it broke");
+        slots[0] = node.seeker.writing;
+        (void)strcpy(slots[0].version, "7");
+        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slots[0], at(3 * S));
+        assert_int_equal(lkg_seeker_verdict(&node.seeker, words), LKG_SLOT_HALTED);
+        assert_string_equal(words, "rollout halted: 1 failed, node me: it broke");
+        lkg_seeker_deinit(&node.seeker);
+}
+
+static void test_slow_start(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
+                                             make_slot(1, LKG_SLOT_FREE, "", "6") };
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, slots, 2, S);
+        assert_int_equal(next(&node, 2 * S),
+                         LKG_SLOT_NOTHING); /* slot 1 is free, and nobody has succeeded yet */
+        slots[1].successes = 1;
+        (void)strcpy(slots[1].version, "7");
+        lkg_seeker_put(&node.seeker, &slots[1], 3 * S);
+        assert_int_equal(next(&node, 4 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(node.seeker.writing.index, 1);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* Somebody failed between the watch and the taking: the slot goes back, and the node does not switch. */
+static void test_it_looks_again(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FAILED, "other", "9"),
+                                             make_slot(1, LKG_SLOT_HELD, "me", "8") };
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, slots, 2, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FREE);
+        assert_int_equal(node.seeker.writing.successes, 0);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* By the clock of the observer, and only while it is in contact. */
+static void test_who_has_vanished(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, &slot, 1, S);
+        lkg_seeker_lost_contact(&node.seeker);
+        list(&node, &slot, 1, 800 * S);
+        assert_int_equal(next(&node, 1000 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 1699 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 1701 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FAILED);
+        assert_string_equal(node.seeker.writing.node, "other");
+        assert_non_null(strstr(node.seeker.writing.reason, "vanished"));
+        lkg_seeker_deinit(&node.seeker);
+}
+
+static void test_conflicts_widen_the_window(void **state)
+{
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, NULL, 0, S);
+        for (unsigned i = 0; i < 12; i++) {
+                uint64_t ns = 1000 * S * (i + 1);
+
+                assert_int_equal(next(&node, ns), LKG_SLOT_CREATE);
+                lkg_seeker_answered(&node.seeker, LKG_SLOT_CONFLICT, NULL, at(ns));
+                list(&node, NULL, 0, ns + S);
+        }
+        assert_int_equal(node.seeker.window_ns, LKG_SLOT_WINDOW_MAX);
+        assert_int_equal(node.seeker.n_conflicts, 12);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+static void test_a_slot_that_is_not_used_goes_back(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, &slot, 1, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        assert_int_equal(next(&node, 30 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 62 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(node.seeker.writing.state, LKG_SLOT_FREE);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+static void test_old_slots_are_collected(void **state)
+{
+        struct lkg_rollout_slot slots[3] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
+                                             make_slot(0, LKG_SLOT_FREE, "", "4"),
+                                             make_slot(1, LKG_SLOT_FAILED, "x", "3") };
+        const struct lkg_rollout_id old = make_id("bb");
+        struct node node;
+
+        (void)state;
+        slots[0].created_ns = LKG_SLOT_OLD_NS + 10 * S;
+        slots[1].created_ns = 5 * S;
+        slots[2].created_ns = 20 * S; /* less than a day older */
+        memcpy(slots[1].hash, old.hash, sizeof(old.hash));
+        memcpy(slots[2].hash, old.hash, sizeof(old.hash));
+        begin(&node);
+        list(&node, slots, 3, S);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
+        assert_true(node.seeker.writing.collected);
+        assert_int_equal(node.seeker.writing.index, 0);
+        slots[1] = node.seeker.writing;
+        (void)strcpy(slots[1].version, "6");
+        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slots[1], at(3 * S));
+        assert_int_equal(next(&node, 800 * S), LKG_SLOT_NOTHING);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+static void test_a_missing_permission(void **state)
+{
+        struct node node;
+        uint64_t due;
+
+        (void)state;
+        begin(&node);
+        assert_int_equal(lkg_seeker_next(&node.seeker, at(S), &due), LKG_SLOT_LIST);
+        lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(S));
+        assert_int_equal(verdict(&node), LKG_SLOT_REFUSED);
+        assert_false(lkg_rollout_lets_go(verdict(&node), /* prefer= */ false));
+        assert_true(lkg_rollout_lets_go(verdict(&node), /* prefer= */ true));
+        assert_int_equal(lkg_seeker_next(&node.seeker, at(100 * S), &due), LKG_SLOT_NOTHING);
+        assert_int_equal(lkg_seeker_next(&node.seeker, at(500 * S), &due), LKG_SLOT_LIST);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_what_is_written_is_read),
+                cmocka_unit_test(test_a_collected_one_has_an_owner_that_does_not_exist),
+                cmocka_unit_test(test_foreign_objects),
+                cmocka_unit_test(test_the_way_of_a_node),
+                cmocka_unit_test(test_a_failure_is_noted_and_halts),
+                cmocka_unit_test(test_slow_start),
+                cmocka_unit_test(test_it_looks_again),
+                cmocka_unit_test(test_who_has_vanished),
+                cmocka_unit_test(test_conflicts_widen_the_window),
+                cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
+                cmocka_unit_test(test_old_slots_are_collected),
+                cmocka_unit_test(test_a_missing_permission),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
