@@ -46,7 +46,8 @@ void lkg_component_slot_wish(const struct lkg_component *c, struct lkg_slot_wish
         }
         if (!source || !*source->sha256)
                 return;
-        ret->any = c->slot_needed;
+        ret->any = c->slot_needed &&
+                   c->state.hold.mode == LKG_HOLD_FREE; /* nothing is tried while it is held */
         ret->max_in_trial = limits->max_in_trial;
         ret->max_failures = limits->max_failures;
         ret->fleet = limits->fleet;

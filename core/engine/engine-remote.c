@@ -237,8 +237,8 @@ static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
 
         lkg_component_slot_wish(c, &wish);
         go_on = lkg_rollout_lets_go(lkg_places_slot(e->places, &wish, words),
-                                    e->config->remote.rollout_slots == LKG_SLOTS_PREFER) ||
-                !c->slot_needed;
+                                    e->config->remote.rollout_slots == LKG_SLOTS_PREFER);
+        go_on = !c->slot_needed || (wish.any && go_on);
         lkg_component_say_slot(c, go_on ? "" : words);
         return go_on;
 }
@@ -332,7 +332,7 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                         lkg_component_explain_assigned(c, lkg_engine_env(e), bad);
                 else if (lkg_boottime_ns() < c->try_at_ns)
                         lkg_engine_retry_by(e, c->try_at_ns);
-                else if (c->slot_needed ? has_slot(e, c) : !c->waited || c->waited != lkg_component_local(c))
+                else if ((!c->waited || c->waited != lkg_component_local(c)) && has_slot(e, c))
                         try_assigned(e, c);
                 c->slot_needed = c->slot_needed && !bad;
         } else {

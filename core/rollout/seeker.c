@@ -85,8 +85,11 @@ void lkg_seeker_deinit(struct lkg_seeker *seeker)
         lkg_ledger_deinit(&seeker->ledger);
 }
 
+/* Does it hold a slot, or may it be about to get one? */
 static bool has_any(const struct lkg_seeker *seeker)
 {
+        if (seeker->under_way == LKG_SLOT_CREATE || seeker->under_way == LKG_SLOT_UPDATE)
+                return true;
         for (size_t i = 0; i < seeker->ledger.n_items; i++)
                 if (is_mine(seeker, &seeker->ledger.items[i]))
                         return true;
@@ -346,6 +349,8 @@ static struct lkg_rollout_slot taken(const struct lkg_seeker *seeker, unsigned i
         const struct lkg_rollout_slot *known = lkg_ledger_find(&seeker->ledger, seeker->wish.id.hash, index);
         struct lkg_rollout_slot slot = known ? *known : (struct lkg_rollout_slot){ .index = index };
 
+        set_text(slot.uid, sizeof(slot.uid), seeker->wish.id.uid);
+        set_text(slot.key, sizeof(slot.key), seeker->wish.id.key);
         set_text(slot.hash, sizeof(slot.hash), seeker->wish.id.hash);
         set_text(slot.sha256, sizeof(slot.sha256), seeker->wish.id.sha256);
         set_text(slot.node, sizeof(slot.node), seeker->node);

@@ -162,6 +162,8 @@ static int check_name(const struct lkg_value *metadata, const struct lkg_value *
                 r = lkg_rollout_id_seal(&id);
         if (r < 0)
                 return r;
+        memcpy(slot->uid, id.uid, sizeof(slot->uid));
+        memcpy(slot->key, id.key, sizeof(slot->key));
         memcpy(slot->hash, id.hash, sizeof(slot->hash));
         memcpy(slot->sha256, id.sha256, sizeof(slot->sha256));
         lkg_slot_name(slot, want);
@@ -256,7 +258,7 @@ static void put_metadata(struct lkg_json *json, const struct lkg_rollout_slot *s
                 lkg_json_text(json, "resourceVersion", slot->version);
         lkg_json_map(json, "labels", LKG_JSON_TIGHT);
         lkg_json_text(json, LKG_SLOT_LABEL_ROLLOUT, slot->hash);
-        lkg_json_text(json, LKG_SLOT_LABEL_OBJECT, id->uid);
+        lkg_json_text(json, LKG_SLOT_LABEL_OBJECT, slot->uid);
         if (slot->collected)
                 lkg_json_text(json, LABEL_COLLECTED, "true");
         lkg_json_end(json);
@@ -279,8 +281,8 @@ void lkg_slot_write(const struct lkg_rollout_slot *slot, const struct lkg_rollou
         lkg_json_text(json, "version", FORMAT);
         lkg_json_text(json, "configMap", id->name);
         lkg_json_text(json, "configMapNamespace", id->ns);
-        lkg_json_text(json, "uid", id->uid);
-        lkg_json_text(json, "key", id->key);
+        lkg_json_text(json, "uid", slot->uid);
+        lkg_json_text(json, "key", slot->key);
         lkg_json_text(json, "sha256", slot->sha256);
         lkg_json_text(json, "resourceVersion", id->version);
         put_number(json, "slot", slot->index);

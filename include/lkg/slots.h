@@ -65,7 +65,8 @@ enum lkg_rollout_slot_state { LKG_SLOT_FREE, LKG_SLOT_HELD, LKG_SLOT_FAILED };
 const char *lkg_slot_state_name(enum lkg_rollout_slot_state state); /* "free", "held", "failed" */
 
 struct lkg_rollout_slot {
-        char hash[LKG_SLOT_HASH];
+        char uid[LKG_SLOT_TEXT_MAX], key[LKG_SLOT_TEXT_MAX]; /* of the ConfigMap */
+        char hash[LKG_SLOT_HASH];                            /* of uid, sha256 and key */
         unsigned index;
         enum lkg_rollout_slot_state state;
         char node[LKG_SLOT_TEXT_MAX],

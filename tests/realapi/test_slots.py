@@ -118,6 +118,21 @@ def test_a_node_that_dies_finds_its_slot_again(slots):
     slots.fleet.wait(lambda: [slot["successes"] for slot in slots.all().values()] == ["1"], "given back once")
 
 
+def test_a_held_node_takes_no_slot(slots):
+    """It would try nothing, and the others would wait for it."""
+    held, other = slots.node(), slots.node()
+    held.mount.command("hold", "on", component="kubelet")
+    obj = slots.put("maxPods: 42\n")
+    other.follows(obj)
+    held.wait("assigned", source_id(obj))
+    assert slots.all()[0]["node"] == other.name
+    other.live()
+    other.wait("last-known-good", source_id(obj))
+    assert source_id(obj) not in held.status("active")
+    held.mount.command("hold", "off", component="kubelet")
+    held.follows(obj)
+
+
 def test_without_the_role_a_node_waits_and_says_which(fleet):
     """rolloutSlots: require is the default; with prefer it goes ahead."""
     slots = Slots(fleet)

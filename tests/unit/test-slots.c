@@ -29,6 +29,8 @@ static struct lkg_rollout_slot make_slot(unsigned index, enum lkg_rollout_slot_s
         const struct lkg_rollout_id id = make_id("aa");
         struct lkg_rollout_slot slot = { .index = index, .state = state, .patience_ns = 900 * S };
 
+        memcpy(slot.uid, id.uid, sizeof(slot.uid));
+        memcpy(slot.key, id.key, sizeof(slot.key));
         memcpy(slot.hash, id.hash, sizeof(slot.hash));
         memcpy(slot.sha256, id.sha256, sizeof(slot.sha256));
         (void)snprintf(slot.node, sizeof(slot.node), "%s", node);
@@ -139,6 +141,27 @@ static void test_foreign_objects(void **state)
                 }
         assert_true(n_refused > 60);
         free(text);
+}
+
+/* A slot of another key of the ConfigMap is given back as what it is. */
+static void test_a_slot_stays_what_it_is(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(3, LKG_SLOT_HELD, "node-1", "42"), back;
+        struct lkg_rollout_id other = make_id("bb");
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_value *object;
+        struct lkg_error err;
+
+        (void)state;
+        (void)strcpy(other.key, "special");
+        (void)strcpy(other.uid, "uid-2");
+        lkg_slot_write(&slot, &other, "lkgfs-rollout", &json);
+        assert_true(lkg_json_write_line(&json, &buf) >= 0);
+        object = decode(buf.data);
+        assert_int_equal(lkg_slot_read(object, &back, &err), 0);
+        assert_memory_equal(&back, &slot, sizeof(slot));
+        lkg_value_unref(object);
 }
 
 /* ---- one node ---- */
@@ -400,6 +423,7 @@ int main(void)
                 cmocka_unit_test(test_what_is_written_is_read),
                 cmocka_unit_test(test_a_collected_one_has_an_owner_that_does_not_exist),
                 cmocka_unit_test(test_foreign_objects),
+                cmocka_unit_test(test_a_slot_stays_what_it_is),
                 cmocka_unit_test(test_the_way_of_a_node),
                 cmocka_unit_test(test_a_failure_is_noted_and_halts),
                 cmocka_unit_test(test_slow_start),
