@@ -422,6 +422,7 @@ int lkg_verb_status(const struct lkg_tool *tool);
 int lkg_verb_history(const struct lkg_tool *tool);
 int lkg_verb_doctor(const struct lkg_tool *tool);
 int lkg_verb_drift(const struct lkg_tool *tool);
+int lkg_verb_rollout(const struct lkg_tool *tool);
 int lkg_verb_bad(const struct lkg_tool *tool);
 int lkg_verb_command(const struct lkg_tool *tool); /* one write to the control file with the same name */
 int lkg_verb_wait(const struct lkg_tool *tool);

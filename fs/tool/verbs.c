@@ -57,6 +57,8 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
           LKG_OPT_VIEW | LKG_OPT_NODE | LKG_OPT_REPORT, 0, 0, 0, lkg_verb_report },
         { "drift", "", "fields whose running value differs from the served one", "lkgfs drift",
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_drift },
+        { "rollout", "", "how far the rollout is that this node takes part in", "lkgfs rollout",
+          LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_rollout, .only_named = true },
         { "history", "", "the generations that you can roll back to", "lkgfs history",
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_history },
         { "bad", "[ID REASON...]", "list configurations marked bad, or mark ID bad", "lkgfs bad",

@@ -368,7 +368,7 @@ def test_help(tree):
     lines = out.splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) < 80
     verbs = verbs_in(out)
-    assert len(verbs) == 30
+    assert len(verbs) == 31
     for verb in verbs:
         code, out, err = tool(tree, verb, "--help")
         assert (code, err) == (GOOD, "") and len(out.splitlines()) <= 24

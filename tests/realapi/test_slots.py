@@ -83,6 +83,9 @@ def test_a_bad_one_breaks_one_node_and_halts_itself(slots):
         node.wait("condition", f"True rollout halted: 1 failed, node {first.name}: current failed trial period due to crash loop")
         assert source_id(obj) not in node.status("active") and rollout(node)["state"] == "halted"
         assert 'lkgfs_rollout_halted{component="kubelet"} 1' in node.status("metrics.prom")
+    told = lib.run(lib.LKGFS, "rollout", "--mountpoint", others[0].mount.mountpoint)
+    assert told.returncode == 1 and "\nfailed     1, halts with 1\n" in told.stdout.decode(), told
+    assert f"node {first.name}: current failed trial period" in told.stdout.decode()
     slot, = slots.all().values()
     assert (slot["state"], slot["node"], slot["slot"]) == ("failed", first.name, "0")
     slots.fleet.wait(lambda: "RolloutHalted" in {event["reason"] for event in slots.fleet.real.events(first.name)}, "an Event, once")
