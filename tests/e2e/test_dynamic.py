@@ -864,3 +864,11 @@ def test_kills_change_no_outcome(node, name):
     assert n.crash() == local
     n.wait("condition", "False current failed trial period due to crash loop (UID: 8f1c)")
     assert set(n.bad()) == {source}
+
+
+def test_slots_are_not_for_files(node):
+    """Who delivers the file decides when a node gets it: there is no API server to agree by."""
+    n = node()
+    source = n.assign("maxPods: 41\n", annotations={"lkgfs.io/rollout-max-in-trial": "1"})
+    n.wait("active", source)
+    assert "\nmaxPods: 41\n" in n.mount.document() and "rollout" not in os.listdir(n.mount.vpath("status", "kubelet"))
