@@ -263,6 +263,13 @@ static uint64_t stable_at(const struct lkg_trial *trial)
                        : UINT64_MAX;
 }
 
+/* Right after a restart a check has just not been asked yet; that must not decide. */
+static bool waits_for_answer(const struct lkg_trial *trial, uint64_t now_ns)
+{
+        return trial->resumed_ns && now_ns < add(trial->resumed_ns, LKG_TRIAL_ASK_NS) &&
+               lkg_trial_health(trial, NULL) == LKG_HEALTH_UNKNOWN;
+}
+
 uint64_t lkg_trial_due(const struct lkg_trial *trial)
 {
         uint64_t over, stable, last;
@@ -273,6 +280,8 @@ uint64_t lkg_trial_due(const struct lkg_trial *trial)
         if (!trial->extended)
                 return over;
         last = exceeds_at(trial, extended_ns(trial));
+        if (waits_for_answer(trial, last))
+                last = add(trial->resumed_ns, LKG_TRIAL_ASK_NS);
         stable = stable_at(trial);
         return stable < last ? stable : last;
 }
@@ -298,6 +307,7 @@ struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t
 {
         trial.running_since_ns = trial.state == LKG_TRIAL_RUNNING && !watched ? since(now_ns) : 0;
         trial.stable_since_ns = 0;
+        trial.resumed_ns = since(now_ns);
         for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
                 trial.seen[i] = trial.judged[i] ? LKG_HEALTH_UNKNOWN : LKG_HEALTH_OFF;
         return watch_stability(trial, now_ns);
@@ -364,7 +374,8 @@ struct lkg_trial_step lkg_trial_tick(struct lkg_trial trial, uint64_t now_ns)
                 trial.extended = true;
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_EXTEND };
         }
-        if (!passed && lkg_trial_elapsed(&trial, now_ns) <= extended_ns(&trial))
+        if (!passed &&
+            (lkg_trial_elapsed(&trial, now_ns) <= extended_ns(&trial) || waits_for_answer(&trial, now_ns)))
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
         if (passed || lkg_trial_health(&trial, NULL) == LKG_HEALTH_UNKNOWN)
                 return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);

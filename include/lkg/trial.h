@@ -13,7 +13,9 @@
 #include <lkg/base.h>
 
 #define LKG_TRIAL_THRESHOLD_MAX 10u
-#define LKG_TRIAL_SAVE_NS       (30 * LKG_NSEC_PER_SEC) /* a power failure may lose this much of the clock */
+#define LKG_TRIAL_ASK_NS \
+        (60 * LKG_NSEC_PER_SEC) /* after a restart, until a check that does not answer counts as such */
+#define LKG_TRIAL_SAVE_NS (30 * LKG_NSEC_PER_SEC) /* a power failure may lose this much of the clock */
 
 /*
  * Where a candidate sets its own rules (docs/specification.md 4.8): fields of the document, annotations of
@@ -104,6 +106,7 @@ struct lkg_trial {
         enum lkg_health_state seen[_LKG_CHECK_MAX]; /* the newest answer; not stored */
         uint64_t stable_ns; /* of one life of the component, without a bad check, up to stable_since_ns */
         uint64_t stable_since_ns; /* 0 = stopped */
+        uint64_t resumed_ns;      /* CLOCK_BOOTTIME at which this engine took it over; 0 = it began here */
         bool extended;            /* the duration was exceeded, and it was not stable */
 };
 
@@ -170,7 +173,7 @@ uint64_t lkg_trial_stable(const struct lkg_trial *trial, uint64_t now_ns);
 
 /**
  * lkg_trial_tick() - time has passed, and the clock runs. PROMOTE once it exceeds the duration and the component is stable;
- * EXTEND once, if it is not. After twice the duration: PROMOTE if a judged check does not answer at the moment and none is bad (the API server may be
+ * EXTEND once, if it is not. After twice the duration, and not within LKG_TRIAL_ASK_NS of lkg_trial_resume(): PROMOTE if a judged check does not answer at the moment and none is bad (the API server may be
  * away); else REJECT.
  */
 struct lkg_trial_step lkg_trial_tick(struct lkg_trial trial, uint64_t now_ns);

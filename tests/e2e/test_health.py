@@ -81,6 +81,15 @@ def metrics(node):
     return node.status("metrics.prom")
 
 
+def useless(node, endpoint, status=500):
+    """A configuration on trial with which the endpoint is known to be bad before the component starts; its source."""
+    source = node.assign("maxPods: 41\n")
+    node.wait("trial", "state=running")
+    endpoint.say(status)
+    node.wait("trial", "health_http=bad")
+    return source
+
+
 def failed(node, what):
     return f"False current failed trial period, not healthy: {what} (UID: 8f1c): using last-known-good (init)"
 
@@ -95,8 +104,7 @@ def test_alive_and_healthy_passes(node):
 
 def test_alive_and_useless_is_rolled_back(node, endpoint):
     before = node.mount.document()
-    source = node.assign("maxPods: 41\n")
-    endpoint.say(500)
+    source = useless(node, endpoint)
     node.live()
     node.wait("trial", "extended=yes")
     assert node.trial()["health_http"] == "bad: the health endpoint answers with status 500"
@@ -113,8 +121,7 @@ def test_alive_and_useless_is_rolled_back(node, endpoint):
 
 def test_a_restart_is_needed_and_told(node, endpoint):
     """restart.policy is never: the process goes on with what failed, until somebody restarts it."""
-    node.assign("maxPods: 41\n")
-    endpoint.say(503)
+    useless(node, endpoint, 503)
     life = node.live()
     node.wait("condition", "; restart kubelet: it still runs with what failed")
     life.end()
@@ -132,10 +139,9 @@ def test_a_hook_restarts_it(mounts, endpoint):
     try:
         node.wait("trial", "health_http=good")
         life = node.live()
-        node.assign("maxPods: 41\n")
+        useless(node, endpoint)
         life.end()
         node.live()
-        endpoint.say(500)
         node.wait("condition", "not healthy")
         node.mount.wait_for(lambda: lib.os.path.exists(marker), "the hook ran")
     finally:
@@ -145,14 +151,19 @@ def test_a_hook_restarts_it(mounts, endpoint):
             lib.os.unlink(marker)
 
 
-def test_it_recovers_in_the_extension(node, endpoint):
-    source = node.assign("maxPods: 41\n")
-    endpoint.say(500)
-    node.live()
-    node.wait("trial", "extended=yes")
-    endpoint.say(200)
-    node.wait("last-known-good", source)
-    assert node.bad() == {}
+def test_it_recovers_in_the_extension(mounts, endpoint):
+    """The extension is long enough for a loaded machine."""
+    node = Node(mounts, trial={"duration": "8s"}, component=health(endpoint.url))
+    try:
+        node.wait("trial", "health_http=good")
+        source = useless(node, endpoint)
+        node.live()
+        node.wait("trial", "extended=yes")
+        endpoint.say(200)
+        node.wait("last-known-good", source)
+        assert node.bad() == {}
+    finally:
+        node.close()
 
 
 def test_a_probe_that_never_worked_says_nothing(mounts, endpoint):
@@ -172,10 +183,12 @@ def test_a_probe_that_never_worked_says_nothing(mounts, endpoint):
 @pytest.mark.parametrize("how", ["refuses", "hangs"])
 def test_no_answer_is_bad(node, endpoint, how):
     node.assign("maxPods: 41\n")
+    node.wait("trial", "state=running")
     if how == "hangs":
         endpoint.say(None)
     else:
         endpoint.server.socket.close()
+    node.wait("trial", "health_http=bad")
     node.live()
     node.wait("condition", "not healthy: the health endpoint does not answer: ")
 
@@ -190,8 +203,7 @@ def test_a_hanging_endpoint_blocks_nobody(node, endpoint):
 
 def test_the_engine_dies_in_the_extension(node, endpoint):
     """What was judged is remembered."""
-    node.assign("maxPods: 41\n")
-    endpoint.say(500)
+    useless(node, endpoint)
     node.live()
     node.wait("trial", "extended=yes")
     node.mount.kill_child("lkgfs-engine")
@@ -205,7 +217,9 @@ def test_scope_all(mounts, endpoint):
         node.wait("trial", "health_http=good")
         before = node.mount.document()
         node.mount.drop("50-a.conf", "maxPods: 7\n")
+        node.wait("trial", "state=running")
         endpoint.say(500)
+        node.wait("trial", "health_http=bad")
         node.live()
         node.wait("condition", "not healthy: the health endpoint answers with status 500 (local@")
         assert node.mount.document() == before
@@ -278,6 +292,7 @@ def test_a_node_that_is_not_ready_any_more(followed, status, reason):
     node.wait("last-known-good", node.sources()[1])
     node.follows(edit(api, "maxPods: 43\n"))
     ready(api, status, reason)
+    node.wait("trial", "health_node=bad")
     node.live()
     node.wait("condition", f"not healthy: the Node is not Ready ({reason}) (UID: ")
     assert "\nmaxPods: 42\n" in node.mount.document()

@@ -246,6 +246,7 @@ def test_alive_and_useless_is_rolled_back(fleet):
     node.wait("last-known-good", source_id(first))
     useless = node.follows(fleet.put("maxPods: 43\n"))
     ready(fleet.real, node.name, "False", "KubeletNotReady")
+    node.wait("trial", "health_node=bad")
     node.live()
     node.wait("condition", "False current failed trial period, not healthy: the Node is not Ready (KubeletNotReady) (UID: ")
     node.wait("active", source_id(first))

@@ -699,6 +699,27 @@ static void test_health_survives_the_engine(void **state)
         assert_int_equal(lkg_trial_stable(&trial, BOOTED + 4 * M), 0);
 }
 
+/* An engine that dies at the end of the extension: until it has asked, nothing is decided. */
+static void test_a_restart_does_not_decide(void **state)
+{
+        static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
+                                           bad[_LKG_CHECK_MAX] = { BAD, OFF };
+        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
+
+        (void)state;
+        trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
+        trial = lkg_trial_see(trial, bad, BOOTED + M);
+        trial.extended = true;
+        trial.good_ns = 20 * M;
+        trial = lkg_trial_alive(lkg_trial_resume(trial, true, BOOTED + 21 * M), true, BOOTED + 21 * M);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 21 * M + S).verdict, LKG_TRIAL_GO_ON);
+        assert_int_equal(lkg_trial_due(&trial), BOOTED + 22 * M);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 22 * M).verdict, LKG_TRIAL_PROMOTE);
+        trial = lkg_trial_see(trial, bad, BOOTED + 21 * M + 2 * S);
+        assert_int_equal(lkg_trial_due(&trial), BOOTED + 21 * M + NANO);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 21 * M + 2 * S).verdict, LKG_TRIAL_REJECT);
+}
+
 static void test_stable_for_is_at_most_half(void **state)
 {
         (void)state;
@@ -736,6 +757,7 @@ int main(void)
                 cmocka_unit_test(test_short_lives_do_not_pass),
                 cmocka_unit_test(test_a_start_begins_another_life),
                 cmocka_unit_test(test_health_survives_the_engine),
+                cmocka_unit_test(test_a_restart_does_not_decide),
                 cmocka_unit_test(test_stable_for_is_at_most_half),
         };
 
