@@ -560,6 +560,15 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "cgroup hierarchy. `--host cgroup=1` and `--host cgroup=2` validate for a node of this kind, "
           "`--host this` for this machine; without the option, `lkgfs check` and `render` ignore the "
           "host." },
+        { 5060, LKG_WARNING, "a restart is not enough",
+          "Do what the message says when the change is rolled out, or leave the field as it is.",
+          "`lkgfs check --against FILE`: the field differs from FILE, and the component does not take the "
+          "new value over by a "
+          "restart alone: it keeps a state file, refuses to start with it, or the pods of the node have to "
+          "be made anew." },
+        { 5061, LKG_NOTE, "a restart is needed", "Nothing has to be done but a restart of the component.",
+          "`lkgfs check --against FILE`: the field differs from FILE. The component reads its configuration "
+          "when it starts." },
         { 6002, LKG_ERROR, "field denied to remote configuration",
           "Take the field out of the ConfigMap, or remove it from guard.deny or from guard.profile of this "
           "node.",

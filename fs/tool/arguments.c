@@ -71,6 +71,8 @@ static const struct row rows[] = {
         { "output", 'o', "FORMAT", LKG_OPT_FORMAT, FORMAT, AT(format), "text, json or yaml" },
         { "output", 'o', "FORMAT", LKG_OPT_FINDINGS, FINDINGS_FORMAT, AT(format),
           "text, json, yaml, sarif or github" },
+        { "against", 0, "FILE", LKG_OPT_FINDINGS, STRING, AT(against),
+          "also say what a change from the document FILE needs" },
         { "errors-only", 0, NULL, LKG_OPT_FINDINGS, FLAG, AT(errors_only),
           "exit 1 for errors, not for warnings" },
         { "output", 'o', "FORMAT", LKG_OPT_REPORT, REPORT_FORMAT, AT(format), "html (default) or tar" },

@@ -90,6 +90,7 @@ struct lkg_tool_options {
         bool watch;            /* status */
         bool dry_run, over;    /* adopt, abandon */
         bool errors_only;      /* check */
+        const char *against;   /* check: the document before; NULL = none */
         bool has_timeout;
         uint64_t timeout_ns;
 };
@@ -288,6 +289,14 @@ bool lkg_tool_option_at(unsigned bits, size_t i, struct lkg_tool_option *ret);
 bool lkg_tool_option_named(unsigned bits, const char *arg, struct lkg_tool_option *ret);
 /** lkg_tool_option_word() - the @i-th of the words that are its only values; NULL = no more. */
 const char *lkg_tool_option_word(const struct lkg_tool_option *option, size_t i);
+
+/* against.c */
+/**
+ * lkg_tool_judge_against() - --against: add to the report of @candidate what a change from that document needs, LKG5060 and
+ * LKG5061.
+ * Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message.
+ */
+int lkg_tool_judge_against(const struct lkg_tool *tool, struct lkg_candidate *candidate);
 
 /* input.c */
 bool lkg_tool_is_stdin(const char *path);

@@ -65,6 +65,13 @@ static void put_candidate(struct lkg_tool_map *map, const struct lkg_candidate *
         put_counts(map, &candidate->report);
 }
 
+static int load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
+{
+        int status = lkg_tool_sources_load(tool, ret);
+
+        return status == LKG_TOOL_OK ? lkg_tool_judge_against(tool, ret->candidate) : status;
+}
+
 /* ---- layers that options name ---- */
 
 static int check_layers(const struct lkg_tool *tool)
@@ -74,7 +81,7 @@ static int check_layers(const struct lkg_tool *tool)
         struct lkg_tool_map map;
         int r, status;
 
-        r = lkg_tool_sources_load(tool, &sources);
+        r = load(tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;
         candidate = sources.candidate;
@@ -213,7 +220,7 @@ static void check_configuration(struct checking *check, const char *path)
 static void check_document(struct checking *check, const char *path, const struct lkg_tool *named)
 {
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
-        int status = lkg_tool_sources_load(named, &sources);
+        int status = load(named, &sources);
 
         if (status != LKG_TOOL_OK)
                 fail(check, path, status);
@@ -267,7 +274,7 @@ static int annotate_layers(const struct lkg_tool *tool)
                 first = paths[i];
         check_init(&check, tool);
         check_annotate(&check, &saying, &annotations);
-        status = lkg_tool_sources_load(check.tool, &sources);
+        status = load(check.tool, &sources);
         if (status != LKG_TOOL_OK) {
                 fail(&check, first, status);
                 return print_failed(&check);
@@ -365,6 +372,8 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
         int status = lkg_tool_node_judge(check->tool, node, component, &sources);
 
+        if (status == LKG_TOOL_OK)
+                status = lkg_tool_judge_against(check->tool, sources.candidate);
         if (status != LKG_TOOL_OK) {
                 fail(check, lkg_tool_node_path(check->tool), status);
                 return;

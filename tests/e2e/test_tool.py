@@ -479,3 +479,46 @@ def test_no_mount(tree):
     assert tool(tree, "npd", "--mountpoint", "/nowhere", "--check", "served")[0] == 1
     assert tool(tree, "wait", "generation", "x", "--mountpoint", tree)[0] == USAGE
     assert tool(tree, "wait", "two", "--mountpoint", tree)[0] == USAGE
+
+
+# ---- check --against ----
+
+KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+
+def against(tree, before, after, *options):
+    for name, body in (("before.yaml", before), ("after.yaml", after)):
+        lib.write_file(os.path.join(tree, name), KUBELET + body)
+    return tool(tree, "check", "after.yaml", "--against", "before.yaml", *options)
+
+
+def test_check_against_says_what_a_change_needs(tree):
+    code, out, err = against(tree, "maxPods: 110\n", "maxPods: 64\ncpuManagerPolicy: static\ncpuManagerReconcilePeriod: 5s\n"
+                             "kubeReserved: {cpu: 500m}\n")
+    assert (code, err) == (DIFFERENT, "")
+    lines = out.splitlines()
+    more, = [line for line in lines if "LKG5060" in line]
+    assert more.startswith("after.yaml:4:") and "warning: cpuManagerPolicy: differs from before.yaml, and a restart is not enough: " in more
+    assert "cpu_manager_state" in more
+    assert any("note: maxPods: differs from before.yaml, a restart is needed" in line for line in lines)
+    assert against(tree, "maxPods: 110\n", "maxPods: 64\ncpuManagerPolicy: static\nkubeReserved: {cpu: 500m}\n", "--errors-only")[0] == GOOD
+
+
+def test_check_against_itself_says_nothing(tree):
+    assert against(tree, "maxPods: 111\n", "maxPods: 111\n") == (GOOD, "", "")
+
+
+@pytest.mark.parametrize("form,word", [("json", '"LKG5060"'), ("sarif", '"LKG5060"'), ("github", "LKG5060")])
+def test_check_against_in_every_format(tree, form, word):
+    code, out, _ = against(tree, "", "cpuManagerPolicy: static\nkubeReserved: {cpu: 500m}\n", "-o", form)
+    assert code == DIFFERENT and word in out
+
+
+@pytest.mark.parametrize("before,words", [
+    (None, "No such file"), ("a: [", "it cannot be read as a document"), ("kind: KubeProxyConfiguration\n", "its kind is KubeProxyConfiguration; want KubeletConfiguration")])
+def test_check_against_something_else(tree, before, words):
+    lib.write_file(os.path.join(tree, "after.yaml"), KUBELET)
+    if before is not None:
+        lib.write_file(os.path.join(tree, "before.yaml"), before)
+    code, _, err = tool(tree, "check", "after.yaml", "--against", "before.yaml")
+    assert code == FAILED and words in err

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lkgfs check --against FILE: what a change from FILE to what is judged needs, as findings. */
+#include "tool.h"
+
+#include <lkg/render.h>
+#include <lkg/schema.h>
+
+/* The value that is new; a field that is left out has no place. */
+static struct lkg_where where_of(const struct lkg_candidate *candidate, const char *pointer)
+{
+        const struct lkg_value *value = lkg_value_get_pointer(candidate->doc, pointer);
+
+        return value ? lkg_where_of(value) : (struct lkg_where){ .file = NULL };
+}
+
+static void add_change(struct lkg_candidate *candidate, const char *against,
+                       const struct lkg_field_change *change, const char *name)
+{
+        const struct lkg_where where = where_of(candidate, change->pointer);
+
+        if (change->change_class > LKG_CHANGE_RESTART)
+                lkg_report_add(&candidate->report, LKG_WARNING, 5060, &where,
+                               "%s: differs from %s, and a restart is not enough: %s", name, against,
+                               change->field->change);
+        else
+                lkg_report_add(&candidate->report, LKG_NOTE, 5061, &where,
+                               "%s: differs from %s, a restart is needed", name, against);
+}
+
+static int add_changes(struct lkg_candidate *candidate, const char *against, const struct lkg_value *before)
+{
+        struct lkg_field_changes changes;
+        int r = lkg_schema_changes(candidate->schema, before, candidate->doc, &changes);
+
+        for (size_t i = 0; r == 0 && i < changes.n_items; i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
+
+                if (changes.items[i].field)
+                        lkg_buf_puts(&name, changes.items[i].field->path);
+                else
+                        r = lkg_pointer_text(changes.items[i].pointer, &name);
+                if (r == 0 && lkg_buf_failed(&name))
+                        r = -ENOMEM;
+                if (r == 0)
+                        add_change(candidate, against, &changes.items[i], name.data);
+        }
+        lkg_field_changes_deinit(&changes);
+        return r;
+}
+
+int lkg_tool_judge_against(const struct lkg_tool *tool, struct lkg_candidate *candidate)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
+        const char *path = tool->options.against;
+        const char *kind, *own;
+        int r;
+
+        if (!path || candidate->state != LKG_CANDIDATE_VALID || !candidate->schema)
+                return LKG_TOOL_OK;
+        r = lkg_tool_read_doc(tool, path, /* strict= */ true, 0, &report, NULL, &before);
+        if (r == LKG_TOOL_FAILED)
+                return r;
+        if (r != LKG_TOOL_OK || !before || lkg_value_type(before) != LKG_MAP) {
+                lkg_tool_print_findings(tool, STDERR_FILENO, &report);
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                     "--against '%s': it cannot be read as a document", path);
+        }
+        kind = lkg_map_get_string(before, "kind");
+        own = lkg_map_get_string(candidate->doc, "kind");
+        if (!kind || !own || strcmp(kind, own) != 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "--against '%s': its kind is %s; want %s", path,
+                                     kind ? kind : "missing", own ? own : "one with a table");
+        return add_changes(candidate, path, before) < 0
+                       ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
+                       : LKG_TOOL_OK;
+}
