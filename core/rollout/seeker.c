@@ -72,6 +72,12 @@ static bool has_halted(const struct lkg_seeker *seeker, const struct lkg_slot_co
         return counts->n_failed >= seeker->wish.max_failures;
 }
 
+/* Slow start: one more than have succeeded at a time; a slot that has failed, and does not halt the rollout, is made up for. */
+static unsigned highest_open(const struct lkg_slot_counts *counts)
+{
+        return counts->n_done + counts->n_failed;
+}
+
 /* ---- lifetime and what is wanted ---- */
 
 void lkg_seeker_init(struct lkg_seeker *seeker, const char *node, const struct lkg_seeker_ops *ops)
@@ -159,7 +165,7 @@ static void decide(struct lkg_seeker *seeker, uint64_t now_ns)
         }
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
         seeker->granted = !has_halted(seeker, &counts) && mine->index < seeker->wish.max_in_trial &&
-                          mine->index <= counts.n_done && !seeker->ledger.too_many;
+                          mine->index <= highest_open(&counts) && !seeker->ledger.too_many;
 }
 
 void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
@@ -329,8 +335,8 @@ static unsigned choose(const struct lkg_seeker *seeker, uint32_t random, unsigne
         if (has_halted(seeker, &counts) || seeker->ledger.too_many || seeker->wish.max_in_trial == 0)
                 return 0;
         last = seeker->wish.max_in_trial - 1;
-        if (last > counts.n_done)
-                last = counts.n_done;
+        if (last > highest_open(&counts))
+                last = highest_open(&counts);
         for (unsigned k = 0; k <= last; k++)
                 n += is_takeable(seeker, k);
         if (!n)

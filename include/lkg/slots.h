@@ -12,7 +12,7 @@
  *                            ├──not renewed for its patience──> failed (whoever sees it notes it)
  *                            └──superseded, reset──> free
  *
- * Slot k can be taken only while k successes are on record (slow start: 1, 2, 4, ... up to N nodes at a time), and none while
+ * Slot k can be taken only when k are on record as succeeded or failed (slow start: 1, 2, 4, ... up to N nodes at a time), and none while
  * max_failures or more have failed: the rollout has halted itself.
  *
  * The API server's conflict (409) alone decides who gets a slot. What a node knows from its watch may be old, so after it has taken

@@ -68,7 +68,8 @@ static void check_grant(struct lkg_seeker *seeker)
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
         if (lkg_seeker_verdict(seeker, words) != LKG_SLOT_GRANTED)
                 return;
-        FUZZ_CHECK(own >= 0 && (unsigned)own < seeker->wish.max_in_trial && (unsigned)own <= counts.n_done);
+        FUZZ_CHECK(own >= 0 && (unsigned)own < seeker->wish.max_in_trial &&
+                   (unsigned)own <= counts.n_done + counts.n_failed);
         FUZZ_CHECK(counts.n_failed < seeker->wish.max_failures);
 }
 

@@ -303,6 +303,21 @@ static void test_slow_start(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
+/* With more than one failure allowed, a first node that fails is not the end. */
+static void test_a_failure_that_does_not_halt(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FAILED, "other", "5");
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        node.seeker.wish.max_failures = 2;
+        list(&node, &slot, 1, S);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_CREATE);
+        assert_int_equal(node.seeker.writing.index, 1);
+        lkg_seeker_deinit(&node.seeker);
+}
+
 /* Somebody failed between the watch and the taking: the slot goes back, and the node does not switch. */
 static void test_it_looks_again(void **state)
 {
@@ -427,6 +442,7 @@ int main(void)
                 cmocka_unit_test(test_the_way_of_a_node),
                 cmocka_unit_test(test_a_failure_is_noted_and_halts),
                 cmocka_unit_test(test_slow_start),
+                cmocka_unit_test(test_a_failure_that_does_not_halt),
                 cmocka_unit_test(test_it_looks_again),
                 cmocka_unit_test(test_who_has_vanished),
                 cmocka_unit_test(test_conflicts_widen_the_window),
