@@ -4,6 +4,9 @@
 
 #include <lkg/component.h>
 #include <lkg/log.h>
+#include <lkg/suspects.h>
+
+#define ROOM_KEPT 112 /* of the words: lkg_component_event_text() shows 400 bytes of them */
 
 /* One piece of news. */
 struct telling {
@@ -34,12 +37,44 @@ static void tell_rejected(const struct telling *t)
         t->c->dirty |= LKG_DIRTY_MARKS;
 }
 
+/* The mark that this rollback follows from, of this step or, after a crash, of an earlier one; NULL = none. */
+static const struct lkg_bad *mark_of(const struct telling *t)
+{
+        const struct lkg_bad_list *list = &t->c->dynamic->bad;
+
+        if (*t->step->mark.id)
+                return lkg_bad_named(list, t->step->mark.id);
+        for (size_t i = 0; i < list->n_items; i++)
+                if (strcmp(list->items[i].reason, t->step->next.pointers.rollback.reason) == 0)
+                        return &list->items[i];
+        return NULL;
+}
+
+/* The reason and the names of the suspects, without values: an Event may be read by people who may not read the node's files. */
+static void say_why(const struct telling *t, char ret[static LKG_REASON_MAX])
+{
+        const char *reason = t->step->next.pointers.rollback.reason;
+        const struct lkg_bad *mark = mark_of(t);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        size_t size = strlen(reason);
+
+        if (mark && size + ROOM_KEPT < LKG_REASON_MAX)
+                lkg_suspects_say(mark->suspects, LKG_REASON_MAX - size - ROOM_KEPT, &buf);
+        lkg_buf_putc(&buf, '\0');
+        if (lkg_buf_failed(&buf) || !*buf.data)
+                (void)snprintf(ret, LKG_REASON_MAX, "%s", reason);
+        else
+                (void)snprintf(ret, LKG_REASON_MAX, "%s; %s", reason, buf.data);
+}
+
 static void tell_rolled_back(const struct telling *t)
 {
         const struct lkg_pointers *p = &t->step->next.pointers;
+        char words[LKG_REASON_MAX];
 
-        lkg_log(LOG_WARNING, &t->fields, "rolling back to the last known good: %s", p->rollback.reason);
-        say(t, true, "ConfigRolledBack", &p->rollback.from, p->rollback.reason);
+        say_why(t, words);
+        lkg_log(LOG_WARNING, &t->fields, "rolling back to the last known good: %s", words);
+        say(t, true, "ConfigRolledBack", &p->rollback.from, words);
         t->c->n_rollbacks[lkg_rollback_of(t->step->cause)]++;
         t->c->dirty |= LKG_DIRTY_MARKS;
         if (t->event->kind == LKG_EVENT_START)

@@ -44,7 +44,7 @@ void lkg_component_prune_history(struct lkg_component *c, size_t limit)
         /*
          * The generation that was last served according to the disk is kept until a newer record is on disk.
          */
-        uint64_t keep[6 + LKG_FACTS_PROCESSES_MAX] = {
+        uint64_t keep[8 + LKG_FACTS_PROCESSES_MAX] = {
                 c->active ? c->active->number : 0,
                 c->state.hold.generation,
                 c->state.hold.try_previous,
@@ -53,10 +53,11 @@ void lkg_component_prune_history(struct lkg_component *c, size_t limit)
                 c->state.unfinished.held,
         };
 
+        (void)lkg_component_suspected_generations(c, keep + 6, 2);
         /* Also the generation of each living process, to show how it differs. */
         for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
                 if (c->facts->processes[i].pidfd >= 0)
-                        keep[6 + i] = c->facts->processes[i].generation;
+                        keep[8 + i] = c->facts->processes[i].generation;
         if (lkg_history_prune(&c->history, limit, keep, LKG_ARRAY_SIZE(keep)))
                 c->dirty |= LKG_DIRTY_HISTORY;
 }

@@ -114,13 +114,11 @@ static int save_pointers(struct running *run, const struct lkg_effect *effect)
 
 static int mark_bad(struct running *run, const struct lkg_effect *effect)
 {
-        struct lkg_dynamic *d = run->c->dynamic;
-        bool is_new = !lkg_bad_named(&d->bad, run->step.mark.id);
-        int r = lkg_store_mark_bad(&d->store, &d->bad, &run->step.mark, run->err);
+        bool is_new = !lkg_bad_named(&run->c->dynamic->bad, run->step.mark.id);
+        int r = lkg_component_mark_bad(run->c, &run->step.mark, run->err);
 
         (void)effect;
         run->marked = r >= 0 && is_new;
-        run->c->dirty |= LKG_DIRTY_MARKS;
         return r;
 }
 

@@ -27,6 +27,17 @@ enum lkg_change_class lkg_change_class_of(const struct lkg_field *field)
         return LKG_CHANGE_RESTART;
 }
 
+const char *lkg_danger_name(enum lkg_danger danger)
+{
+        static const char *const names[] = {
+                [LKG_DANGER_HARMLESS] = "harmless",
+                [LKG_DANGER_PODS] = "pods",
+                [LKG_DANGER_STOPS] = "stops",
+        };
+
+        return names[danger];
+}
+
 /* ---- the field of a pointer ---- */
 
 static const struct lkg_schema_node *step(const struct lkg_schema_node *node, const char *name, size_t size)
@@ -45,12 +56,11 @@ static const struct lkg_schema_node *step(const struct lkg_schema_node *node, co
         return n < sizeof(plain) ? lkg_node_member_folded(node, plain, n) : NULL;
 }
 
-/* The deepest row above or at @pointer; NULL: the kind does not have it. */
-static const struct lkg_field *field_of(const struct lkg_schema *schema, const char *pointer)
+const struct lkg_field *lkg_schema_field(const struct lkg_schema *schema, const char *pointer)
 {
-        const struct lkg_schema_node *node = lkg_schema_root(schema), *found = NULL;
+        const struct lkg_schema_node *node = schema ? lkg_schema_root(schema) : NULL, *found = NULL;
 
-        while (*pointer == '/') {
+        while (node && *pointer == '/') {
                 size_t size = strcspn(++pointer, "/");
                 const struct lkg_schema_node *next = step(node, pointer, size);
 
@@ -81,7 +91,7 @@ static int collect(const char *pointer, const struct lkg_value *before, const st
                    void *userdata)
 {
         const struct collecting *c = userdata;
-        const struct lkg_field *field = field_of(c->schema, pointer);
+        const struct lkg_field *field = lkg_schema_field(c->schema, pointer);
         struct lkg_field_change *item;
 
         (void)before;

@@ -10,6 +10,7 @@
 #include <lkg/array.h>
 #include <lkg/file.h>
 #include <lkg/record.h>
+#include <lkg/render.h>
 #include <lkg/source.h>
 
 #include "store-internal.h"
@@ -30,7 +31,10 @@ static void put(struct lkg_bad_list *list, const struct lkg_bad *bad) /* after L
         const struct lkg_bad *old = lkg_bad_named(list, bad->id);
         size_t at = list->n_items;
 
+        if (bad->suspects)
+                lkg_value_ref(bad->suspects);
         if (old) {
+                lkg_value_unref(old->suspects);
                 list->items[old - list->items] = *bad;
                 return;
         }
@@ -43,6 +47,7 @@ static void put(struct lkg_bad_list *list, const struct lkg_bad *bad) /* after L
 
 static void drop(struct lkg_bad_list *list, size_t at)
 {
+        lkg_value_unref(list->items[at].suspects);
         memmove(list->items + at, list->items + at + 1, (--list->n_items - at) * sizeof(*list->items));
 }
 
@@ -60,6 +65,8 @@ static size_t oldest(const struct lkg_bad_list *list, const char *keep)
 
 void lkg_bad_list_deinit(struct lkg_bad_list *list)
 {
+        for (size_t i = 0; i < list->n_items; i++)
+                lkg_value_unref(list->items[i].suspects);
         free(list->items);
         *list = (struct lkg_bad_list){ .items = NULL };
 }
@@ -104,6 +111,17 @@ static enum lkg_bad_cause read_cause(const struct lkg_fields *fields, const char
         return LKG_BAD_MARKED;
 }
 
+static void put_suspects(const struct lkg_value *suspects, struct lkg_json *json)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_render_json_compact(suspects, &buf);
+        if (lkg_buf_failed(&buf))
+                lkg_json_fail(json, -ENOMEM);
+        else
+                lkg_json_rendered(json, "suspects", buf.data, buf.size);
+}
+
 static void put_record(const struct lkg_bad *bad, struct lkg_json *json)
 {
         lkg_store_begin(json, LKG_JSON_TIGHT);
@@ -111,6 +129,8 @@ static void put_record(const struct lkg_bad *bad, struct lkg_json *json)
         lkg_store_put_text(json, "reason", bad->reason);
         lkg_store_put_source(json, "source", &bad->source, true);
         lkg_json_text(json, "cause", causes[bad->cause]);
+        if (bad->suspects)
+                put_suspects(bad->suspects, json);
         lkg_json_end(json);
 }
 
@@ -153,6 +173,17 @@ static void read_source(const struct lkg_fields *fields, struct lkg_bad *bad)
                 lkg_fields_complain(fields, "source", "the source that the file is named after");
 }
 
+/* Records of earlier versions have none. */
+static void read_suspects(const struct lkg_fields *fields, struct lkg_bad *bad)
+{
+        struct lkg_value *suspects = lkg_map_get(fields->map, "suspects");
+
+        if (suspects && lkg_value_type(suspects) == LKG_MAP)
+                bad->suspects = lkg_value_ref(suspects);
+        else if (suspects)
+                lkg_fields_complain(fields, "suspects", "a map");
+}
+
 static void read_fields(const struct lkg_fields *fields, struct lkg_bad *bad)
 {
         uint64_t time_ns = lkg_fields_time(fields, "time");
@@ -163,6 +194,7 @@ static void read_fields(const struct lkg_fields *fields, struct lkg_bad *bad)
                 (void)snprintf(bad->reason, sizeof(bad->reason), "the stored reason is lost");
         bad->cause = read_cause(fields, bad->reason);
         read_source(fields, bad);
+        read_suspects(fields, bad);
 }
 
 /* Return: 1; 0: not a mark; -ENOMEM; another -errno. */

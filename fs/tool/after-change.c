@@ -22,7 +22,7 @@ static int find_changes(const struct lkg_value *before, const struct lkg_value *
         return lkg_schema_changes(schema, before, after, ret);
 }
 
-static int put_pointer(const struct lkg_field_change *change, struct lkg_buf *buf)
+int lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf)
 {
         if (change->field)
                 lkg_buf_puts(buf, change->field->path);
@@ -41,12 +41,12 @@ int lkg_tool_put_changes(const struct lkg_value *before, const struct lkg_value 
                 return r < 0 ? r : 0;
         for (; r == 0 && i < changes.n_items && changes.items[i].change_class > LKG_CHANGE_RESTART; i++) {
                 lkg_buf_puts(buf, "=> ");
-                r = put_pointer(&changes.items[i], buf);
+                r = lkg_tool_put_changed(&changes.items[i], buf);
                 lkg_buf_printf(buf, ": %s\n", changes.items[i].field->change);
         }
         for (size_t k = i; r == 0 && k < changes.n_items; k++) {
                 lkg_buf_puts(buf, k == i ? "=> restart: " : ", ");
-                r = put_pointer(&changes.items[k], buf);
+                r = lkg_tool_put_changed(&changes.items[k], buf);
         }
         if (i < changes.n_items)
                 lkg_buf_putc(buf, '\n');
@@ -59,7 +59,7 @@ static void add_change(const struct lkg_field_change *change, struct lkg_value *
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
         struct lkg_tool_map item;
 
-        *failed |= put_pointer(change, &name) < 0;
+        *failed |= lkg_tool_put_changed(change, &name) < 0;
         lkg_buf_putc(&name, '\0');
         lkg_tool_map_init(&item, false);
         lkg_tool_map_string(&item, "field", lkg_buf_failed(&name) ? "" : name.data);

@@ -46,6 +46,7 @@ static const struct row rows[] = {
         { "pending", 0, NULL, LKG_OPT_DIFF, FLAG, AT(pending), "what would be served if nothing were held" },
         { "running", 0, NULL, LKG_OPT_DIFF, FLAG, AT(running),
           "from what the component runs with to what is served" },
+        { "bad", 0, "ID", LKG_OPT_DIFF, STRING, AT(bad), "from the last known good to what was marked bad" },
         { "watch", 'w', NULL, LKG_OPT_ALL, FLAG, AT(watch), "print it again whenever it changes" },
         { "all", 0, NULL, LKG_OPT_ALL, FLAG, AT(all), "show notes, too" },
         { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(output_dir), "existing directory to write into" },

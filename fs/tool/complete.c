@@ -216,6 +216,8 @@ static void complete_value(struct complete *c, const struct lkg_tool_option *opt
                 offer_all(c, times);
         else if (strcmp(option->value, "DIR") == 0 || strcmp(option->value, "M") == 0)
                 directories(c);
+        else if (strcmp(option->value, "ID") == 0)
+                offer_bad(c);
         else if (strcmp(option->value, "FILE") == 0 || strcmp(option->value, "BASE") == 0)
                 files(c);
 }
@@ -247,6 +249,7 @@ static void complete_word(struct complete *c)
                 { "rollback", 0, offer_generations, "lkg" },
                 { "diff", 1, offer_generations, NULL },
                 { "forget", 0, offer_bad, "all" },
+                { "bad", 0, offer_bad, NULL },
                 { "blame", 0, offer_set_fields, NULL },
                 { "explain", 0, offer_known_names, NULL },
                 { "edit", 0, offer_dropins, NULL },

@@ -233,6 +233,17 @@ static void fact_change(struct sink *sink, const struct lkg_field *field)
                 fact(sink, "changeNeeds", words + 2);
 }
 
+static void fact_danger(struct sink *sink, const struct lkg_field *field)
+{
+        static const char *const words[] = {
+                [LKG_DANGER_HARMLESS] = "harmless: a wrong value stops nothing and no pod",
+                [LKG_DANGER_PODS] = "pods: a wrong value can evict, restart, refuse or break pods",
+                [LKG_DANGER_STOPS] = "stops: a wrong value can stop the component or the node",
+        };
+
+        fact(sink, "danger", sink->map ? lkg_danger_name(field->danger) : words[field->danger]);
+}
+
 static void fact_span(struct sink *sink, const struct lkg_kind *kind, const struct lkg_field *first)
 {
         char release[LKG_RELEASE_TEXT_MAX], text[LKG_RELEASE_TEXT_MAX + 12];
@@ -296,6 +307,7 @@ static void show_field(struct sink *sink, const struct lkg_explained *item, unsi
         fact_if(sink, "secret", row->flags & LKG_FIELD_SECRET, "its values are never shown");
         fact_hardened(sink, row->path, item->key, row->guard);
         fact_change(sink, row);
+        fact_danger(sink, row);
         fact_parts(sink, item->kind, row->path, release);
 }
 

@@ -59,7 +59,7 @@ enum lkg_tool_option_bits {
         LKG_OPT_EXPLAIN = 1 << 9, /* --kind, --release */
         LKG_OPT_CHECK = 1 << 10,  /* npd */
         LKG_OPT_ALL = 1 << 11,    /* status */
-        LKG_OPT_DIFF = 1 << 13,   /* --pending, --running */
+        LKG_OPT_DIFF = 1 << 13,   /* --pending, --running, --bad */
         LKG_OPT_EFFECTIVE = 1 << 14,
         LKG_OPT_ROOT = 1 << 15,     /* --dry-run, --root, --force */
         LKG_OPT_ADOPT = 1 << 16,    /* --over, --release */
@@ -87,6 +87,7 @@ struct lkg_tool_options {
         enum lkg_tool_colour colour;
         bool strict, force, effective, all, help, version;
         bool pending, running; /* diff */
+        const char *bad;       /* diff: the id of a mark */
         bool watch;            /* status */
         bool dry_run, over;    /* adopt, abandon */
         bool errors_only;      /* check */
@@ -404,8 +405,18 @@ int lkg_tool_put_changes(const struct lkg_value *before, const struct lkg_value 
 void lkg_tool_map_changes(struct lkg_tool_map *map, const struct lkg_value *before,
                           const struct lkg_value *after);
 
+/** lkg_tool_put_changed() - append the name of the field. Return: 0 or -ENOMEM. */
+struct lkg_field_change;
+int lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf);
+
+/* suspects-show.c */
+/** lkg_tool_put_suspects() - append a line for each suspect, if they are known. */
+void lkg_tool_put_suspects(const struct lkg_value *suspects, struct lkg_buf *buf);
+/** lkg_tool_suspects_missing() - why the record @mark has none; NULL = it has. */
+const char *lkg_tool_suspects_missing(const struct lkg_value *mark);
+
 /* view-diff.c */
-/** lkg_tool_diff_is_of_view() - N, --pending or --running: it compares documents of the mounted view. */
+/** lkg_tool_diff_is_of_view() - N, --pending, --running or --bad: it compares documents of the mounted view. */
 bool lkg_tool_diff_is_of_view(const struct lkg_tool *tool);
 int lkg_tool_diff_view(const struct lkg_tool *tool);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lkgfs bad: the configurations that are known to be bad, one file each in bad/<component>/, newest first;
- * with an id and a reason, it adds one (as `echo REASON > bad/<component>/ID` does). The verb `forget`
- * removes one.
+ * with an id, one of them and who is to blame; with an id and a reason, it adds one (as
+ * `echo REASON > bad/<component>/ID` does). The verb `forget` removes one.
  *
  * Ids and reasons come from anyone who can name an object or write the file, so control characters are
  * escaped.
@@ -10,6 +10,9 @@
 #include "tool.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+
+#include <lkg/suspects.h>
 
 struct mark {
         char *id;
@@ -149,6 +152,86 @@ static int list_marks(const struct lkg_tool *tool, const struct lkg_view *view, 
         return r;
 }
 
+/* ---- one mark ---- */
+
+static void put_fact(struct lkg_buf *buf, const char *name, const char *text)
+{
+        lkg_buf_printf(buf, "%-10s ", name);
+        lkg_tool_put_clean(buf, text);
+        lkg_buf_putc(buf, '\n');
+}
+
+static void put_compared(const struct lkg_value *suspects, struct lkg_buf *buf)
+{
+        uint64_t condemned = lkg_suspects_number(suspects, "generation");
+        uint64_t good = lkg_suspects_number(suspects, "lastKnownGood");
+
+        lkg_buf_printf(buf, "%-10s generation %" PRIu64 " with the last known good", "compared", condemned);
+        if (good)
+                lkg_buf_printf(buf, ", generation %" PRIu64, good);
+        lkg_buf_puts(buf, "\n\n");
+}
+
+static int show_text(const struct mark *mark)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        const struct lkg_value *suspects = lkg_map_get(mark->json, "suspects");
+        const char *missing = lkg_tool_suspects_missing(mark->json);
+
+        put_fact(&buf, "id", mark->id);
+        put_fact(&buf, "time", text_of(mark, "time"));
+        put_fact(&buf, "cause", text_of(mark, "cause"));
+        put_fact(&buf, "reason", text_of(mark, "reason"));
+        if (missing) {
+                lkg_buf_printf(&buf, "%-10s not known: ", "suspects");
+                lkg_tool_put_clean(&buf, missing);
+                lkg_buf_putc(&buf, '\n');
+        } else {
+                put_compared(suspects, &buf);
+                lkg_tool_put_suspects(suspects, &buf);
+        }
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int show_structured(const struct lkg_tool *tool, const char *component, const struct mark *mark)
+{
+        static const char *const keys[] = { "source", "suspects" };
+        struct lkg_tool_map map;
+
+        lkg_tool_map_init(&map, true);
+        lkg_tool_map_string(&map, "component", component);
+        lkg_tool_map_string(&map, "id", mark->id);
+        lkg_tool_map_string(&map, "time", lkg_map_get_string(mark->json, "time"));
+        lkg_tool_map_string(&map, "cause", lkg_map_get_string(mark->json, "cause"));
+        lkg_tool_map_string(&map, "reason", lkg_map_get_string(mark->json, "reason"));
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++)
+                if (lkg_map_get(mark->json, keys[i]))
+                        lkg_tool_map_value(&map, keys[i], lkg_value_ref(lkg_map_get(mark->json, keys[i])));
+        return lkg_tool_print_map(tool, &map, LKG_TOOL_OK);
+}
+
+static int show_mark(const struct lkg_tool *tool, const struct lkg_view *view, const char *component)
+{
+        struct mark mark = { .id = tool->words[0],
+                             .json = lkg_view_read_json(view, "bad/%s/%s", component, tool->words[0]) };
+        int r;
+
+        if (!mark.json)
+                return lkg_tool_fail(
+                        tool, LKG_TOOL_FAILED,
+                        "%s: %.255s is not marked bad, or its record cannot be read; `lkgfs bad` "
+                        "lists all",
+                        component, mark.id);
+        if (tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML)
+                r = show_structured(tool, component, &mark);
+        else
+                r = show_text(&mark);
+        lkg_value_unref(mark.json);
+        return r;
+}
+
+/* ---- another mark ---- */
+
 /* The words after the id are joined, as by echo(1). */
 static int condemn(const struct lkg_tool *tool, const struct lkg_view *view, const char *component)
 {
@@ -174,12 +257,14 @@ int lkg_verb_bad(const struct lkg_tool *tool)
         /* An id that is not a file name would lead elsewhere; an empty reason would have no effect. */
         if (id && (!*id || *id == '.' || strchr(id, '/')))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
-        if (id && (tool->n_words < 2 || !*tool->words[1]))
+        if (id && tool->n_words > 1 && !*tool->words[1])
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: a reason after the id");
         r = lkg_view_open(tool, &view);
         if (r == LKG_TOOL_OK)
                 r = lkg_view_component(tool, &view, &component);
         if (r != LKG_TOOL_OK)
                 return r;
-        return id ? condemn(tool, &view, component) : list_marks(tool, &view, component);
+        if (tool->n_words > 1)
+                return condemn(tool, &view, component);
+        return id ? show_mark(tool, &view, component) : list_marks(tool, &view, component);
 }

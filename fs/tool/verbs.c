@@ -59,7 +59,7 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_drift },
         { "history", "", "the generations that you can roll back to", "lkgfs history",
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, 0, VIEW_LIMIT_S, lkg_verb_history },
-        { "bad", "[ID REASON...]", "list configurations marked bad, or mark ID bad", "lkgfs bad",
+        { "bad", "[ID [REASON...]]", "who is to blame: list bad marks, show or make one", "lkgfs bad",
           LKG_OPT_VIEW | LKG_OPT_FORMAT, 0, UINT_MAX, VIEW_LIMIT_S, lkg_verb_bad },
         { "rollback", "lkg|N", "serve an earlier generation until `hold off`", "lkgfs rollback lkg",
           LKG_OPT_VIEW, 1, 1, VIEW_LIMIT_S, lkg_verb_command },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs diff on the mounted view: two generations of the history, what the component runs with, or what would be served if
- * nothing were held. All of these files have masked secrets. The documents are compared as values: a base in JSON and the YAML
+ * lkgfs diff on the mounted view: two generations of the history, what the component runs with, what would be served if
+ * nothing were held, or what a bad mark is about. All of these files have masked secrets. The documents are compared as values: a base in JSON and the YAML
  * of layers/ are the same then, and the comment line is no difference.
  */
 #include "tool.h"
@@ -12,9 +12,11 @@
 
 #include <lkg/decode.h>
 #include <lkg/render.h>
+#include <lkg/suspects.h>
 
 struct compared {
-        char *name; /* "generation 41" */
+        char *name;   /* "generation 41" */
+        char *origin; /* of a generation; NULL = not read */
         struct lkg_value *doc;
         struct lkg_buf yaml;
 };
@@ -22,6 +24,7 @@ struct compared {
 static void compared_deinit(struct compared *side)
 {
         free(side->name);
+        free(side->origin);
         lkg_value_unref(side->doc);
         lkg_buf_deinit(&side->yaml);
 }
@@ -118,8 +121,6 @@ static int read_number(const struct lkg_tool *tool, const char *word, uint64_t *
                                                                   word);
 }
 
-/* ---- which two ---- */
-
 static int served_number(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
                          uint64_t *ret)
 {
@@ -178,12 +179,106 @@ static int read_running(const struct lkg_tool *tool, const struct lkg_view *view
         return read_generation(tool, view, component, number, "running: ", ret);
 }
 
+/* ---- a mark ---- */
+
+/* One of the two documents that a mark compares. A document that is gone is never replaced by another one. */
+static int read_marked(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                       uint64_t number, const char *what, struct compared *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        LKG_CLEANUP(lkg_freep) char *meta = NULL;
+        LKG_CLEANUP(lkg_freep) char *named = NULL;
+        int r = number ? lkg_view_read(view, &meta, NULL, "history/%s/%" PRIu64 "/meta.json", component,
+                                       number)
+                       : -ENOENT;
+
+        if (r == -ENOENT)
+                return lkg_tool_fail(
+                        tool, LKG_TOOL_FAILED,
+                        "the document of %s is not in the history%s; `lkgfs bad %.255s` shows what "
+                        "was noted about the difference",
+                        what, number ? " any more" : ", because it was not served before",
+                        tool->options.bad);
+        if (asprintf(&named, "%s: ", what) < 0) {
+                named = NULL;
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        }
+        r = read_generation(tool, view, component, number, named, ret);
+        if (r == LKG_TOOL_OK &&
+            lkg_view_read(view, &ret->origin, NULL, "history/%s/%" PRIu64 "/origin", component, number) < 0)
+                ret->origin = NULL; /* then the layers are not named */
+        return r;
+}
+
+static int read_bad(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
+                    struct compared *from, struct compared *to, struct lkg_value **ret_mark)
+{
+        const char *id = tool->options.bad, *missing;
+        const struct lkg_value *suspects;
+        int r;
+
+        if (!*id || *id == '.' || strchr(id, '/'))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
+        *ret_mark = lkg_view_read_json(view, "bad/%s/%s", component, id);
+        if (!*ret_mark)
+                return lkg_tool_fail(
+                        tool, LKG_TOOL_FAILED,
+                        "%.255s is not marked bad, or its record cannot be read; `lkgfs bad` lists all", id);
+        missing = lkg_tool_suspects_missing(*ret_mark);
+        if (missing)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "nothing can be compared: %.300s", missing);
+        suspects = lkg_map_get(*ret_mark, "suspects");
+        r = read_marked(tool, view, component, lkg_suspects_number(suspects, "lastKnownGood"),
+                        "last known good", from);
+        return r == LKG_TOOL_OK ? read_marked(tool, view, component,
+                                              lkg_suspects_number(suspects, "generation"), "marked bad", to)
+                                : r;
+}
+
+/* The files of the history are masked: a secret that differs is known from the mark alone. */
+static int add_secrets(const struct lkg_value *mark, struct lkg_value *whole)
+{
+        const struct lkg_value *noted = lkg_map_get(lkg_map_get(mark, "suspects"), "fields");
+        struct lkg_value *fields = lkg_map_get(whole, "fields");
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < lkg_value_size(noted); i++) {
+                struct lkg_value *item = lkg_list_get(noted, i);
+                const char *before = lkg_map_get_string(item, "old"),
+                           *after = lkg_map_get_string(item, "new");
+
+                if (before && after && strcmp(before, after) == 0)
+                        r = lkg_list_append(fields, lkg_value_ref(item));
+        }
+        return r;
+}
+
+/* All fields that differ, with their layers. Return: 0, caller owns one reference; -ENOMEM. */
+static int find_suspects(const struct compared *from, const struct compared *to,
+                         const struct lkg_value *mark, struct lkg_value **ret)
+{
+        const struct lkg_suspects_side good = { from->doc, from->origin ? from->origin : "", 0 };
+        const struct lkg_suspects_side condemned = { to->doc, to->origin ? to->origin : "", 0 };
+        const char *kind = lkg_map_get_string(to->doc, "kind");
+        const struct lkg_schema *schema = NULL;
+        int r;
+
+        if (kind && lkg_schema_get(kind, lkg_map_get_string(to->doc, "apiVersion"), 0, &schema) < 0)
+                schema = NULL;
+        r = lkg_suspects_find(schema, &good, &condemned, /* whole= */ true, ret);
+        return r < 0 ? r : add_secrets(mark, *ret);
+}
+
+/* ---- which two ---- */
+
 static int read_both(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
-                     struct compared *from, struct compared *to)
+                     struct compared *from, struct compared *to, struct lkg_value **ret_mark)
 {
         uint64_t first, second;
         int r;
 
+        if (tool->options.bad)
+                return read_bad(tool, view, component, from, to, ret_mark);
         if (tool->options.pending) {
                 r = read_served(tool, view, component, from);
                 return r == LKG_TOOL_OK ? read_pending(tool, view, component, to) : r;
@@ -208,51 +303,76 @@ static int read_both(const struct lkg_tool *tool, const struct lkg_view *view, c
 static int check_usage(const struct lkg_tool *tool)
 {
         const struct lkg_tool_options *o = &tool->options;
-        bool several = o->pending + o->running + (tool->n_words > 0) > 1;
+        bool several = o->pending + o->running + (o->bad != NULL) + (tool->n_words > 0) > 1;
 
         if (several || lkg_tool_has_sources(tool) || o->node_config)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "one of: N [M], --pending, --running, or documents (--config, ...)");
+                                     "one of: N [M], --pending, --running, --bad ID, or documents "
+                                     "(--config, ...)");
         return LKG_TOOL_OK;
 }
 
+static int print_structured(const struct lkg_tool *tool, const char *component, const struct compared *from,
+                            const struct compared *to, const char *diff, const struct lkg_value *suspects,
+                            int status)
+{
+        struct lkg_tool_map map;
+
+        lkg_tool_map_init(&map, true);
+        lkg_tool_map_string(&map, "component", component);
+        lkg_tool_map_string(&map, "from", from->name);
+        lkg_tool_map_string(&map, "to", to->name);
+        lkg_tool_map_string(&map, "diff", diff);
+        lkg_tool_map_changes(&map, from->doc, to->doc);
+        if (suspects)
+                lkg_tool_map_value(&map, "fields", lkg_value_ref(lkg_map_get(suspects, "fields")));
+        return lkg_tool_print_map(tool, &map, status);
+}
+
+static int print_text(const struct lkg_tool *tool, const struct compared *from, const struct compared *to,
+                      const struct lkg_buf *diff, const struct lkg_value *suspects, int status)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf painted = LKG_BUF_INIT;
+
+        if (lkg_tool_colour_for(tool, STDOUT_FILENO))
+                lkg_tool_paint_diff(diff->data, diff->size - 1, &painted);
+        else
+                lkg_buf_append(&painted, diff->data, diff->size - 1);
+        if (diff->size > 1 && lkg_tool_put_changes(from->doc, to->doc, &painted) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        if (suspects) {
+                lkg_buf_puts(&painted, diff->size > 1 ? "\n" : "");
+                lkg_tool_put_suspects(suspects, &painted);
+        }
+        return lkg_tool_print(&painted, status);
+}
+
+/* @mark: NULL = it is no question of a mark */
 static int print(const struct lkg_tool *tool, const char *component, const struct compared *from,
-                 const struct compared *to)
+                 const struct compared *to, const struct lkg_value *mark)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf painted = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *suspects = NULL;
         int r = lkg_render_diff(from->name, from->yaml.data, from->yaml.size, to->name, to->yaml.data,
                                 to->yaml.size, &diff);
         int status = r == 0 ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
-        struct lkg_tool_map map;
 
-        if (r < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));
         lkg_buf_putc(&diff, '\0');
-        if (lkg_buf_failed(&diff))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        if (tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML) {
-                lkg_tool_map_init(&map, true);
-                lkg_tool_map_string(&map, "component", component);
-                lkg_tool_map_string(&map, "from", from->name);
-                lkg_tool_map_string(&map, "to", to->name);
-                lkg_tool_map_string(&map, "diff", diff.data);
-                lkg_tool_map_changes(&map, from->doc, to->doc);
-                return lkg_tool_print_map(tool, &map, status);
-        }
-        if (lkg_tool_colour_for(tool, STDOUT_FILENO))
-                lkg_tool_paint_diff(diff.data, diff.size - 1, &painted);
-        else
-                lkg_buf_append(&painted, diff.data, diff.size - 1);
-        if (r > 0 && lkg_tool_put_changes(from->doc, to->doc, &painted) < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        return lkg_tool_print(&painted, status);
+        if (r >= 0 && mark)
+                r = find_suspects(from, to, mark, &suspects);
+        if (r < 0 || lkg_buf_failed(&diff))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(r < 0 ? -r : ENOMEM));
+        if (suspects && lkg_value_size(lkg_map_get(suspects, "fields")) > 0)
+                status = LKG_TOOL_DIFFERENT;
+        if (tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML)
+                return print_structured(tool, component, from, to, diff.data, suspects, status);
+        return print_text(tool, from, to, &diff, suspects, status);
 }
 
 bool lkg_tool_diff_is_of_view(const struct lkg_tool *tool)
 {
         return tool->verb->run == lkg_verb_diff &&
-               (tool->options.pending || tool->options.running || tool->n_words > 0);
+               (tool->options.pending || tool->options.running || tool->options.bad || tool->n_words > 0);
 }
 
 int lkg_tool_diff_view(const struct lkg_tool *tool)
@@ -260,6 +380,7 @@ int lkg_tool_diff_view(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
         LKG_CLEANUP(compared_deinit) struct compared from = { 0 };
         LKG_CLEANUP(compared_deinit) struct compared to = { 0 };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *mark = NULL;
         LKG_CLEANUP(lkg_freep) char *component = NULL;
         int r = check_usage(tool);
 
@@ -268,6 +389,6 @@ int lkg_tool_diff_view(const struct lkg_tool *tool)
         if (r == LKG_TOOL_OK)
                 r = lkg_view_component(tool, &view, &component);
         if (r == LKG_TOOL_OK)
-                r = read_both(tool, &view, component, &from, &to);
-        return r == LKG_TOOL_OK ? print(tool, component, &from, &to) : r;
+                r = read_both(tool, &view, component, &from, &to, &mark);
+        return r == LKG_TOOL_OK ? print(tool, component, &from, &to, mark) : r;
 }

@@ -428,6 +428,19 @@ bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_co
  */
 uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struct lkg_config *config);
 
+/* ---- marks: suspected.c ---- */
+
+/**
+ * lkg_component_mark_bad() - lkg_store_mark_bad() with the suspects of @bad: the record has both or is not written. Marked again,
+ * it keeps what was known.
+ */
+int lkg_component_mark_bad(struct lkg_component *c, const struct lkg_bad *bad, struct lkg_error *err);
+/**
+ * lkg_component_suspected_generations() - the generations that the newest mark compares, for `lkgfs diff --bad`.
+ * Return: how many are in @ret, at most 2.
+ */
+size_t lkg_component_suspected_generations(const struct lkg_component *c, uint64_t *ret, size_t n_max);
+
 /* ---- starts and ends of its processes: starts.c ---- */
 
 /** lkg_component_start_facts() - what is known about this start. @pid: 0 = not known */

@@ -20,6 +20,8 @@
 #include <lkg/source.h>
 #include <lkg/trial.h>
 
+struct lkg_value;
+
 /* ---- what is remembered ---- */
 
 /* The last known good. If source is local, any local configuration is. */
@@ -109,6 +111,7 @@ struct lkg_bad {
         enum lkg_bad_cause cause;
         char reason[LKG_REASON_MAX];
         struct lkg_config_source source; /* as far as known */
+        struct lkg_value *suspects;      /* <lkg/suspects.h>; a list owns it; NULL = the record has none */
 };
 
 struct lkg_bad_list {

@@ -44,6 +44,17 @@ enum lkg_field_flags {
 #define LKG_GUARD_NOTHING "-"
 
 /*
+ * What a value of a field does at worst although it has passed validation: a path or an address that the node does not have, a
+ * reservation that is larger than the node. It sorts the suspects of a failed trial.
+ */
+enum lkg_danger {
+        LKG_DANGER_UNKNOWN, /* the kind does not have the field; in a table: not considered yet, and a test fails */
+        LKG_DANGER_HARMLESS, /* neither of those below: less insight, other timing */
+        LKG_DANGER_PODS, /* pods are evicted, restarted, not admitted, or lose what they need (network, names, volumes) */
+        LKG_DANGER_STOPS, /* the component does not start, ends, or cannot work: no runtime, no API server */
+};
+
+/*
  * One row: a field of a kind in the releases [since, until]. Several rows with one path and disjoint
  * releases describe how a field changed.
  */
@@ -75,6 +86,8 @@ struct lkg_field {
          * component reads its configuration only when it starts. No field of these kinds takes effect live.
          */
         const char *change;
+        /* Members of maps and lists without a row have that of the deepest row above them. A struct has the worst of its fields. */
+        enum lkg_danger danger;
         unsigned flags;        /* enum lkg_field_flags */
         unsigned since, until; /* releases; 0 = before the first / no end */
 };
@@ -88,6 +101,9 @@ enum lkg_change_class {
 enum lkg_change_class lkg_change_class_of(const struct lkg_field *field);
 /** lkg_change_class_name() - restart, recreate, drain. */
 const char *lkg_change_class_name(enum lkg_change_class change_class);
+
+/** lkg_danger_name() - stops, pods, harmless; NULL: not known. */
+const char *lkg_danger_name(enum lkg_danger danger);
 
 /* A command-line flag of a component. */
 struct lkg_flag {
@@ -202,6 +218,13 @@ struct lkg_field_changes {
 int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
                        const struct lkg_value *after, struct lkg_field_changes *ret);
 void lkg_field_changes_deinit(struct lkg_field_changes *changes);
+
+/**
+ * lkg_schema_field() - the deepest row at or above a JSON pointer.
+ * @schema: NULL = a kind without a table
+ * Return: NULL: the kind does not have it.
+ */
+const struct lkg_field *lkg_schema_field(const struct lkg_schema *schema, const char *pointer);
 
 /* ---- the judge: lkg_judge_fn of a stack ---- */
 

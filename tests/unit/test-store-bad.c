@@ -11,6 +11,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <lkg/render.h>
+#include <lkg/suspects.h>
+
 #include "store-place.h"
 
 /* ---- bad list ---- */
@@ -105,6 +108,84 @@ static void mark(struct lkg_store_component *c, struct lkg_bad_list *list, const
 
         (void)snprintf(bad.id, sizeof(bad.id), "%s", id);
         assert_int_equal(lkg_store_mark_bad(c, list, &bad, NULL), 0);
+}
+
+/* ---- suspects ---- */
+
+static char *suspects_of(const struct lkg_bad *bad)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+        size_t size;
+
+        assert_non_null(bad);
+        if (bad->suspects)
+                lkg_render_json_compact(bad->suspects, &buf);
+        lkg_buf_putc(&buf, '\0');
+        return lkg_buf_steal(&buf, &size);
+}
+
+/* One file has the mark and them; a mark that is made again has the new ones. */
+static void test_suspects_are_in_the_record(void **state)
+{
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL }, back;
+        struct lkg_bad bad = sample_bad(1);
+        struct lkg_store_component c;
+        struct lkg_store store;
+        char *text;
+
+        open_both(p, &store, &c);
+        for (int round = 0; round < 2; round++) {
+                LKG_CLEANUP(lkg_value_unrefp)
+                struct lkg_value *suspects = lkg_suspects_unknown(round ? "second \"time\"" : "first");
+
+                bad.suspects = suspects;
+                assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), 0);
+                assert_int_equal(lkg_store_load_bad(&c, &back, &p->report), 0);
+                text = suspects_of(lkg_bad_named(&back, bad.id));
+                assert_string_equal(text, round ? "{\"unknown\":\"second \\\"time\\\"\"}"
+                                                : "{\"unknown\":\"first\"}");
+                free(text);
+                lkg_bad_list_deinit(&back);
+        }
+        assert_int_equal(list.n_items, 1);
+        assert_int_equal(lkg_store_forgive(&c, &list, NULL, &p->err), 1);
+        lkg_bad_list_deinit(&list);
+        assert_int_equal(take_findings(p), 0);
+        close_both(&store, &c);
+}
+
+/* An earlier version wrote no suspects; damaged ones are lost alone. */
+static void test_records_without_suspects(void **state)
+{
+        static const char *const records[] = {
+                "{\"schemaVersion\":1,\"time\":\"2026-01-02T03:04:05Z\",\"reason\":\"r\",\"source\":{"
+                "\"namespace\":\"\","
+                "\"name\":\"\",\"uid\":\"u\",\"resourceVersion\":\"1\",\"key\":\"kubelet\",\"sha256\":\"\"},"
+                "\"cause\":\"marked\"}\n",
+                "{\"schemaVersion\":1,\"time\":\"2026-01-02T03:04:05Z\",\"reason\":\"r\",\"source\":{"
+                "\"namespace\":\"\","
+                "\"name\":\"\",\"uid\":\"u\",\"resourceVersion\":\"1\",\"key\":\"kubelet\",\"sha256\":\"\"},"
+                "\"cause\":\"marked\",\"suspects\":7}\n",
+        };
+        struct place *p = *state;
+        struct lkg_bad_list list = { .items = NULL };
+        struct lkg_store_component c;
+        struct lkg_store store;
+
+        open_both(p, &store, &c);
+        mark(&c, &list, "u@1", 5);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(records); i++) {
+                lkg_bad_list_deinit(&list);
+                put(p, "dynamic/kubelet/releases/unknown/bad/u@1", records[i]);
+                assert_int_equal(lkg_store_load_bad(&c, &list, &p->report), 0);
+                assert_int_equal(list.n_items, 1);
+                assert_string_equal(list.items[0].reason, "r");
+                assert_null(list.items[0].suspects);
+                assert_int_equal(take_findings(p), i);
+        }
+        lkg_bad_list_deinit(&list);
+        close_both(&store, &c);
 }
 
 static void expect_marks(struct place *p, const struct lkg_store_component *c,
@@ -282,6 +363,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 T(test_bad_list),
+                T(test_suspects_are_in_the_record),
+                T(test_records_without_suspects),
                 T(test_mark_names_are_checked),
                 T(test_forgive),
                 T(test_forgive_where_nothing_can_be_linked),

@@ -392,6 +392,80 @@ static void test_change_is_a_class_and_words(void **state)
         assert_true(n > 20);
 }
 
+/* ---- the column danger ---- */
+
+static bool is_below(const char *path, const char *of)
+{
+        size_t n = strlen(of);
+
+        return strncmp(path, of, n) == 0 && (path[n] == '.' || strncmp(path + n, "[].", 3) == 0);
+}
+
+/* No field is left out, and a struct is as dangerous as the worst of its fields. */
+static void test_every_field_has_a_danger(void **state)
+{
+        size_t n[LKG_DANGER_STOPS + 1] = { 0 };
+
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        const struct lkg_field *field = &lkg_kinds[k].fields[i];
+                        enum lkg_danger worst = LKG_DANGER_UNKNOWN;
+
+                        if (field->danger == LKG_DANGER_UNKNOWN || field->danger > LKG_DANGER_STOPS)
+                                fail_msg("%s has no danger", field->path);
+                        n[field->danger]++;
+                        for (size_t j = 0; j < *lkg_kinds[k].n_fields; j++)
+                                if (is_below(lkg_kinds[k].fields[j].path, field->path) &&
+                                    lkg_kinds[k].fields[j].danger > worst)
+                                        worst = lkg_kinds[k].fields[j].danger;
+                        if (worst != LKG_DANGER_UNKNOWN && worst != field->danger)
+                                fail_msg("%s is %s, and its worst field is %s", field->path,
+                                         lkg_danger_name(field->danger), lkg_danger_name(worst));
+                }
+        assert_null(lkg_danger_name(LKG_DANGER_UNKNOWN));
+        for (size_t i = LKG_DANGER_HARMLESS; i < LKG_ARRAY_SIZE(n); i++)
+                assert_true(n[i] > 20);
+}
+
+/* Rows that a slip in the tables would move. */
+static void test_what_stops_a_component(void **state)
+{
+        static const struct {
+                const char *kind, *pointer;
+                enum lkg_danger danger;
+        } rows[] = {
+                { "KubeletConfiguration", "/cgroupDriver", LKG_DANGER_STOPS },
+                { "KubeletConfiguration", "/cpuManagerPolicy", LKG_DANGER_STOPS },
+                { "KubeletConfiguration", "/containerRuntimeEndpoint", LKG_DANGER_STOPS },
+                { "KubeletConfiguration", "/authentication/x509/clientCAFile", LKG_DANGER_STOPS },
+                { "KubeletConfiguration", "/featureGates/AnyGate", LKG_DANGER_STOPS },
+                { "KubeletConfiguration", "/evictionHard/memory.available", LKG_DANGER_STOPS },
+                { "KubeletConfiguration", "/evictionSoft/memory.available", LKG_DANGER_PODS },
+                { "KubeletConfiguration", "/maxPods", LKG_DANGER_PODS },
+                { "KubeletConfiguration", "/clusterDNS", LKG_DANGER_PODS },
+                { "KubeletConfiguration", "/logging/verbosity", LKG_DANGER_HARMLESS },
+                { "KubeletConfiguration", "/eventBurst", LKG_DANGER_HARMLESS },
+                { "KubeProxyConfiguration", "/mode", LKG_DANGER_STOPS },
+                { "KubeProxyConfiguration", "/clusterCIDR", LKG_DANGER_PODS },
+                { "KubeProxyConfiguration", "/enableProfiling", LKG_DANGER_HARMLESS },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                const struct lkg_schema *schema;
+                const struct lkg_field *field;
+
+                assert_int_equal(lkg_schema_get(rows[i].kind, NULL, 0, &schema), 0);
+                field = lkg_schema_field(schema, rows[i].pointer);
+                assert_non_null(field);
+                if (field->danger != rows[i].danger)
+                        fail_msg("%s is %s", rows[i].pointer, lkg_danger_name(field->danger));
+                assert_null(lkg_schema_field(schema, "/noSuchField"));
+        }
+        assert_null(lkg_schema_field(NULL, "/maxPods"));
+}
+
 /* ---- the column guard ---- */
 
 /* Is it `word: reason` with a word that the manual explains? */
@@ -522,6 +596,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_change_is_a_class_and_words),
+                cmocka_unit_test(test_every_field_has_a_danger),
+                cmocka_unit_test(test_what_stops_a_component),
                 cmocka_unit_test(test_fields_are_those_of_the_components),
                 cmocka_unit_test(test_every_row_is_whole),
                 cmocka_unit_test(test_rows_of_one_field_share_the_releases),

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Marks a configuration as bad, with the fields that are suspected: its document and that of the last known good are compared if
+ * both are there. A mark without suspects says why; nothing is guessed.
+ */
+#include <lkg/component.h>
+#include <lkg/decode.h>
+#include <lkg/suspects.h>
+
+/* ---- the condemned document ---- */
+
+/* Is @mark about this generation? A uid alone means all versions, and local@<12 hex> is a document. */
+static bool is_about(const struct lkg_bad *mark, const char *source, const char *source_sha256,
+                     const char *sha256)
+{
+        struct lkg_config_source made_of;
+
+        if (strcmp(mark->source.uid, LKG_UID_LOCAL) == 0)
+                return *mark->source.version && strncmp(sha256, mark->source.version, LKG_SHORT_HASH) == 0;
+        if (!*source)
+                return false;
+        lkg_config_source_recorded(source, source_sha256, &made_of);
+        if (!*mark->source.version)
+                return strcmp(made_of.uid, mark->source.uid) == 0;
+        return strcmp(source, mark->id) == 0 || lkg_config_source_matches(&made_of, &mark->source);
+}
+
+/* Only what readers get is on trial; it may be attributed to another source with the same document. */
+static bool is_served(const struct lkg_component *c, const struct lkg_bad *mark)
+{
+        const struct lkg_generation *active = c->active;
+
+        return active && (lkg_bad_failed_trial(mark->cause) ||
+                          is_about(mark, active->source, active->source_sha256, active->sha256));
+}
+
+/*
+ * What readers get, else the newest generation of it. Return: 0; -ENOENT: it was never served, or is no longer in the history;
+ * -errno.
+ */
+static int find_condemned(const struct lkg_component *c, const struct lkg_bad *mark,
+                          struct lkg_generation **ret)
+{
+        if (is_served(c, mark)) {
+                *ret = lkg_generation_ref(c->active);
+                return 0;
+        }
+        for (size_t i = c->history.n_entries; i-- > 0;) {
+                const struct lkg_history_entry *entry = &c->history.entries[i];
+
+                if (is_about(mark, entry->source, entry->source_sha256, entry->sha256))
+                        return lkg_history_get(&c->history, entry->number, ret, NULL);
+        }
+        return -ENOENT;
+}
+
+/* ---- the comparison ---- */
+
+static int read_side(const struct lkg_generation *g, struct lkg_value **ret_doc,
+                     struct lkg_suspects_side *ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        int r = lkg_decode(g->document.data, g->document.size,
+                           lkg_detect_format(g->document.data, g->document.size), LKG_DECODE_UNTYPED, NULL,
+                           &ignored, ret_doc);
+
+        if (r >= 0)
+                *ret = (struct lkg_suspects_side){ *ret_doc, g->origin.data ? g->origin.data : "",
+                                                   g->number };
+        return r;
+}
+
+static const struct lkg_schema *schema_of(const struct lkg_component *c, const struct lkg_value *doc)
+{
+        const char *kind = lkg_map_get_string(doc, "kind");
+        const struct lkg_schema *schema = NULL;
+
+        if (!kind || lkg_schema_get(kind, lkg_map_get_string(doc, "apiVersion"), lkg_component_release(c),
+                                    &schema) < 0)
+                return NULL;
+        return schema;
+}
+
+/* Return: 0, see @ret; 1: @ret_why; -ENOMEM. */
+static int compare(const struct lkg_component *c, const struct lkg_generation *good,
+                   const struct lkg_generation *condemned, struct lkg_value **ret, const char **ret_why)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = NULL;
+        struct lkg_suspects_side a, b;
+        int r = read_side(good, &before, &a);
+
+        if (r >= 0)
+                r = read_side(condemned, &after, &b);
+        if (r == -ENOMEM)
+                return r;
+        *ret_why = "one of the two documents cannot be read";
+        return r < 0 ? 1 : lkg_suspects_find(schema_of(c, after), &a, &b, /* whole= */ false, ret);
+}
+
+/* The stored document, else a merge that a rollback would serve. */
+static int find_good(const struct lkg_component *c, struct lkg_generation **ret)
+{
+        int r = lkg_component_stored_good(c, ret, NULL);
+
+        return r >= 0 || r == -ENOMEM ? r : lkg_component_good_generation(c, ret);
+}
+
+static int suspect(const struct lkg_component *c, const struct lkg_bad *mark, struct lkg_value **ret,
+                   const char **ret_why)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *condemned = NULL;
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
+        int r = find_condemned(c, mark, &condemned);
+
+        *ret_why = "its document was not served, or is no longer in the history";
+        if (r < 0)
+                return r == -ENOMEM ? r : 1;
+        *ret_why = "there is no document of the last known good";
+        r = find_good(c, &good);
+        if (r < 0 || !good)
+                return r == -ENOMEM ? r : 1;
+        *ret_why = "its document is that of the last known good";
+        if (!lkg_bad_failed_trial(mark->cause) && strcmp(good->sha256, condemned->sha256) == 0)
+                return 1;
+        return compare(c, good, condemned, ret, ret_why);
+}
+
+int lkg_component_mark_bad(struct lkg_component *c, const struct lkg_bad *bad, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *suspects = NULL;
+        struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *known = lkg_bad_named(&d->bad, bad->id);
+        struct lkg_bad mark = *bad;
+        const char *why = NULL;
+        int r = suspect(c, bad, &suspects, &why);
+
+        /* Marked again, and the documents are gone by now: the earlier comparison is still true. */
+        if (r > 0 && known && lkg_suspects_known(known->suspects))
+                suspects = lkg_value_ref(known->suspects);
+        else if (r > 0)
+                suspects = lkg_suspects_unknown(why);
+        mark.suspects = suspects; /* without memory: the mark matters more than they do */
+        c->dirty |= LKG_DIRTY_MARKS;
+        return lkg_store_mark_bad(&d->store, &d->bad, &mark, err);
+}
+
+/* ---- what must be kept for them ---- */
+
+size_t lkg_component_suspected_generations(const struct lkg_component *c, uint64_t *ret, size_t n_max)
+{
+        const struct lkg_bad_list *list = c->dynamic ? &c->dynamic->bad : NULL;
+        const struct lkg_bad *newest = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; list && i < list->n_items; i++)
+                if (lkg_suspects_number(list->items[i].suspects, "generation") &&
+                    (!newest || list->items[i].time_ns > newest->time_ns))
+                        newest = &list->items[i];
+        if (newest && n < n_max)
+                ret[n++] = lkg_suspects_number(newest->suspects, "generation");
+        if (newest && n < n_max)
+                ret[n++] = lkg_suspects_number(newest->suspects, "lastKnownGood");
+        return n;
+}
