@@ -868,9 +868,13 @@ static bool failed_its_trial(const struct lkg_dynamic *d)
 /* A crash loop reads the new document by itself; a component that is alive goes on with what it has. */
 static bool needs_restart(const struct lkg_component *c)
 {
-        return c->dynamic->trial.state == LKG_TRIAL_FAILED && *c->dynamic->pointers.rollback.reason &&
-               c->config->restart.policy == LKG_RESTART_NEVER && c->dynamic->watched &&
-               lkg_component_runs_older(c);
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad =
+                lkg_bad_find(&d->bad, d->scope_all ? &d->document : &d->pointers.rollback.from);
+
+        return d->trial.state == LKG_TRIAL_FAILED && *d->pointers.rollback.reason && bad &&
+               bad->cause == LKG_BAD_UNHEALTHY && c->config->restart.policy == LKG_RESTART_NEVER &&
+               d->watched && lkg_component_runs_older(c);
 }
 
 static struct lkg_condition_remote remote_facts(const struct lkg_component *c,

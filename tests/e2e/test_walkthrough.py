@@ -21,8 +21,6 @@ PLACEHOLDERS = (
     (r"\bgeneration \d+", "generation <n>"),
     (r"\(pid \d+, ", "(pid <pid>, "),
     (r"^bash: line \d+: ", "bash: "),
-    # The condition says it until the engine knows that the process has ended, which may be a moment later.
-    (r"; restart kubelet: it still runs with what failed$", ""),
 )
 
 
