@@ -58,7 +58,7 @@ int lkg_tool_judge_against(const struct lkg_tool *tool, struct lkg_candidate *ca
 
         if (!path || candidate->state != LKG_CANDIDATE_VALID || !candidate->schema)
                 return LKG_TOOL_OK;
-        r = lkg_tool_read_doc(tool, path, /* strict= */ true, 0, &report, NULL, &before);
+        r = lkg_tool_read_doc(tool, path, /* as_yaml= */ true, 0, &report, NULL, &before);
         if (r == LKG_TOOL_FAILED)
                 return r;
         if (r != LKG_TOOL_OK || !before || lkg_value_type(before) != LKG_MAP) {
