@@ -5,8 +5,9 @@
 
 #include <lkg/slots.h>
 
-#define UNUSED_NS  (60 * LKG_NSEC_PER_SEC)  /* a slot that is granted and not used goes back */
-#define REFUSED_NS (300 * LKG_NSEC_PER_SEC) /* a Role does not appear by itself; control/sync asks at once */
+#define UNUSED_NS      (60 * LKG_NSEC_PER_SEC) /* a slot that is granted and not used goes back */
+#define REFUSED_NS     (300 * LKG_NSEC_PER_SEC) /* a Role does not appear by itself; control/sync asks at once */
+#define ASKED_RETRY_NS (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
 #define PER_NODE_NS \
         (10 * LKG_NSEC_PER_MSEC) /* of the first window, for each node of a fleet whose size is known */
 
@@ -137,6 +138,8 @@ void lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *sl
         mine = my_slot(seeker);
         if (seeker->granted && !mine)
                 seeker->granted = false;
+        if (mine && mine->asked)
+                seeker->not_before_ns = earlier(seeker->not_before_ns, now_ns + ASKED_RETRY_NS);
 }
 
 void lkg_seeker_removed(struct lkg_seeker *seeker, const char *hash, unsigned index)
@@ -185,12 +188,18 @@ void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
         decide(seeker, at.now_ns);
 }
 
+/* How long the holders have been silent counts from the next list. */
+static void forgive_silence(struct lkg_seeker *seeker)
+{
+        for (size_t i = 0; i < seeker->ledger.n_items; i++)
+                seeker->ledger.items[i].seen_ns = 0;
+}
+
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
 {
         seeker->in_contact = false;
         seeker->must_list = true;
-        for (size_t i = 0; i < seeker->ledger.n_items; i++)
-                seeker->ledger.items[i].seen_ns = 0;
+        forgive_silence(seeker);
 }
 
 static uint64_t first_window(const struct lkg_seeker *seeker)
@@ -212,6 +221,7 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
 {
         enum lkg_slot_request was = seeker->under_way;
         bool taking = was != LKG_SLOT_LIST && seeker->taking;
+        const struct lkg_rollout_slot *mine = my_slot(seeker);
 
         seeker->under_way = LKG_SLOT_NOTHING;
         seeker->taking = false;
@@ -224,7 +234,10 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
 
                 if (answer == LKG_SLOT_FORBIDDEN)
                         wait_ns = REFUSED_NS / 2 + part_of(REFUSED_NS, at.random);
+                else if (mine && mine->asked)
+                        wait_ns = earlier(wait_ns, ASKED_RETRY_NS);
                 seeker->not_before_ns = at.now_ns + wait_ns;
+                forgive_silence(seeker); /* who cannot be written to cannot be blamed for not writing */
         }
         if (answer == LKG_SLOT_DONE && written) {
                 lkg_seeker_put(seeker, written, at.now_ns);
@@ -262,6 +275,7 @@ static struct lkg_rollout_slot given_back(const struct lkg_rollout_slot *mine)
         slot.state = LKG_SLOT_FREE;
         *slot.node = *slot.node_uid = *slot.reason = '\0';
         slot.since_ns = slot.renewed_ns = 0;
+        slot.asked = false;
         return slot;
 }
 
@@ -271,6 +285,7 @@ static struct lkg_rollout_slot failed(const struct lkg_rollout_slot *held, const
         struct lkg_rollout_slot slot = *held;
 
         slot.state = LKG_SLOT_FAILED;
+        slot.asked = false;
         slot.renewed_ns = wall_ns;
         set_text(slot.reason, sizeof(slot.reason), reason);
         return slot;
@@ -298,9 +313,10 @@ static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_ro
                 if (!seeker->renew_at_ns)
                         seeker->renew_at_ns = at.now_ns + lkg_jitter(mine->patience_ns / 4, 20, at.random);
                 *due_ns = earlier(*due_ns, seeker->renew_at_ns);
-                if (at.now_ns < seeker->renew_at_ns)
+                if (at.now_ns < seeker->renew_at_ns && !mine->asked)
                         return LKG_SLOT_NOTHING;
                 next = *mine;
+                next.asked = false;
                 next.renewed_ns = at.wall_ns;
         }
         seeker->renew_at_ns = 0;
@@ -392,7 +408,16 @@ static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_m
         return write_slot(seeker, &slot, true);
 }
 
-/* A holder that has not renewed its slot for too long. Not all observers may note it at once. */
+/* For how long may a holder say nothing, before it is asked, and then before it has vanished? */
+static uint64_t silence_ns(const struct lkg_rollout_slot *held)
+{
+        return held->asked ? LKG_SLOT_ASKED_NS : held->patience_ns - LKG_SLOT_ASKED_NS;
+}
+
+/*
+ * A holder that has not renewed its slot for too long is asked, and has vanished if it does not answer: while nobody can write,
+ * nobody can renew, and the first write after that must not be the verdict. Not all observers may write at once.
+ */
 static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
                                            uint64_t *due_ns)
 {
@@ -406,10 +431,10 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
                 if (held->state != LKG_SLOT_HELD || !held->seen_ns || is_mine(seeker, held) ||
                     !is_of_wish(seeker, held))
                         continue;
-                if (at.now_ns >= held->seen_ns + held->patience_ns)
+                if (at.now_ns >= held->seen_ns + silence_ns(held))
                         gone = held;
                 else
-                        *due_ns = earlier(*due_ns, held->seen_ns + held->patience_ns);
+                        *due_ns = earlier(*due_ns, held->seen_ns + silence_ns(held));
         }
         if (!gone) {
                 seeker->vanished_at_ns = 0;
@@ -421,6 +446,11 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
         if (at.now_ns < seeker->vanished_at_ns)
                 return LKG_SLOT_NOTHING;
         seeker->vanished_at_ns = 0;
+        if (!gone->asked) {
+                slot = *gone;
+                slot.asked = true;
+                return write_slot(seeker, &slot, false);
+        }
         (void)snprintf(reason, sizeof(reason), "vanished: it has not renewed its slot for %llu s",
                        (unsigned long long)(gone->patience_ns / LKG_NSEC_PER_SEC));
         slot = failed(gone, reason, at.wall_ns);

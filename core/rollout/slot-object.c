@@ -200,6 +200,7 @@ int lkg_slot_read(const struct lkg_value *object, struct lkg_rollout_slot *ret, 
         take_time(data, "renewed", &slot.renewed_ns);
         take_time(metadata, "creationTimestamp", &slot.created_ns);
         take_patience(data, &slot.patience_ns);
+        slot.asked = slot.state == LKG_SLOT_HELD && lkg_map_get(data, "asked");
         slot.collected = labels && lkg_map_get(labels, LABEL_COLLECTED);
         *ret = slot;
         return 0;
@@ -292,6 +293,8 @@ void lkg_slot_write(const struct lkg_rollout_slot *slot, const struct lkg_rollou
         put_time(json, "since", slot->since_ns);
         put_time(json, "renewed", slot->renewed_ns);
         lkg_json_text(json, "patience", patience);
+        if (slot->asked)
+                lkg_json_text(json, "asked", "true");
         put_number(json, "successes", slot->successes);
         if (*slot->reason)
                 lkg_json_text(json, "reason", slot->reason);

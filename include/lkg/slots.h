@@ -9,7 +9,7 @@
  *
  *     (not there) ──take──> held ──promoted──> free, one more success ──take──> held ...
  *                            ├──condemned──> failed, for ever
- *                            ├──not renewed for its patience──> failed (whoever sees it notes it)
+ *                            ├──not renewed for its patience, nor when asked──> failed (whoever sees it notes it)
  *                            └──superseded, reset──> free
  *
  * Slot k can be taken only when k are on record as succeeded or failed (slow start: 1, 2, 4, ... up to N nodes at a time), and none while
@@ -20,7 +20,8 @@
  * the failure that halts the rollout is on record, and a node never runs a trial that no slot stands for.
  *
  * Clocks of other machines are never compared with ours: how long a slot was not renewed is measured by the observer, from when
- * it saw the change, and only while it is in contact with the API server.
+ * it saw the change, and only while it is in contact with the API server and can write. Before a holder has vanished it is asked, by
+ * a mark in its slot, which it answers at once by renewing; so an API server that takes no writes condemns nobody.
  *
  * What is read was written by other nodes, and is checked: such a node can stall a rollout, or lift
  * its limits; it cannot make another node follow anything but the ConfigMap.
@@ -38,10 +39,12 @@
 #define LKG_SLOT_HASH          17u   /* 16 hex digits and NUL */
 #define LKG_SLOT_TEXT_MAX      254u  /* names and uids, with NUL */
 #define LKG_SLOT_REASON_MAX    257u
-#define LKG_SLOT_PATIENCE_MORE (300 * LKG_NSEC_PER_SEC)    /* beyond the trial */
-#define LKG_SLOT_PATIENCE_MAX  (176400 * LKG_NSEC_PER_SEC) /* 49 h; longer ones count as that */
-#define LKG_SLOT_WINDOW_MIN    LKG_NSEC_PER_SEC
-#define LKG_SLOT_WINDOW_MAX    (300 * LKG_NSEC_PER_SEC)
+#define LKG_SLOT_PATIENCE_MORE (300 * LKG_NSEC_PER_SEC) /* beyond the trial */
+#define LKG_SLOT_ASKED_NS \
+        (120 * LKG_NSEC_PER_SEC) /* the last part of the patience: a silent holder is asked first */
+#define LKG_SLOT_PATIENCE_MAX (176400 * LKG_NSEC_PER_SEC) /* 49 h; longer ones count as that */
+#define LKG_SLOT_WINDOW_MIN   LKG_NSEC_PER_SEC
+#define LKG_SLOT_WINDOW_MAX   (300 * LKG_NSEC_PER_SEC)
 #define LKG_SLOT_OLD_NS \
         (86400 * LKG_NSEC_PER_SEC) /* of a finished rollout, before its slots are collected */
 #define LKG_SLOT_COLLECT_NS    (360 * LKG_NSEC_PER_SEC) /* between two that one node collects */
@@ -74,6 +77,7 @@ struct lkg_rollout_slot {
         char sha256[LKG_SHA256_HEX];         /* of the content that is on trial */
         uint64_t patience_ns;                /* a holder that does not renew it for so long has vanished */
         uint64_t since_ns, renewed_ns;       /* wall time of the holder, for people */
+        bool asked;                          /* HELD: somebody wants to know whether the holder is there */
         unsigned successes;                  /* given back to this slot */
         char reason[LKG_SLOT_REASON_MAX];    /* FAILED */
         bool collected;                      /* handed to the garbage collector */

@@ -36,7 +36,7 @@ enum breakage { BREAKS_NONE, BREAKS_ALL, BREAKS_SOME }; /* SOME: 2 % of the node
 static const struct scenario {
         const char *name;
         enum breakage breakage;
-        bool crashes, vanishes, outages, two_versions, lost_answers, wrong_clocks;
+        bool crashes, vanishes, outages, read_only, two_versions, lost_answers, wrong_clocks;
 } scenarios[] = {
         { .name = "good" },
         { .name = "bad", .breakage = BREAKS_ALL },
@@ -46,6 +46,8 @@ static const struct scenario {
         { .name = "bad-crash", .breakage = BREAKS_ALL, .crashes = true, .lost_answers = true },
         { .name = "outage", .outages = true, .lost_answers = true },
         { .name = "bad-outage", .breakage = BREAKS_ALL, .outages = true, .lost_answers = true },
+        { .name = "read-only", .read_only = true, .lost_answers = true },
+        { .name = "bad-read-only", .breakage = BREAKS_ALL, .read_only = true, .vanishes = true },
         { .name = "two", .breakage = BREAKS_ALL, .two_versions = true },
         { .name = "clocks", .breakage = BREAKS_SOME, .wrong_clocks = true, .crashes = true },
         { .name = "everything",
@@ -53,6 +55,7 @@ static const struct scenario {
           .crashes = true,
           .vanishes = true,
           .outages = true,
+          .read_only = true,
           .two_versions = true,
           .lost_answers = true,
           .wrong_clocks = true },
@@ -91,7 +94,7 @@ struct node {
         bool ever_broken[3]; /* by version */
 };
 
-enum event_kind { WAKE, ARRIVES, ANSWERED, SEEN, TOLD, AWAY, BACK, NEXT_VERSION, KILLED };
+enum event_kind { WAKE, ARRIVES, ANSWERED, SEEN, TOLD, AWAY, BACK, NO_WRITES, WRITES, NEXT_VERSION, KILLED };
 
 struct event {
         uint64_t at_ns, order;
@@ -115,7 +118,7 @@ static struct world {
         bool taken_late[64]; /* when the rollout had halted already */
         size_t n_slots;
         uint64_t version;
-        bool away;
+        bool away, takes_no_writes;
         struct lkg_config_source current;
         unsigned which; /* 1 or 2: version of the configuration */
         unsigned n_broken, max_broken, n_ever[3];
@@ -297,7 +300,7 @@ static void arrives(const struct event *e)
         const struct lkg_rollout_slot *known;
 
         answer.at_ns = w.now_ns + between(S / 200, S / 5);
-        if (w.away) {
+        if (w.away || (w.takes_no_writes && e->request != LKG_SLOT_LIST)) {
                 answer.answer = LKG_SLOT_UNCLEAR;
                 answer.at_ns = w.now_ns + between(S, 10 * S);
         } else if (e->request == LKG_SLOT_LIST) {
@@ -310,8 +313,9 @@ static void arrives(const struct event *e)
                         answer.slot = *known;
                 w.n_conflicts += !known;
                 if (known)
-                        say(&w.nodes[e->node], "wrote slot %u: %s, %u done", known->index,
-                            lkg_slot_state_name(known->state), known->successes);
+                        say(&w.nodes[e->node], "wrote slot %u: %s%s, %u done", known->index,
+                            lkg_slot_state_name(known->state), known->asked ? ", asked" : "",
+                            known->successes);
         }
         if (opt.scenario->lost_answers && between(0, 9) == 0) { /* it may have been carried out */
                 answer.answer = LKG_SLOT_UNCLEAR;
@@ -642,6 +646,8 @@ static void answered(const struct event *e)
                 for (size_t i = 0; i < e->n_list; i++)
                         lkg_seeker_put(&node->seeker, &e->list[i], w.now_ns);
                 lkg_seeker_listed(&node->seeker, at);
+                if (!node->watching) /* the server went away after it had answered: no watch begins */
+                        lkg_seeker_lost_contact(&node->seeker);
         } else {
                 lkg_seeker_answered(
                         &node->seeker, e->answer,
@@ -729,6 +735,16 @@ static void happens(const struct event *e)
                 w.away = false;
                 push((struct event){ .at_ns = w.now_ns + between(M, 10 * H), .kind = AWAY });
                 return;
+        case NO_WRITES: /* etcd is full, or has no quorum: lists and watches go on */
+                w.takes_no_writes = true;
+                say(NULL, "no writes");
+                push((struct event){ .at_ns = w.now_ns + between(S, H), .kind = WRITES });
+                return;
+        case WRITES:
+                w.takes_no_writes = false;
+                say(NULL, "writes again");
+                push((struct event){ .at_ns = w.now_ns + between(M, 2 * H), .kind = NO_WRITES });
+                return;
         case NEXT_VERSION:
                 new_version(2);
                 return;
@@ -774,6 +790,8 @@ static void begin(uint64_t seed)
         new_version(1);
         if (opt.scenario->outages)
                 push((struct event){ .at_ns = between(S, H), .kind = AWAY });
+        if (opt.scenario->read_only)
+                push((struct event){ .at_ns = between(S, H), .kind = NO_WRITES });
         if (opt.scenario->two_versions)
                 push((struct event){ .at_ns = between(S, 2 * H), .kind = NEXT_VERSION });
 }

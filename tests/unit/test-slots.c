@@ -335,7 +335,17 @@ static void test_it_looks_again(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-/* By the clock of the observer, and only while it is in contact. */
+/* Take what is being written as carried out, as version @version. */
+static struct lkg_rollout_slot carried_out(struct node *node, const char *version, uint64_t ns)
+{
+        struct lkg_rollout_slot slot = node->seeker.writing;
+
+        (void)strcpy(slot.version, version);
+        lkg_seeker_answered(&node->seeker, LKG_SLOT_DONE, &slot, at(ns));
+        return slot;
+}
+
+/* By the clock of the observer, and only while it is in contact. It is asked first. */
 static void test_who_has_vanished(void **state)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
@@ -347,11 +357,88 @@ static void test_who_has_vanished(void **state)
         lkg_seeker_lost_contact(&node.seeker);
         list(&node, &slot, 1, 800 * S);
         assert_int_equal(next(&node, 1000 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 1699 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 1701 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(next(&node, 1578 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 1581 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
+        assert_true(node.seeker.writing.asked);
+        assert_string_equal(node.seeker.writing.node, "other");
+        (void)carried_out(&node, "6", 1582 * S);
+        assert_int_equal(next(&node, 1700 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 1703 * S), LKG_SLOT_UPDATE);
         assert_int_equal(node.seeker.writing.state, LKG_SLOT_FAILED);
+        assert_false(node.seeker.writing.asked);
         assert_string_equal(node.seeker.writing.node, "other");
         assert_non_null(strstr(node.seeker.writing.reason, "vanished"));
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* Who asked, and sees the answer, waits anew. */
+static void test_who_answers_has_not_vanished(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, &slot, 1, S);
+        assert_int_equal(next(&node, 782 * S), LKG_SLOT_UPDATE);
+        slot = carried_out(&node, "6", 783 * S);
+        slot.asked = false;
+        (void)strcpy(slot.version, "7");
+        lkg_seeker_put(&node.seeker, &slot, 784 * S);
+        assert_int_equal(next(&node, 1500 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 1565 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* Who cannot write, for whatever reason, does not conclude from a holder's silence that only the holder is dumb. */
+static void test_nobody_vanishes_while_nothing_can_be_written(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
+        const enum lkg_slot_answer answers[] = { LKG_SLOT_UNCLEAR, LKG_SLOT_FORBIDDEN };
+        struct node node;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(answers); i++) {
+                begin(&node);
+                list(&node, &slot, 1, S);
+                assert_int_equal(next(&node, 782 * S), LKG_SLOT_UPDATE);
+                assert_true(node.seeker.writing.asked);
+                lkg_seeker_answered(&node.seeker, answers[i], NULL, at(783 * S));
+                list(&node, &slot, 1, 1500 * S);
+                assert_int_equal(next(&node, 2270 * S), LKG_SLOT_NOTHING);
+                assert_int_equal(next(&node, 2281 * S), LKG_SLOT_UPDATE);
+                assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
+                lkg_seeker_deinit(&node.seeker);
+        }
+}
+
+/* At once, and with a short backoff: a holder that is asked has two minutes. */
+static void test_a_holder_that_is_asked_answers(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        struct node node;
+        uint64_t ns = 10 * S;
+
+        (void)state;
+        begin(&node);
+        list(&node, &slot, 1, S);
+        node.outcome = LKG_OUTCOME_TRYING;
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
+        slot.asked = true;
+        (void)strcpy(slot.version, "6");
+        lkg_seeker_put(&node.seeker, &slot, 9 * S);
+        for (unsigned i = 0; i < 8; i++, ns += 11 * S) { /* far below the 30 s that the backoff reaches */
+                assert_int_equal(next(&node, ns), LKG_SLOT_UPDATE);
+                assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
+                assert_false(node.seeker.writing.asked);
+                lkg_seeker_answered(&node.seeker, LKG_SLOT_UNCLEAR, NULL, at(ns));
+                list(&node, &slot, 1, ns + (10 * S) + (S / 2));
+        }
+        assert_int_equal(next(&node, ns), LKG_SLOT_UPDATE);
+        (void)carried_out(&node, "7", ns);
+        assert_int_equal(next(&node, ns + S), LKG_SLOT_NOTHING);
         lkg_seeker_deinit(&node.seeker);
 }
 
@@ -411,7 +498,7 @@ static void test_old_slots_are_collected(void **state)
         slots[1] = node.seeker.writing;
         (void)strcpy(slots[1].version, "6");
         lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slots[1], at(3 * S));
-        assert_int_equal(next(&node, 800 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 700 * S), LKG_SLOT_NOTHING);
         lkg_seeker_deinit(&node.seeker);
 }
 
@@ -445,6 +532,9 @@ int main(void)
                 cmocka_unit_test(test_a_failure_that_does_not_halt),
                 cmocka_unit_test(test_it_looks_again),
                 cmocka_unit_test(test_who_has_vanished),
+                cmocka_unit_test(test_who_answers_has_not_vanished),
+                cmocka_unit_test(test_nobody_vanishes_while_nothing_can_be_written),
+                cmocka_unit_test(test_a_holder_that_is_asked_answers),
                 cmocka_unit_test(test_conflicts_widen_the_window),
                 cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
                 cmocka_unit_test(test_old_slots_are_collected),
