@@ -125,11 +125,26 @@ int lkg_api_list_path(const struct lkg_resource *resource, const char *label, co
         return finish(path, err);
 }
 
+int lkg_api_part_path(const struct lkg_resource *resource, unsigned limit, const char *token,
+                      struct lkg_buf *path, struct lkg_error *err)
+{
+        int r = lkg_api_path(resource, /* with_name= */ false, path, err);
+
+        if (r < 0)
+                return r;
+        lkg_buf_printf(path, "?limit=%u", limit);
+        if (token) {
+                lkg_buf_puts(path, "&continue=");
+                encode(path, token);
+        }
+        return finish(path, err);
+}
+
 void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size)
 {
         const char *ns = resource->ns ? resource->ns : "", *name = resource->name ? resource->name : "";
 
-        (void)snprintf(buf, size, "%s%s%s %s%s%s", resource->plural, resource->subresource ? "/" : "",
-                       resource->subresource ? resource->subresource : "", ns, *ns && *name ? "/" : "",
-                       name);
+        (void)snprintf(buf, size, "%s%s%s%s%s%s%s", resource->plural, resource->subresource ? "/" : "",
+                       resource->subresource ? resource->subresource : "", *ns || *name ? " " : "", ns,
+                       *ns && *name ? "/" : "", name);
 }

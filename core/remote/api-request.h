@@ -36,5 +36,9 @@ int lkg_api_watch_path(const struct lkg_resource *resource, const char *version,
 int lkg_api_list_path(const struct lkg_resource *resource, const char *label, const char *value,
                       const char *version, unsigned seconds, struct lkg_buf *path, struct lkg_error *err);
 
-/** lkg_api_describe() - "nodes/status n1", "configmaps kube-system/kubelet-config", "events default". */
+/** lkg_api_part_path() - at most @limit objects of a collection, after those that led to @token; NULL = the first ones. */
+int lkg_api_part_path(const struct lkg_resource *resource, unsigned limit, const char *token,
+                      struct lkg_buf *path, struct lkg_error *err);
+
+/** lkg_api_describe() - "nodes/status n1", "configmaps kube-system/kubelet-config", "events default", "nodes". */
 void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size);

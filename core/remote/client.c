@@ -478,6 +478,20 @@ int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resour
         return r < 0 ? r : submit(&call, &path, ret, err);
 }
 
+int lkg_client_list_part(struct lkg_client *client, const struct lkg_resource *resource, unsigned limit,
+                         const char *token, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
+                         struct lkg_error *err)
+{
+        const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
+        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        int r = lkg_api_part_path(resource, limit, token, &path, err);
+
+        if (r >= 0)
+                r = call_new(client, resource, "list", &handlers, &call, err);
+        return r < 0 ? r : submit(&call, &path, ret, err);
+}
+
 static int copy_body(struct lkg_call *call, const char *content_type, const char *body, size_t size,
                      struct lkg_error *err)
 {

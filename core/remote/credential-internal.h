@@ -73,6 +73,7 @@ enum lkg_found { LKG_FOUND_CONFIGURED, LKG_FOUND_POD, LKG_FOUND_SOURCE };
 
 struct lkg_credential {
         char *kubeconfig, *source_path, *mount_point, *pod_dir, *source_file;
+        char *context; /* NULL = the current one */
         int source_fd;
         bool allow_exec, allow_insecure;
         int (*run_exec)(void *userdata);

@@ -99,7 +99,8 @@ static void look_at_kubeconfig(struct lkg_look *l)
         const char *file = in_source ? c->source_file : c->kubeconfig;
         const struct lkg_kubeconfig_options options = { .file = file,
                                                         .allow_exec = c->allow_exec,
-                                                        .allow_insecure = c->allow_insecure };
+                                                        .allow_insecure = c->allow_insecure,
+                                                        .context = c->context };
         struct lkg_seen *seen =
                 lkg_look_note(l, in_source ? strdup(file) : lkg_look_path(c, file), in_source);
         struct lkg_error err = { 0 };
@@ -242,12 +243,14 @@ int lkg_credential_new(const struct lkg_credential_options *o, struct lkg_creden
         c->pod_dir = strdup(o->pod_dir ? o->pod_dir : POD_DIR);
         if (asprintf(&c->source_file, "%s/" LKG_CREDENTIAL_NODE_FILE, o->source_path) < 0)
                 c->source_file = NULL;
+        c->context = o->context ? strdup(o->context) : NULL;
         c->source_fd = o->source_fd;
         c->allow_exec = o->allow_exec;
         c->allow_insecure = o->allow_insecure;
         c->run_exec = o->run_exec;
         c->userdata = o->userdata;
-        if (!c->kubeconfig || !c->source_path || !c->mount_point || !c->pod_dir || !c->source_file) {
+        if (!c->kubeconfig || !c->source_path || !c->mount_point || !c->pod_dir || !c->source_file ||
+            (o->context && !c->context)) {
                 lkg_credential_free(c);
                 return -ENOMEM;
         }
@@ -268,6 +271,7 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
         free(c->mount_point);
         free(c->pod_dir);
         free(c->source_file);
+        free(c->context);
         free(c);
         return NULL;
 }

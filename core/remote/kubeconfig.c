@@ -333,8 +333,12 @@ static bool follow(struct lkg_reader *r, const struct lkg_section *top, const st
 
 static bool current_context(struct lkg_reader *r, const struct lkg_section *top, struct lkg_section *ret)
 {
+        const char *asked = r->options->context;
         struct lkg_span name;
 
+        if (asked)
+                return find_entry(r, top, "contexts", "context", lkg_span(asked, strlen(asked)),
+                                  "the context that is asked for", top->at, ret);
         if (!lkg_reader_text(r, top, "current-context", &name) &&
             !lkg_is_null(lkg_section_get(top, "current-context")))
                 return false;

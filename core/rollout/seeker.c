@@ -268,17 +268,6 @@ static void set_text(char *ret, size_t size, const char *text)
         (void)snprintf(ret, size, "%s", text);
 }
 
-static struct lkg_rollout_slot given_back(const struct lkg_rollout_slot *mine)
-{
-        struct lkg_rollout_slot slot = *mine;
-
-        slot.state = LKG_SLOT_FREE;
-        *slot.node = *slot.node_uid = *slot.reason = '\0';
-        slot.since_ns = slot.renewed_ns = 0;
-        slot.asked = false;
-        return slot;
-}
-
 static struct lkg_rollout_slot failed(const struct lkg_rollout_slot *held, const char *reason,
                                       uint64_t wall_ns)
 {
@@ -298,8 +287,9 @@ static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_ro
         char reason[LKG_SLOT_REASON_MAX];
         enum lkg_slot_outcome outcome = outcome_of(seeker, mine, reason);
         bool first = mine == my_slot(seeker);
-        struct lkg_rollout_slot next = given_back(mine);
+        struct lkg_rollout_slot next = *mine;
 
+        lkg_slot_give_back(&next);
         if (outcome == LKG_OUTCOME_BAD) {
                 next = failed(mine, reason, at.wall_ns);
                 return write_slot(seeker, &next, false);

@@ -45,6 +45,14 @@ void lkg_slot_name(const struct lkg_rollout_slot *slot, char ret[static LKG_SLOT
         (void)snprintf(ret, LKG_SLOT_HASH + 8, "%s-%u", slot->hash, slot->index);
 }
 
+void lkg_slot_give_back(struct lkg_rollout_slot *slot)
+{
+        slot->state = LKG_SLOT_FREE;
+        *slot->node = *slot->node_uid = *slot->reason = '\0';
+        slot->since_ns = slot->renewed_ns = 0;
+        slot->asked = false;
+}
+
 /* ---- reading ---- */
 
 static int LKG_PRINTF(2, 3) refuse(struct lkg_error *err, const char *fmt, ...)

@@ -66,6 +66,9 @@ enum lkg_tool_option_bits {
         LKG_OPT_SCHEMA = 1 << 17,   /* --release */
         LKG_OPT_FINDINGS = 1 << 18, /* the formats and the exit status of check */
         LKG_OPT_REPORT = 1 << 19,   /* its formats, --file, --log */
+        LKG_OPT_FLEET =
+                1
+                << 20, /* --kubeconfig, --context, --rollout-namespace, --halt, --resume, --forgive, --watch */
         LKG_OPT_NODE =
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
@@ -88,10 +91,12 @@ struct lkg_tool_options {
         bool strict, force, effective, all, help, version;
         bool pending, running; /* diff */
         const char *bad;       /* diff: the id of a mark */
-        bool watch;            /* status */
+        bool watch;            /* status, rollout */
         bool dry_run, over;    /* adopt, abandon */
         bool errors_only;      /* check */
         const char *against;   /* check: the document before; NULL = none */
+        const char *kubeconfig, *context, *rollout_namespace, *forgive; /* rollout; NULL = not given */
+        bool halt, resume;                                              /* rollout */
         bool has_timeout;
         uint64_t timeout_ns;
 };
@@ -395,6 +400,18 @@ int lkg_tool_complete(int n, char **words);
 /* watch.c */
 /** lkg_tool_watch() - run the verb once a second, print its output whenever it changes. Ends by a signal, or after a usage error. */
 int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool));
+/* What was shown last. All zero = nothing. */
+struct lkg_screen {
+        char *shown;
+};
+/**
+ * lkg_screen_show() - print @text: on a terminal in the place of what was shown before, elsewhere only if it differs.
+ * @compared: @text without what changes all the time
+ * Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message.
+ */
+int lkg_screen_show(const struct lkg_tool *tool, struct lkg_screen *screen, const char *text,
+                    const char *compared);
+void lkg_screen_deinit(struct lkg_screen *screen);
 /** lkg_tool_same_screen() - are the two equal, apart from ages ("(3 s ago)")? */
 bool lkg_tool_same_screen(const char *a, const char *b);
 
@@ -443,6 +460,8 @@ int lkg_verb_history(const struct lkg_tool *tool);
 int lkg_verb_doctor(const struct lkg_tool *tool);
 int lkg_verb_drift(const struct lkg_tool *tool);
 int lkg_verb_rollout(const struct lkg_tool *tool);
+/** lkg_rollout_is_of_fleet() - `rollout` about a ConfigMap and not about this node: no view is needed. */
+bool lkg_rollout_is_of_fleet(const struct lkg_tool *tool);
 int lkg_verb_bad(const struct lkg_tool *tool);
 int lkg_verb_command(const struct lkg_tool *tool); /* one write to the control file with the same name */
 int lkg_verb_wait(const struct lkg_tool *tool);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lkgfs rollout: the rollout with slots that this node takes part in, as status/<c>/rollout has it. Exit status 1 if it has halted. */
+/*
+ * lkgfs rollout: the rollout with slots that this node takes part in, as status/<c>/rollout has it. Exit status 1 if it has halted.
+ * With a ConfigMap: see verb-rollout-fleet.c.
+ */
+#include "fleet.h"
 #include "report-page.h"
-#include "tool.h"
 
 struct rollout {
         char state[256], max_in_trial[256], max_failures[256], in_trial[256], done[256], failed[256];
@@ -92,6 +95,8 @@ int lkg_verb_rollout(const struct lkg_tool *tool)
         struct rollout rollout;
         int r, status;
 
+        if (lkg_rollout_is_of_fleet(tool))
+                return lkg_verb_rollout_of_fleet(tool);
         r = lkg_view_open(tool, &view);
         if (r == LKG_TOOL_OK)
                 r = lkg_view_component(tool, &view, &component);

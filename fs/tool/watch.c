@@ -67,35 +67,49 @@ bool lkg_tool_same_screen(const char *a, const char *b)
         }
 }
 
+int lkg_screen_show(const struct lkg_tool *tool, struct lkg_screen *screen, const char *text,
+                    const char *compared)
+{
+        bool terminal = isatty(STDOUT_FILENO) == 1;
+        const char *before = terminal ? CLEAR_SCREEN : screen->shown ? "\n" : "";
+        int r;
+
+        if (!terminal && screen->shown && lkg_tool_same_screen(compared, screen->shown))
+                return LKG_TOOL_OK;
+        r = lkg_write_all(STDOUT_FILENO, before, strlen(before));
+        if (r >= 0)
+                r = lkg_write_all(STDOUT_FILENO, text, strlen(text));
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "standard output: %s", strerror(-r));
+        free(screen->shown);
+        screen->shown = strdup(compared); /* NULL: shown again */
+        return LKG_TOOL_OK;
+}
+
+void lkg_screen_deinit(struct lkg_screen *screen)
+{
+        free(screen->shown);
+}
+
 int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool))
 {
         static const struct timespec pause = { .tv_sec = (time_t)(PAUSE_NS / LKG_NSEC_PER_SEC) };
-        bool terminal = isatty(STDOUT_FILENO) == 1;
-        LKG_CLEANUP(lkg_freep) char *shown = NULL;
+        LKG_CLEANUP(lkg_screen_deinit) struct lkg_screen screen = { .shown = NULL };
         struct lkg_tool once = *tool;
 
         once.options.colour =
                 lkg_tool_colour_for(tool, STDOUT_FILENO) ? LKG_COLOUR_ALWAYS : LKG_COLOUR_NEVER;
         for (;;) {
                 LKG_CLEANUP(lkg_freep) char *text = NULL;
-                int status = run_once(&once, run, &text), r = 0;
+                int status = run_once(&once, run, &text), r;
 
                 if (status < 0)
                         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-status));
                 if (status == LKG_TOOL_USAGE)
                         return status; /* it has said why */
-                if (terminal || !shown || !lkg_tool_same_screen(text, shown)) {
-                        const char *before = terminal ? CLEAR_SCREEN : shown ? "\n" : "";
-
-                        r = lkg_write_all(STDOUT_FILENO, before, strlen(before));
-                        if (r >= 0)
-                                r = lkg_write_all(STDOUT_FILENO, text, strlen(text));
-                        if (r < 0)
-                                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "standard output: %s",
-                                                     strerror(-r));
-                        free(shown);
-                        shown = LKG_STEAL(text);
-                }
+                r = lkg_screen_show(tool, &screen, text, text);
+                if (r != LKG_TOOL_OK)
+                        return r;
                 (void)nanosleep(&pause, NULL);
         }
 }

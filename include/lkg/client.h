@@ -99,6 +99,15 @@ int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resour
                     const char *value, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
                     struct lkg_error *err);
 
+/**
+ * lkg_client_list_part() - like lkg_client_list(), but every object of the collection, @limit at a time.
+ * @token: metadata.continue of the part before; NULL = the first part. GONE: it is too old, begin again.
+ * Source: Kubernetes API concepts, "Retrieving large results sets in chunks".
+ */
+int lkg_client_list_part(struct lkg_client *client, const struct lkg_resource *resource, unsigned limit,
+                         const char *token, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
+                         struct lkg_error *err);
+
 /** lkg_client_send() - POST (@resource->name NULL), PUT or PATCH with a body. @verb: "create", "update" or "patch". */
 int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
                     const char *content_type, const char *body, size_t size, lkg_client_fn *done,

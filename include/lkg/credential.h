@@ -46,6 +46,7 @@ struct lkg_credential_options {
         int source_fd;           /* O_PATH */
         const char *mount_point; /* of the view: paths below it mean the source directory; NULL = none */
         const char *pod_dir;     /* of a pod's service account; NULL = where Kubernetes mounts it */
+        const char *context;     /* of the kubeconfig; NULL = its current one */
         bool allow_exec, allow_insecure;
         /*
          * Runs the exec plugin of kubeconfig @file in another process (this one must not execute programs);

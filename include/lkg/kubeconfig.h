@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubeconfig (kubectl's `kind: Config`, apiVersion v1), reduced to its current context. Pure: text in,
+ * A kubeconfig (kubectl's `kind: Config`, apiVersion v1), reduced to its current context (or the one that is asked for). Pure: text in,
  * fields out, no file is opened. Source of the rules: client-go tools/clientcmd/api/v1 and its overrides:
  * `*-data` (base64) takes precedence over the file of the same name, relative paths start in the directory
  * of the kubeconfig, tokenFile takes precedence over token.
@@ -51,6 +51,7 @@ struct lkg_kubeconfig_options {
         const char *file;    /* absolute path, for messages and relative paths */
         bool allow_exec;     /* remote.allowExec */
         bool allow_insecure; /* remote.allowInsecure */
+        const char *context; /* instead of current-context; NULL = that */
 };
 
 /**

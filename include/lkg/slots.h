@@ -100,6 +100,9 @@ void lkg_slot_name(const struct lkg_rollout_slot *slot, char ret[static LKG_SLOT
 void lkg_slot_write(const struct lkg_rollout_slot *slot, const struct lkg_rollout_id *id, const char *ns,
                     struct lkg_json *json);
 
+/** lkg_slot_give_back() - nobody holds it, and no failure is noted in it. */
+void lkg_slot_give_back(struct lkg_rollout_slot *slot);
+
 /* ---- the slots that are known ---- */
 
 /* Of one ConfigMap, all its rollouts. All zero = empty. */

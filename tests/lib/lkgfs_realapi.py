@@ -46,6 +46,9 @@ class RealApi:
             self.connection = None
         self._script("down", self.directory)
 
+    def is_up(self):
+        return (self.directory / "apiserver.pid").exists()
+
     def credential(self, name, subject):
         """Return the path of a kubeconfig of that user, e.g. /O=system:nodes/CN=system:node:n1."""
         self._script("issue", self.directory, name, subject)

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the API server with an operator's kubeconfig, one question at a time. */
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+
+#include <openssl/crypto.h>
+
+#include <lkg/exec-plugin.h>
+#include <lkg/file.h>
+#include <lkg/json-out.h>
+
+#include "fleet.h"
+
+#define ANSWER_NS  (20 * LKG_NSEC_PER_SEC)
+#define NODES_PART 100u /* a Node may have 30 KiB, most of it images */
+
+extern char **environ;
+
+/* ---- the kubeconfig ---- */
+
+/* As kubectl: $KUBECONFIG (of several files the first that exists: they are not merged here), then ~/.kube/config. */
+static int usual_kubeconfig(char **ret)
+{
+        const char *variable = getenv("KUBECONFIG"), *home = getenv("HOME");
+        struct lkg_span rest, path;
+
+        if (variable && *variable) {
+                rest = lkg_span(variable, strlen(variable));
+                while (lkg_span_next(&rest, ':', &path)) {
+                        LKG_CLEANUP(lkg_freep) char *one = strndup(path.data, path.size);
+
+                        if (one && path.size > 0 && lkg_path_exists(AT_FDCWD, one)) {
+                                *ret = LKG_STEAL(one);
+                                return 0;
+                        }
+                }
+                return -ENOENT;
+        }
+        if (asprintf(ret, "%s/.kube/config", home ? home : "") < 0) {
+                *ret = NULL;
+                return -ENOMEM;
+        }
+        return lkg_path_exists(AT_FDCWD, *ret) ? 0 : -ENOENT;
+}
+
+static int find_kubeconfig(const struct lkg_tool *tool, char **ret)
+{
+        LKG_CLEANUP(lkg_freep) char *usual = NULL;
+        const char *path = tool->options.kubeconfig;
+        int r;
+
+        if (!path) {
+                r = usual_kubeconfig(&usual);
+                if (r < 0)
+                        return lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                             "no kubeconfig: --kubeconfig names none, nor does $KUBECONFIG, "
+                                             "and there is no ~/.kube/config");
+                path = usual;
+        }
+        *ret = realpath(path, NULL);
+        return *ret ? LKG_TOOL_OK
+                    : lkg_tool_fail(tool, LKG_TOOL_FAILED, "kubeconfig '%s': %s", path, strerror(errno));
+}
+
+/* ---- its exec plugin: it runs as whoever asks, with the same environment, as kubectl runs it ---- */
+
+static bool is_set_by(char *const *env, const char *entry)
+{
+        size_t n = strcspn(entry, "=") + 1;
+
+        for (; env && *env; env++)
+                if (strncmp(*env, entry, n) == 0)
+                        return true;
+        return false;
+}
+
+/* What the kubeconfig sets wins. Return: 0; -ENOMEM. */
+static int inherit_environment(struct lkg_exec_plugin *exec)
+{
+        size_t n = 0, n_own = 0;
+        char **env;
+
+        while (exec->env && exec->env[n_own])
+                n_own++;
+        while (environ && environ[n])
+                n++;
+        env = calloc(n + n_own + 1, sizeof(*env));
+        if (!env)
+                return -ENOMEM;
+        for (n = 0; n < n_own; n++)
+                env[n] = exec->env[n];
+        for (size_t i = 0; environ && environ[i]; i++) {
+                if (is_set_by(exec->env, environ[i]))
+                        continue;
+                env[n] = strdup(environ[i]);
+                if (!env[n++])
+                        break; /* the rest is missing */
+        }
+        free(exec->env);
+        exec->env = env;
+        return 0;
+}
+
+/* Return: 0; a negative number: @err. */
+static int run_plugin(struct lkg_fleet_api *api, struct lkg_kubeconfig *k, char **ret, size_t *ret_size,
+                      struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *program = NULL;
+        const char *path = getenv("PATH");
+        int r = k->exec ? inherit_environment(k->exec) : -ENOENT;
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "exec plugin of '%s'", api->kubeconfig);
+        r = lkg_exec_plugin_find(k->exec->argv[0], path && *path ? path : LKG_EXEC_PATH, &program, err);
+        if (r == 0)
+                r = lkg_exec_plugin_run(k, program, LKG_EXEC_LIMIT_NS, ret, ret_size, &said, err);
+        if (said.size)
+                (void)lkg_write_all(STDERR_FILENO, said.data, said.size);
+        return r;
+}
+
+static void answer_plugin(struct lkg_fleet_api *api)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_kubeconfig *k = NULL;
+        struct lkg_error err = { 0 };
+        char *text = NULL;
+        size_t size = 0;
+        int r = lkg_credential_load(&api->options, &k, &report);
+
+        api->wants_plugin = false;
+        if (r == 0)
+                r = run_plugin(api, k, &text, &size, &err);
+        lkg_kubeconfig_free(k);
+        if (r < 0)
+                lkg_credential_exec_done(api->credential, NULL, 0,
+                                         *err.message ? err.message : strerror(-r));
+        else
+                lkg_credential_exec_done(api->credential, text, size, NULL);
+        if (text)
+                OPENSSL_cleanse(text, size);
+        free(text);
+        (void)lkg_credential_refresh(api->credential, lkg_realtime_ns());
+}
+
+/* Called by a refresh, which must have ended before it is answered. */
+static int on_run_exec(void *userdata)
+{
+        struct lkg_fleet_api *api = userdata;
+
+        api->wants_plugin = true;
+        return 0;
+}
+
+static void refresh(struct lkg_fleet_api *api)
+{
+        (void)lkg_credential_refresh(api->credential, lkg_realtime_ns());
+        if (api->wants_plugin)
+                answer_plugin(api);
+}
+
+/* ---- lifetime ---- */
+
+static int begin(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_error *err)
+{
+        struct lkg_client_options client = { .user_agent = "lkgfs-rollout",
+                                             .max_bytes = LKG_DOC_BYTES_MAX,
+                                             .request_ns = ANSWER_NS };
+        int r;
+
+        api->options = (struct lkg_credential_options){ .kubeconfig = api->kubeconfig,
+                                                        .context = tool->options.context,
+                                                        .source_path = "/",
+                                                        .source_fd = api->root_fd,
+                                                        .allow_exec = true,
+                                                        .allow_insecure = true,
+                                                        .run_exec = on_run_exec,
+                                                        .userdata = api };
+        r = sd_event_new(&api->event);
+        if (r >= 0)
+                r = lkg_credential_new(&api->options, &api->credential);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "client of the API server");
+        client.event = api->event;
+        client.credential = api->credential;
+        return lkg_client_new(&client, &api->client, err);
+}
+
+int lkg_fleet_open(const struct lkg_tool *tool, struct lkg_fleet_api *ret)
+{
+        struct lkg_fleet_api *api = ret;
+        struct lkg_error err = { 0 };
+        int r;
+
+        *api = (struct lkg_fleet_api){ .root_fd = -EBADF };
+        r = find_kubeconfig(tool, &api->kubeconfig);
+        if (r != LKG_TOOL_OK)
+                return r;
+        (void)signal(SIGPIPE, SIG_IGN); /* a connection that the server has closed */
+        api->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (begin(tool, api, &err) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        refresh(api);
+        if (lkg_credential_findings(api->credential)->n_findings > 0)
+                lkg_tool_print_findings(tool, STDERR_FILENO, lkg_credential_findings(api->credential));
+        return lkg_credential_identity(api->credential)
+                       ? LKG_TOOL_OK
+                       : lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s' has no usable credential",
+                                       api->kubeconfig);
+}
+
+void lkg_fleet_close(struct lkg_fleet_api *api)
+{
+        (void)lkg_client_free(api->client);
+        (void)lkg_credential_free(api->credential);
+        sd_event_unref(api->event);
+        free(api->kubeconfig);
+        lkg_close(api->root_fd);
+}
+
+/* ---- questions ---- */
+
+void lkg_fleet_answer_deinit(struct lkg_fleet_answer *answer)
+{
+        lkg_value_unref(answer->object);
+}
+
+struct question {
+        struct lkg_fleet_answer *answer;
+        struct lkg_call *call;
+        bool answered;
+};
+
+static void on_answer(const struct lkg_api_answer *answer, void *userdata)
+{
+        struct question *question = userdata;
+
+        question->call = NULL;
+        question->answered = true;
+        question->answer->status = answer->status;
+        (void)snprintf(question->answer->words, sizeof(question->answer->words), "%s", answer->words);
+        if (answer->status == LKG_API_OK)
+                question->answer->object = lkg_value_ref((struct lkg_value *)(uintptr_t)answer->object);
+}
+
+/* @r: of the call that asks. */
+static bool wait_for(struct lkg_fleet_api *api, struct question *question, int r, struct lkg_error *err)
+{
+        while (r >= 0 && !question->answered)
+                r = sd_event_run(api->event, UINT64_MAX);
+        if (r < 0) {
+                (void)lkg_call_cancel(question->call);
+                question->answer->status = LKG_API_UNREACHABLE;
+                (void)snprintf(question->answer->words, sizeof(question->answer->words), "%.500s",
+                               *err->message ? err->message : strerror(-r));
+        }
+        return question->answer->status == LKG_API_OK;
+}
+
+static struct question begin_question(struct lkg_fleet_api *api, struct lkg_fleet_answer *ret)
+{
+        *ret = (struct lkg_fleet_answer){ .status = LKG_API_UNREACHABLE };
+        refresh(api);
+        return (struct question){ .answer = ret };
+}
+
+bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resource,
+                   struct lkg_fleet_answer *ret)
+{
+        struct question question = begin_question(api, ret);
+        struct lkg_error err = { 0 };
+
+        return wait_for(api, &question,
+                        lkg_client_get(api->client, resource, on_answer, &question, &question.call, &err),
+                        &err);
+}
+
+bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *label,
+                    const char *value, struct lkg_fleet_answer *ret)
+{
+        struct question question = begin_question(api, ret);
+        struct lkg_error err = { 0 };
+
+        return wait_for(api, &question,
+                        lkg_client_list(api->client, resource, label, value, on_answer, &question,
+                                        &question.call, &err),
+                        &err);
+}
+
+bool lkg_fleet_list_part(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *token,
+                         struct lkg_fleet_answer *ret)
+{
+        struct question question = begin_question(api, ret);
+        struct lkg_error err = { 0 };
+
+        return wait_for(api, &question,
+                        lkg_client_list_part(api->client, resource, NODES_PART, token, on_answer, &question,
+                                             &question.call, &err),
+                        &err);
+}
+
+bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *verb,
+                    struct lkg_json *json, struct lkg_fleet_answer *ret)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
+        struct question question = begin_question(api, ret);
+        struct lkg_error err = { 0 };
+        const char *type = strcmp(verb, "patch") == 0 ? "application/merge-patch+json" : "application/json";
+        int r = lkg_json_write_line(json, &body);
+
+        if (r >= 0 && lkg_buf_failed(&body))
+                r = -ENOMEM;
+        if (r >= 0)
+                r = lkg_client_send(api->client, resource, verb, type, body.data, body.size, on_answer,
+                                    &question, &question.call, &err);
+        return wait_for(api, &question, r, &err);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ConfigMap, slots and Nodes say about a rollout. All but lkg_fleet_look() is pure. */
+#include <lkg/node.h>
+
+#include "fleet.h"
+
+static const char *const state_names[] = {
+        [LKG_FLEET_NO_SLOTS] = "no slots", [LKG_FLEET_UNCLEAR] = "unclear",
+        [LKG_FLEET_STOPPED] = "stopped",   [LKG_FLEET_HALTED] = "halted",
+        [LKG_FLEET_RUNNING] = "running",   [LKG_FLEET_NOT_BEGUN] = "not begun",
+        [LKG_FLEET_QUIET] = "quiet",
+};
+
+const char *lkg_fleet_state_name(enum lkg_fleet_state state)
+{
+        return state_names[state];
+}
+
+void lkg_fleet_deinit(struct lkg_fleet *fleet)
+{
+        lkg_ledger_deinit(&fleet->ledger);
+        free(fleet->nodes);
+}
+
+/* ---- the ConfigMap ---- */
+
+static void copy(char *ret, size_t size, const char *text)
+{
+        (void)snprintf(ret, size, "%.*s", (int)size - 1, text);
+}
+
+static int name_rollout(const struct lkg_config_source *source, struct lkg_rollout_id *ret,
+                        struct lkg_error *err)
+{
+        struct lkg_rollout_id id = { .ns = "" };
+
+        copy(id.ns, sizeof(id.ns), source->ns);
+        copy(id.name, sizeof(id.name), source->name);
+        copy(id.uid, sizeof(id.uid), source->uid);
+        copy(id.key, sizeof(id.key), source->key);
+        copy(id.version, sizeof(id.version), source->version);
+        copy(id.sha256, sizeof(id.sha256), source->sha256);
+        if (lkg_rollout_id_seal(&id) < 0)
+                return lkg_error_set(err, -ENOMEM, NULL, "name of the rollout");
+        *ret = id;
+        return 0;
+}
+
+int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *object, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_configmap_deinit) struct lkg_configmap configmap = { 0 };
+        struct lkg_config_source source;
+        const char *text;
+        size_t size;
+        int r = lkg_configmap_from_value(object, &configmap, err);
+
+        if (r == 0)
+                r = lkg_configmap_resolve(&configmap, &fleet->reference, &source, err);
+        if (r == 0) /* without a content there is no rollout */
+                r = lkg_configmap_payload(&configmap, fleet->reference.key, &text, &size, err);
+        if (r == 0)
+                r = name_rollout(&source, &fleet->id, err);
+        if (r < 0)
+                return r;
+        lkg_rollout_decide(&configmap, "", &fleet->rollout);
+        lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
+        return 0;
+}
+
+/* ---- the slots ---- */
+
+static size_t items_of(const struct lkg_value *list, const struct lkg_value **ret)
+{
+        *ret = lkg_value_type(list) == LKG_MAP ? lkg_map_get(list, "items") : NULL;
+        return *ret && lkg_value_type(*ret) == LKG_LIST ? lkg_value_size(*ret) : 0;
+}
+
+int lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err)
+{
+        const struct lkg_value *items;
+        size_t n = items_of(list, &items);
+
+        lkg_ledger_deinit(&fleet->ledger);
+        fleet->ledger = (struct lkg_ledger){ .items = NULL };
+        fleet->n_no_slots = 0;
+        for (size_t i = 0; i < n; i++) {
+                const struct lkg_value *item = lkg_list_get(items, i);
+                struct lkg_rollout_slot slot;
+                struct lkg_error wrong = { 0 };
+
+                if (lkg_value_type(item) != LKG_MAP || lkg_slot_read(item, &slot, &wrong) < 0)
+                        fleet->n_no_slots++;
+                else if (lkg_ledger_put(&fleet->ledger, &slot, 0) == -ENOMEM)
+                        return lkg_error_set(err, -ENOMEM, NULL, "slots of the rollout");
+        }
+        lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
+        return 0;
+}
+
+const struct lkg_rollout_slot *lkg_fleet_find(const struct lkg_fleet *fleet, const char *node,
+                                              enum lkg_rollout_slot_state state)
+{
+        for (size_t i = 0; i < fleet->ledger.n_items; i++) {
+                const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];
+
+                if (slot->state == state && strcmp(slot->hash, fleet->id.hash) == 0 &&
+                    strcmp(slot->node, node) == 0)
+                        return slot;
+        }
+        return NULL;
+}
+
+/* ---- the Nodes ---- */
+
+void lkg_fleet_begin_nodes(struct lkg_fleet *fleet)
+{
+        fleet->n_nodes = fleet->n_waiting = 0;
+        fleet->knows_nodes = false;
+        *fleet->nodes_trouble = '\0';
+}
+
+static bool refers(const struct lkg_fleet *fleet, const struct lkg_value *object, const char *name)
+{
+        struct lkg_node_object node;
+        struct lkg_error err = { 0 };
+        const struct lkg_saying *says;
+
+        if (lkg_node_read(object, name, &node, &err) < 0)
+                return false;
+        says = node.annotation.says == LKG_SAYS_NOTHING ? &node.spec : &node.annotation;
+        return says->says == LKG_SAYS_REFERENCE && strcmp(says->reference.ns, fleet->reference.ns) == 0 &&
+               strcmp(says->reference.name, fleet->reference.name) == 0 &&
+               strcmp(says->reference.key, fleet->reference.key) == 0;
+}
+
+/* The reason of ConfigOK; "" = it has none. */
+static const char *config_ok(const struct lkg_value *object)
+{
+        const struct lkg_value *status = lkg_map_get(object, "status"), *conditions = NULL;
+        const char *type, *reason;
+
+        if (status && lkg_value_type(status) == LKG_MAP)
+                conditions = lkg_map_get(status, "conditions");
+        if (!conditions || lkg_value_type(conditions) != LKG_LIST)
+                return "";
+        for (size_t i = 0; i < lkg_value_size(conditions); i++) {
+                const struct lkg_value *one = lkg_list_get(conditions, i);
+
+                type = lkg_value_type(one) == LKG_MAP ? lkg_map_get_string(one, "type") : NULL;
+                reason = type && strcmp(type, "ConfigOK") == 0 ? lkg_map_get_string(one, "reason") : NULL;
+                if (reason)
+                        return reason;
+        }
+        return "";
+}
+
+/* docs/dynamic-configuration.md, "Conditions" */
+static bool says_it_waits(const char *reason)
+{
+        static const char *const starts[] = { "waiting for a rollout slot", "waiting for the rollout",
+                                              "rollout halted", "rollout unclear" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(starts); i++)
+                if (strncmp(reason, starts[i], strlen(starts[i])) == 0)
+                        return true;
+        return false;
+}
+
+static struct lkg_fleet_node *add_node(struct lkg_fleet *fleet)
+{
+        if (fleet->n_nodes == fleet->n_allocated) {
+                size_t n = fleet->n_allocated ? 2 * fleet->n_allocated : 64;
+                struct lkg_fleet_node *nodes = reallocarray(fleet->nodes, n, sizeof(*nodes));
+
+                if (!nodes)
+                        return NULL;
+                fleet->nodes = nodes;
+                fleet->n_allocated = n;
+        }
+        return &fleet->nodes[fleet->n_nodes++];
+}
+
+static const char *name_of(const struct lkg_value *object)
+{
+        const struct lkg_value *metadata =
+                lkg_value_type(object) == LKG_MAP ? lkg_map_get(object, "metadata") : NULL;
+
+        return metadata && lkg_value_type(metadata) == LKG_MAP ? lkg_map_get_string(metadata, "name") : NULL;
+}
+
+int lkg_fleet_take_nodes(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err)
+{
+        const struct lkg_value *items;
+        size_t n = items_of(list, &items);
+
+        for (size_t i = 0; i < n; i++) {
+                const struct lkg_value *item = lkg_list_get(items, i);
+                const char *name = name_of(item);
+                struct lkg_fleet_node *node;
+
+                if (!name || !refers(fleet, item, name))
+                        continue;
+                node = add_node(fleet);
+                if (!node)
+                        return lkg_error_set(err, -ENOMEM, NULL, "Nodes of the rollout");
+                copy(node->name, sizeof(node->name), name);
+                copy(node->words, sizeof(node->words), config_ok(item));
+                node->waits = says_it_waits(node->words);
+        }
+        return 0;
+}
+
+/* Whoever has a slot meanwhile does not wait, whatever its condition says, which is older. */
+void lkg_fleet_settle(struct lkg_fleet *fleet)
+{
+        fleet->n_waiting = 0;
+        for (size_t i = 0; i < fleet->n_nodes; i++) {
+                struct lkg_fleet_node *node = &fleet->nodes[i];
+
+                node->waits = says_it_waits(node->words) &&
+                              !lkg_fleet_find(fleet, node->name, LKG_SLOT_HELD) &&
+                              !lkg_fleet_find(fleet, node->name, LKG_SLOT_FAILED);
+                fleet->n_waiting += node->waits;
+        }
+}
+
+/* ---- the whole ---- */
+
+static bool has_begun(const struct lkg_fleet *fleet)
+{
+        for (size_t i = 0; i < fleet->ledger.n_items; i++)
+                if (strcmp(fleet->ledger.items[i].hash, fleet->id.hash) == 0)
+                        return true;
+        return false;
+}
+
+enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet)
+{
+        if (fleet->rollout.state == LKG_ROLLOUT_UNCLEAR)
+                return LKG_FLEET_UNCLEAR;
+        if (fleet->rollout.halt)
+                return LKG_FLEET_STOPPED;
+        if (!fleet->rollout.limits.max_in_trial)
+                return LKG_FLEET_NO_SLOTS;
+        if (fleet->counts.n_failed >= fleet->rollout.limits.max_failures)
+                return LKG_FLEET_HALTED;
+        if (fleet->counts.n_held > 0 || (fleet->n_waiting > 0 && has_begun(fleet)))
+                return LKG_FLEET_RUNNING;
+        return has_begun(fleet) ? LKG_FLEET_QUIET : LKG_FLEET_NOT_BEGUN;
+}
+
+bool lkg_fleet_is_halted(const struct lkg_fleet *fleet)
+{
+        enum lkg_fleet_state state = lkg_fleet_state(fleet);
+
+        return state == LKG_FLEET_HALTED || state == LKG_FLEET_STOPPED || state == LKG_FLEET_UNCLEAR;
+}
+
+static bool say(const struct lkg_error *err, char words[static LKG_API_WORDS_MAX])
+{
+        (void)snprintf(words, LKG_API_WORDS_MAX, "%.500s", err->message);
+        return false;
+}
+
+static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
+                              char words[static LKG_API_WORDS_MAX])
+{
+        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
+        const struct lkg_resource resource = { .group_version = "v1",
+                                               .plural = "configmaps",
+                                               .kind = "ConfigMap",
+                                               .ns = fleet->reference.ns,
+                                               .name = fleet->reference.name };
+        struct lkg_error err = { 0 };
+
+        if (!lkg_fleet_get(api, &resource, &answer)) {
+                (void)snprintf(words, LKG_API_WORDS_MAX, "%s", answer.words);
+                return false;
+        }
+        return lkg_fleet_take_configmap(fleet, answer.object, &err) == 0 || say(&err, words);
+}
+
+static bool look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
+                          char words[static LKG_API_WORDS_MAX])
+{
+        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
+        const struct lkg_resource resource = { .group_version = "v1",
+                                               .plural = "configmaps",
+                                               .kind = "ConfigMapList",
+                                               .ns = fleet->slot_namespace };
+        struct lkg_error err = { 0 };
+
+        if (!lkg_fleet_list(api, &resource, LKG_SLOT_LABEL_OBJECT, fleet->id.uid, &answer)) {
+                (void)snprintf(words, LKG_API_WORDS_MAX, "%s", answer.words);
+                return false;
+        }
+        return lkg_fleet_take_slots(fleet, answer.object, &err) == 0 || say(&err, words);
+}
+
+/* metadata.continue; "" = that was the last part */
+static void next_token(const struct lkg_value *list, char *ret, size_t size)
+{
+        const struct lkg_value *metadata = lkg_map_get(list, "metadata");
+        const char *token = metadata && lkg_value_type(metadata) == LKG_MAP
+                                    ? lkg_map_get_string(metadata, "continue")
+                                    : NULL;
+
+        *ret = '\0';
+        if (token && strlen(token) < size)
+                copy(ret, size, token);
+}
+
+static void look_at_nodes(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
+{
+        static const struct lkg_resource resource = { .group_version = "v1",
+                                                      .plural = "nodes",
+                                                      .kind = "NodeList" };
+        struct lkg_error err = { 0 };
+        char token[4096] = "";
+
+        lkg_fleet_begin_nodes(fleet);
+        do {
+                LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
+
+                if (!lkg_fleet_list_part(api, &resource, *token ? token : NULL, &answer)) {
+                        lkg_fleet_begin_nodes(fleet); /* half of them would be said to be all */
+                        copy(fleet->nodes_trouble, sizeof(fleet->nodes_trouble), answer.words);
+                        return;
+                }
+                if (lkg_fleet_take_nodes(fleet, answer.object, &err) < 0) {
+                        lkg_fleet_begin_nodes(fleet);
+                        copy(fleet->nodes_trouble, sizeof(fleet->nodes_trouble), err.message);
+                        return;
+                }
+                next_token(answer.object, token, sizeof(token));
+        } while (*token);
+        fleet->knows_nodes = true;
+}
+
+bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes,
+                    char words[static LKG_API_WORDS_MAX])
+{
+        if (!look_at_configmap(api, fleet, words) || !look_at_slots(api, fleet, words))
+                return false;
+        if (nodes)
+                look_at_nodes(api, fleet);
+        lkg_fleet_settle(fleet);
+        return true;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rollout as an operator sees it: what ConfigMap, slots and Nodes say, and the table of it. No API server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include <lkg/decode.h>
+
+#include "fs/tool/fleet.h"
+
+#define S   LKG_NSEC_PER_SEC
+#define NOW (UINT64_C(1790000000) * S)
+
+struct fixture {
+        struct lkg_fleet fleet;
+        struct lkg_error err;
+        struct lkg_buf text;
+};
+
+static struct lkg_value *decode(const char *text)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_value *value = NULL;
+
+        assert_int_equal(lkg_decode_json(text, strlen(text), LKG_DECODE_STRICT, NULL, &report, &value), 0);
+        return value;
+}
+
+static int set_up(void **state)
+{
+        struct fixture *f = calloc(1, sizeof(*f));
+
+        if (!f)
+                return -1;
+        f->fleet.slot_namespace = "lkgfs-rollout";
+        assert_int_equal(
+                lkg_reference_from_text("kube-system/node-config", 23, &f->fleet.reference, &f->err), 0);
+        *state = f;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        struct fixture *f = *state;
+
+        lkg_fleet_deinit(&f->fleet);
+        lkg_buf_deinit(&f->text);
+        free(f);
+        return 0;
+}
+
+static int take_configmap(struct fixture *f, const char *annotations)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+        assert_true(
+                asprintf(&text,
+                         "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"namespace\": "
+                         "\"kube-system\", \"name\": \"node-config\", \"uid\": \"5d1f\", "
+                         "\"resourceVersion\": \"9\", \"annotations\": {%s}}, \"data\": {\"kubelet\": "
+                         "\"maxPods: 13\\n\"}}",
+                         annotations) > 0);
+        object = decode(text);
+        return lkg_fleet_take_configmap(&f->fleet, object, &f->err);
+}
+
+/* One slot of the rollout, as a node writes it. */
+static void put_slot(struct fixture *f, struct lkg_buf *list, unsigned index,
+                     enum lkg_rollout_slot_state state, const char *node, unsigned successes,
+                     const char *reason)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        struct lkg_rollout_slot slot = { .index = index,
+                                         .state = state,
+                                         .successes = successes,
+                                         .since_ns = NOW - 180 * S,
+                                         .renewed_ns = NOW - 60 * S,
+                                         .patience_ns = 900 * S };
+
+        (void)strcpy(slot.uid, f->fleet.id.uid);
+        (void)strcpy(slot.key, f->fleet.id.key);
+        (void)strcpy(slot.hash, f->fleet.id.hash);
+        (void)strcpy(slot.sha256, f->fleet.id.sha256);
+        (void)strcpy(slot.version, "7");
+        (void)strcpy(slot.node, node);
+        (void)strcpy(slot.reason, reason);
+        lkg_slot_write(&slot, &f->fleet.id, "lkgfs-rollout", &json);
+        lkg_buf_puts(list, list->size ? "," : "{\"items\": [");
+        assert_int_equal(lkg_json_write(&json, list), 0);
+}
+
+static void take_slots(struct fixture *f, struct lkg_buf *list)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+
+        lkg_buf_puts(list, list->size ? "]}" : "{\"items\": []}");
+        lkg_buf_putc(list, '\0');
+        value = decode(list->data);
+        assert_int_equal(lkg_fleet_take_slots(&f->fleet, value, &f->err), 0);
+        lkg_buf_deinit(list);
+}
+
+static void put_node(struct lkg_buf *list, const char *name, const char *refers, const char *reason)
+{
+        lkg_buf_printf(
+                list,
+                "%s{\"metadata\": {\"name\": \"%s\", \"uid\": \"u-%s\", \"resourceVersion\": \"3\", "
+                "\"annotations\": {\"lkgfs.io/config-source\": \"%s\"}}, \"status\": {\"conditions\": "
+                "[{\"type\": \"Ready\", \"status\": \"True\", \"reason\": \"KubeletReady\"}, "
+                "{\"type\": \"ConfigOK\", \"status\": \"True\", \"reason\": \"%s\"}]}}",
+                list->size ? "," : "{\"items\": [", name, name, refers, reason);
+}
+
+static void take_nodes(struct fixture *f, struct lkg_buf *list)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+
+        lkg_buf_puts(list, "]}");
+        lkg_buf_putc(list, '\0');
+        value = decode(list->data);
+        lkg_fleet_begin_nodes(&f->fleet);
+        assert_int_equal(lkg_fleet_take_nodes(&f->fleet, value, &f->err), 0);
+        f->fleet.knows_nodes = true;
+        lkg_fleet_settle(&f->fleet);
+        lkg_buf_deinit(list);
+}
+
+static const char *shown(struct fixture *f)
+{
+        lkg_buf_deinit(&f->text);
+        f->text = (struct lkg_buf)LKG_BUF_INIT;
+        lkg_fleet_show(&f->fleet, NOW, "", &f->text);
+        lkg_buf_putc(&f->text, '\0');
+        assert_false(lkg_buf_failed(&f->text));
+        return f->text.data;
+}
+
+#define LIMITS "\"lkgfs.io/rollout-max-in-trial\": \"5\""
+
+static void test_the_table(void **state)
+{
+        struct fixture *f = *state;
+        struct lkg_buf list = LKG_BUF_INIT;
+
+        assert_int_equal(take_configmap(f, LIMITS ", \"lkgfs.io/rollout-max-failures\": \"2\""), 0);
+        put_slot(f, &list, 0, LKG_SLOT_FREE, "", 41, "");
+        put_slot(f, &list, 1, LKG_SLOT_HELD, "worker-1", 0, "");
+        put_slot(f, &list, 2, LKG_SLOT_FAILED, "worker-22", 3, "current failed trial period");
+        take_slots(f, &list);
+        put_node(&list, "worker-1", "kube-system/node-config", "waiting for a rollout slot: x");
+        put_node(&list, "worker-3", "kube-system/node-config",
+                 "waiting for a rollout slot (1 of 5 in trial)");
+        put_node(&list, "worker-4", "kube-system/node-config", "all checks passed");
+        put_node(&list, "worker-5", "kube-system/another", "waiting for a rollout slot");
+        take_nodes(f, &list);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_RUNNING);
+        assert_string_equal(
+                shown(f),
+                "ConfigMap  kube-system/node-config, key kubelet, resourceVersion 9\n"
+                "state      running\n"
+                "in trial   1 of 5 at a time\n"
+                "done       44\n"
+                "failed     1, halts with 2\n"
+                "waiting    1 of 3 nodes that refer to it\n"
+                "\n"
+                "NODE       SLOT  STATE     FOR      WHY\n"
+                "worker-22  2     failed    60 s     current failed trial period\n"
+                "worker-1   1     in trial  3 min\n"
+                "worker-3   -     waiting   -        waiting for a rollout slot (1 of 5 in trial)\n");
+}
+
+static void test_its_states(void **state)
+{
+        struct fixture *f = *state;
+        struct lkg_buf list = LKG_BUF_INIT;
+
+        assert_int_equal(take_configmap(f, ""), 0);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NO_SLOTS);
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NOT_BEGUN);
+        assert_false(lkg_fleet_is_halted(&f->fleet));
+        assert_int_equal(take_configmap(f, "\"lkgfs.io/rollout-max-in-trial\": \"many\""), 0);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_UNCLEAR);
+        assert_int_equal(take_configmap(f, LIMITS ", \"lkgfs.io/halt\": \"true\""), 0);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_STOPPED);
+        assert_true(lkg_fleet_is_halted(&f->fleet));
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        put_slot(f, &list, 0, LKG_SLOT_FREE, "", 41, "");
+        take_slots(f, &list);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_QUIET);
+        put_slot(f, &list, 0, LKG_SLOT_FAILED, "a", 0, "why");
+        take_slots(f, &list);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_HALTED);
+        assert_non_null(strstr(shown(f), "state      halted: until another content, or --forgive NODE\n"));
+        assert_non_null(lkg_fleet_find(&f->fleet, "a", LKG_SLOT_FAILED));
+        assert_null(lkg_fleet_find(&f->fleet, "a", LKG_SLOT_HELD));
+}
+
+/* The content decides: what failed with another one is not shown, and does not halt this one. */
+static void test_another_content(void **state)
+{
+        struct fixture *f = *state;
+        struct lkg_buf list = LKG_BUF_INIT;
+        struct lkg_rollout_id id;
+
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        id = f->fleet.id;
+        (void)strcpy(f->fleet.id.sha256, "00");
+        assert_int_equal(lkg_rollout_id_seal(&f->fleet.id), 0);
+        put_slot(f, &list, 0, LKG_SLOT_FAILED, "worker-1", 0, "why");
+        f->fleet.id = id;
+        take_slots(f, &list);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NOT_BEGUN);
+        assert_null(strstr(shown(f), "worker-1"));
+}
+
+/* Whoever may not list Nodes sees the rest, and is told. */
+static void test_without_the_nodes(void **state)
+{
+        struct fixture *f = *state;
+        struct lkg_buf list = LKG_BUF_INIT;
+
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        put_slot(f, &list, 0, LKG_SLOT_FREE, "", 41, "");
+        take_slots(f, &list);
+        (void)strcpy(f->fleet.nodes_trouble, "list nodes is forbidden (403)");
+        assert_non_null(strstr(shown(f), "waiting    not known: list nodes is forbidden (403)\n"));
+        assert_non_null(strstr(shown(f), "whether a node waits is not known\n"));
+}
+
+/* Other nodes wrote what is shown: it cannot move the cursor, and what is no slot is counted. */
+static void test_hostile_objects(void **state)
+{
+        struct fixture *f = *state;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
+        struct lkg_buf list = LKG_BUF_INIT;
+
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        put_slot(f, &list, 0, LKG_SLOT_FAILED, "worker-1", 0,
+                 "a\xc2\x9b"
+                 "2Jb");
+        lkg_buf_puts(&list, ", {\"metadata\": {\"name\": \"x\"}, \"data\": {}}, 5");
+        take_slots(f, &list);
+        assert_int_equal(f->fleet.n_no_slots, 2);
+        assert_null(strstr(shown(f), "\xc2\x9b"));
+        assert_non_null(strstr(shown(f), "ignored    2 objects in lkgfs-rollout that are no slots\n"));
+        put_node(&list, "worker-3", "kube-system/node-config", "waiting for a rollout slot");
+        lkg_buf_puts(&list, ", {}, null, {\"metadata\": {\"name\": 5}}");
+        take_nodes(f, &list);
+        assert_int_equal(f->fleet.n_nodes, 1);
+        object = decode("{\"kind\": \"ConfigMap\"}");
+        assert_int_equal(lkg_fleet_take_configmap(&f->fleet, object, &f->err), -EINVAL);
+}
+
+static void test_many_wait(void **state)
+{
+        struct fixture *f = *state;
+        struct lkg_buf list = LKG_BUF_INIT;
+        char name[16];
+
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        for (unsigned i = 0; i < 1000; i++) {
+                (void)snprintf(name, sizeof(name), "n%u", i);
+                put_node(&list, name, "kube-system/node-config", "waiting for the rollout: bucket 43.210");
+        }
+        take_nodes(f, &list);
+        assert_non_null(strstr(shown(f), "waiting    1000 of 1000 nodes that refer to it\n"));
+        assert_non_null(strstr(shown(f), "\nand 980 more that wait\n"));
+}
+
+static void test_as_a_value(void **state)
+{
+        struct fixture *f = *state;
+        struct lkg_buf list = LKG_BUF_INIT;
+        struct lkg_tool_map map;
+        const struct lkg_value *slots, *slot;
+
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        put_slot(f, &list, 0, LKG_SLOT_FAILED, "worker-1", 0, "why");
+        take_slots(f, &list);
+        lkg_fleet_map(&f->fleet, &map);
+        assert_false(map.failed);
+        assert_string_equal(lkg_map_get_string(map.value, "state"), "halted");
+        assert_string_equal(lkg_map_get_string(map.value, "configMap"), "kube-system/node-config");
+        assert_null(lkg_map_get(map.value, "waiting")); /* nobody knows */
+        slots = lkg_map_get(map.value, "slots");
+        assert_int_equal(lkg_value_size(slots), 1);
+        slot = lkg_list_get(slots, 0);
+        assert_string_equal(lkg_map_get_string(slot, "node"), "worker-1");
+        assert_string_equal(lkg_map_get_string(slot, "reason"), "why");
+        lkg_tool_map_deinit(&map);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(the_table),       TEST(its_states), TEST(another_content), TEST(without_the_nodes),
+                TEST(hostile_objects), TEST(many_wait),  TEST(as_a_value),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
