@@ -414,7 +414,10 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
         if (places->place == LKG_PLACE_FILE) /* no fleet: who delivers the file decides */
                 return LKG_SLOT_GRANTED;
         if (!keeper) {
-                (void)snprintf(ret_words, 256, "waiting for a rollout slot: no API server is asked");
+                const char *fault = places->apiserver ? places->apiserver->name_fault : "";
+
+                (void)snprintf(ret_words, 256, "waiting for a rollout slot: %.200s",
+                               *fault ? fault : "no API server is asked");
                 return LKG_SLOT_REFUSED;
         }
         (void)snprintf(keeper->seeker.node_uid, sizeof(keeper->seeker.node_uid), "%s",

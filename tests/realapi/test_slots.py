@@ -317,6 +317,13 @@ def test_a_kubelets_credential_gets_no_leases(leases):
     assert Slots.all(leases)[0]["node"] == name and not leases.objects()
 
 
+def test_a_host_without_a_name_says_so(leases):
+    """No Node needs to be readable for remote.static, so a wrong name shows only here."""
+    node = leases.node(nodeName="Under_Score")
+    leases.put("maxPods: 42\n")
+    node.wait("condition", "waiting for a rollout slot: \"Under_Score\" is no name of a Node: ")
+
+
 @pytest.mark.parametrize("annotations,words", [
     ({"lkgfs.io/rollout-max-in-trial": "0"}, "annotation lkgfs.io/rollout-max-in-trial is \"0\"; want a whole number from 1 to 1000"),
     ({"lkgfs.io/rollout-max-in-trial": "many"}, "want a whole number from 1 to 1000"),
