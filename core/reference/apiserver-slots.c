@@ -29,10 +29,6 @@ struct lkg_slot_keeper {
         unsigned n_wrong; /* objects that are no slots */
 };
 
-static const struct lkg_resource slot_list = { .group_version = "v1",
-                                               .plural = "configmaps",
-                                               .kind = "ConfigMapList" };
-
 static struct lkg_seeker_moment now(void)
 {
         return (struct lkg_seeker_moment){ lkg_boottime_ns(), lkg_realtime_ns(), lkg_random() };
@@ -41,6 +37,44 @@ static struct lkg_seeker_moment now(void)
 static const char *slot_namespace(const struct lkg_slot_keeper *keeper)
 {
         return keeper->api->places->config->remote.rollout_namespace;
+}
+
+static enum lkg_slot_kind slot_kind(const struct lkg_slot_keeper *keeper)
+{
+        return (enum lkg_slot_kind)keeper->api->places->config->remote.rollout_objects;
+}
+
+static struct lkg_resource slot_list(const struct lkg_slot_keeper *keeper)
+{
+        const struct lkg_slot_format *format = lkg_slot_format(slot_kind(keeper));
+
+        return (struct lkg_resource){ .group_version = format->group_version,
+                                      .plural = format->plural,
+                                      .kind = format->list_kind,
+                                      .ns = slot_namespace(keeper) };
+}
+
+/*
+ * A kubelet's credential never gets Leases outside kube-node-lease, whatever a Role grants (the authorizer Node and NodeRestriction). The
+ * server says so at the end of a sentence that is cut in a condition, so these words replace it. A credential whose user is not known
+ * here, a token, is recognised by the server's words.
+ */
+static bool is_kept_from_leases(const struct lkg_slot_keeper *keeper, const struct lkg_api_answer *answer)
+{
+        return slot_kind(keeper) == LKG_SLOT_LEASE && answer->status == LKG_API_FORBIDDEN &&
+               (lkg_credential_is_node(keeper->api->credential, keeper->api->node_name) ||
+                strstr(answer->words, "kube-node-lease") || strstr(answer->words, "delete a node lease"));
+}
+
+static void note_trouble(struct lkg_slot_keeper *keeper, const struct lkg_api_answer *answer)
+{
+        if (is_kept_from_leases(keeper, answer))
+                (void)snprintf(keeper->trouble, sizeof(keeper->trouble),
+                               "%.*s: a node's own credential may use Leases in kube-node-lease only, see "
+                               "remote.rolloutObjects",
+                               (int)strcspn(answer->words, ":"), answer->words);
+        else
+                (void)snprintf(keeper->trouble, sizeof(keeper->trouble), "%s", answer->words);
 }
 
 static void drive(struct lkg_slot_keeper *keeper);
@@ -52,7 +86,7 @@ static bool read_slot(struct lkg_slot_keeper *keeper, const struct lkg_value *ob
 {
         struct lkg_error err = { 0 };
 
-        if (lkg_slot_read(object, ret, &err) == 0)
+        if (lkg_slot_read(slot_kind(keeper), object, ret, &err) == 0)
                 return true;
         if (keeper->n_wrong++ == 0) /* once: whoever may write there could fill the log */
                 lkg_log_warning("an object in namespace %s is no slot of a rollout: %s",
@@ -153,7 +187,7 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
 
         keeper->watch = NULL;
         if (answer->status != LKG_API_OK)
-                (void)snprintf(keeper->trouble, sizeof(keeper->trouble), "%s", answer->words);
+                note_trouble(keeper, answer);
         if (whole)
                 stop_watch(keeper);
         else
@@ -166,11 +200,10 @@ static void start_watch(struct lkg_slot_keeper *keeper)
         const struct lkg_watch_handlers handlers = {
                 .open = on_open, .data = on_data, .end = on_end, .userdata = keeper
         };
-        struct lkg_resource resource = slot_list;
+        const struct lkg_resource resource = slot_list(keeper);
         struct lkg_error err = { 0 };
         unsigned seconds = WATCH_MIN_S + lkg_random() % WATCH_MIN_S;
 
-        resource.ns = slot_namespace(keeper);
         lkg_watch_stream_deinit(&keeper->stream);
         lkg_watch_stream_init(&keeper->stream, keeper->api->places->config->remote.max_bytes);
         keeper->stream.admission = keeper->api->places->options.admission;
@@ -191,6 +224,7 @@ static enum lkg_slot_answer meaning(const struct lkg_api_answer *answer, enum lk
                 return LKG_SLOT_CONFLICT;
         case LKG_API_FORBIDDEN:
                 return LKG_SLOT_FORBIDDEN;
+        /* An update of a Lease that was deleted makes it anew instead; who takes one lists all once more in any case. */
         case LKG_API_NOT_FOUND: /* of an update: somebody has deleted it; of a create: there is no such namespace */
                 return request == LKG_SLOT_UPDATE ? LKG_SLOT_CONFLICT : LKG_SLOT_FORBIDDEN;
         default:
@@ -207,7 +241,7 @@ static void on_listed(const struct lkg_api_answer *answer, void *userdata)
                 *keeper->trouble = '\0';
                 take_list(keeper, answer->object);
         } else {
-                (void)snprintf(keeper->trouble, sizeof(keeper->trouble), "%s", answer->words);
+                note_trouble(keeper, answer);
                 lkg_seeker_answered(&keeper->seeker, meaning(answer, LKG_SLOT_LIST), NULL, now());
         }
         drive(keeper);
@@ -239,7 +273,7 @@ static void on_written(const struct lkg_api_answer *answer, void *userdata)
 
         keeper->call = NULL;
         if (is == LKG_SLOT_FORBIDDEN || is == LKG_SLOT_UNCLEAR)
-                (void)snprintf(keeper->trouble, sizeof(keeper->trouble), "%s", answer->words);
+                note_trouble(keeper, answer);
         lkg_seeker_answered(&keeper->seeker, is, known ? &slot : NULL, now());
         if (known)
                 tell_halt(keeper);
@@ -248,9 +282,8 @@ static void on_written(const struct lkg_api_answer *answer, void *userdata)
 
 static int send_list(struct lkg_slot_keeper *keeper, struct lkg_error *err)
 {
-        struct lkg_resource resource = slot_list;
+        const struct lkg_resource resource = slot_list(keeper);
 
-        resource.ns = slot_namespace(keeper);
         return lkg_client_list(keeper->api->client, &resource, LKG_SLOT_LABEL_OBJECT, keeper->uid, on_listed,
                                keeper, &keeper->call, err);
 }
@@ -261,15 +294,14 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
         struct lkg_rollout_id id = keeper->seeker.wish.id;
-        struct lkg_resource resource = slot_list;
+        struct lkg_resource resource = slot_list(keeper);
         char name[LKG_SLOT_HASH + 8];
 
         lkg_slot_name(slot, name);
-        resource.kind = "ConfigMap";
-        resource.ns = slot_namespace(keeper);
+        resource.kind = lkg_slot_format(slot_kind(keeper))->kind;
         resource.name = request == LKG_SLOT_UPDATE ? name : NULL;
         keeper->failing = slot->state == LKG_SLOT_FAILED && !slot->collected;
-        lkg_slot_write(slot, &id, resource.ns, &json);
+        lkg_slot_write(slot_kind(keeper), slot, &id, resource.ns, &json);
         if (lkg_json_write_line(&json, &body) < 0 || lkg_buf_failed(&body))
                 return lkg_error_set(err, -ENOMEM, NULL, "slot of a rollout");
         return lkg_client_send(keeper->api->client, &resource,
@@ -382,7 +414,10 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
         if (places->place == LKG_PLACE_FILE) /* no fleet: who delivers the file decides */
                 return LKG_SLOT_GRANTED;
         if (!keeper) {
-                (void)snprintf(ret_words, 256, "waiting for a rollout slot: no API server is asked");
+                const char *fault = places->apiserver ? places->apiserver->name_fault : "";
+
+                (void)snprintf(ret_words, 256, "waiting for a rollout slot: %.200s",
+                               *fault ? fault : "no API server is asked");
                 return LKG_SLOT_REFUSED;
         }
         (void)snprintf(keeper->seeker.node_uid, sizeof(keeper->seeker.node_uid), "%s",

@@ -179,10 +179,11 @@ static void find_names(struct lkg_apiserver *api)
 static char *describe_settings(const struct lkg_config *config)
 {
         char *text = NULL;
-        int n = asprintf(&text, "%s\n%s\n%s\n%d %d %d %d %llu %llu", config->remote.kubeconfig,
+        int n = asprintf(&text, "%s\n%s\n%s\n%d %d %d %d %d %llu %llu", config->remote.kubeconfig,
                          config->remote.node_name, config->remote.rollout_namespace,
-                         config->remote.allow_exec, config->remote.allow_insecure, config->remote.condition,
-                         config->remote.events, (unsigned long long)config->remote.poll_interval_ns,
+                         config->remote.rollout_objects, config->remote.allow_exec,
+                         config->remote.allow_insecure, config->remote.condition, config->remote.events,
+                         (unsigned long long)config->remote.poll_interval_ns,
                          (unsigned long long)config->remote.max_bytes);
 
         return n < 0 ? NULL : text;

@@ -24,6 +24,7 @@ static const char *const foreign_words[] = { "deny", "passthrough", "all", NULL 
 static const char *const reference_words[] = { "nodeAnnotation", "nodeSpec", "static", "file", NULL };
 
 static const char *const slots_words[] = { "require", "prefer", NULL };
+static const char *const objects_words[] = { "configmaps", "leases", NULL };
 
 static const struct lkg_config_field static_fields[] = {
         { "namespace", F_TEXT, CONFIG(remote.fixed.ns), "", .doc = "namespace of the ConfigMap" },
@@ -66,6 +67,9 @@ static const struct lkg_config_field remote_fields[] = {
                  "ahead" },
         { "rolloutNamespace", F_TEXT, CONFIG(remote.rollout_namespace), "lkgfs-rollout",
           .doc = "namespace of the slots of rollouts" },
+        { "rolloutObjects", F_WORD, CONFIG(remote.rollout_objects), "configmaps", objects_words,
+          .doc = "objects that the slots of rollouts are, the same on all nodes; leases need another "
+                 "credential than the kubelet's" },
         { NULL },
 };
 

@@ -106,14 +106,15 @@ static bool write_slot(struct lkg_fleet_api *api, const struct lkg_fleet *fleet,
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         char name[LKG_SLOT_HASH + 8];
-        const struct lkg_resource resource = { .group_version = "v1",
-                                               .plural = "configmaps",
-                                               .kind = "ConfigMap",
+        const struct lkg_slot_format *format = lkg_slot_format(fleet->slot_kind);
+        const struct lkg_resource resource = { .group_version = format->group_version,
+                                               .plural = format->plural,
+                                               .kind = format->kind,
                                                .ns = fleet->slot_namespace,
                                                .name = name };
 
         lkg_slot_name(slot, name);
-        lkg_slot_write(slot, &fleet->id, fleet->slot_namespace, &json);
+        lkg_slot_write(fleet->slot_kind, slot, &fleet->id, fleet->slot_namespace, &json);
         return lkg_fleet_send(api, &resource, "update", &json, ret);
 }
 

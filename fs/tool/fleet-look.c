@@ -88,7 +88,8 @@ int lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list, 
                 struct lkg_rollout_slot slot;
                 struct lkg_error wrong = { 0 };
 
-                if (lkg_value_type(item) != LKG_MAP || lkg_slot_read(item, &slot, &wrong) < 0)
+                if (lkg_value_type(item) != LKG_MAP ||
+                    lkg_slot_read(fleet->slot_kind, item, &slot, &wrong) < 0)
                         fleet->n_no_slots++;
                 else if (lkg_ledger_put(&fleet->ledger, &slot, 0) == -ENOMEM)
                         return lkg_error_set(err, -ENOMEM, NULL, "slots of the rollout");
@@ -280,21 +281,39 @@ static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet
         return lkg_fleet_take_configmap(fleet, answer.object, &err) == 0 || say(&err, words);
 }
 
+static bool list_slots(struct lkg_fleet_api *api, const struct lkg_fleet *fleet, enum lkg_slot_kind kind,
+                       struct lkg_fleet_answer *ret)
+{
+        const struct lkg_slot_format *format = lkg_slot_format(kind);
+        const struct lkg_resource resource = { .group_version = format->group_version,
+                                               .plural = format->plural,
+                                               .kind = format->list_kind,
+                                               .ns = fleet->slot_namespace };
+
+        return lkg_fleet_list(api, &resource, LKG_SLOT_LABEL_OBJECT, fleet->id.uid, ret);
+}
+
+/* The nodes know whether their slots are ConfigMaps or Leases (remote.rolloutObjects); here it shows in what is there. */
 static bool look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                           char words[static LKG_API_WORDS_MAX])
 {
-        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
-        const struct lkg_resource resource = { .group_version = "v1",
-                                               .plural = "configmaps",
-                                               .kind = "ConfigMapList",
-                                               .ns = fleet->slot_namespace };
+        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer first = { .object = NULL };
+        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer second = { .object = NULL };
+        enum lkg_slot_kind other = fleet->slot_kind == LKG_SLOT_LEASE ? LKG_SLOT_CONFIGMAP : LKG_SLOT_LEASE;
+        const struct lkg_fleet_answer *answer = &first;
+        const struct lkg_value *items;
         struct lkg_error err = { 0 };
 
-        if (!lkg_fleet_list(api, &resource, LKG_SLOT_LABEL_OBJECT, fleet->id.uid, &answer)) {
-                (void)snprintf(words, LKG_API_WORDS_MAX, "%s", answer.words);
+        if ((!list_slots(api, fleet, fleet->slot_kind, &first) || items_of(first.object, &items) == 0) &&
+            list_slots(api, fleet, other, &second) && items_of(second.object, &items) > 0) {
+                fleet->slot_kind = other;
+                answer = &second;
+        }
+        if (answer->status != LKG_API_OK) {
+                (void)snprintf(words, LKG_API_WORDS_MAX, "%s", answer->words);
                 return false;
         }
-        return lkg_fleet_take_slots(fleet, answer.object, &err) == 0 || say(&err, words);
+        return lkg_fleet_take_slots(fleet, answer->object, &err) == 0 || say(&err, words);
 }
 
 /* metadata.continue; "" = that was the last part */

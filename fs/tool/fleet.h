@@ -76,6 +76,7 @@ struct lkg_fleet_node {
 struct lkg_fleet {
         struct lkg_reference reference; /* what the operator asked for */
         const char *slot_namespace;     /* borrowed */
+        enum lkg_slot_kind slot_kind;   /* that of the slots that are there */
         struct lkg_rollout_id id;
         struct lkg_rollout rollout; /* what the annotations say; the bucket is nobody's */
         struct lkg_ledger ledger;   /* of all contents of the ConfigMap; LKG_SLOT_FREE etc. */

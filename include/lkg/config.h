@@ -96,7 +96,8 @@ struct lkg_config {
                 bool allow_exec, allow_insecure;
                 uint64_t poll_interval_ns, max_bytes, restart_jitter_ns;
                 bool condition, events;
-                int rollout_slots; /* enum lkg_rollout_slots */
+                int rollout_slots;   /* enum lkg_rollout_slots */
+                int rollout_objects; /* enum lkg_slot_kind */
                 char *rollout_namespace;
         } remote;
         struct {

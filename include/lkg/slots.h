@@ -89,16 +89,25 @@ struct lkg_rollout_slot {
         bool listed;      /* by the list that is being read */
 };
 
+/* What a slot is at the API server: remote.rolloutObjects, in this order. All nodes of a fleet must use the same. */
+enum lkg_slot_kind { LKG_SLOT_CONFIGMAP, LKG_SLOT_LEASE };
+struct lkg_slot_format {
+        const char *group_version, *plural, *kind, *list_kind;
+};
+/** lkg_slot_format() - how the API server calls them. */
+const struct lkg_slot_format *lkg_slot_format(enum lkg_slot_kind kind);
+
 /**
- * lkg_slot_read() - a slot from the object of the API server.
+ * lkg_slot_read() - a slot from the object of the API server. @kind: what was asked for; items of a list do not say it
  * Return: 0; -EINVAL: @err says what is wrong with it.
  */
-int lkg_slot_read(const struct lkg_value *object, struct lkg_rollout_slot *ret, struct lkg_error *err);
+int lkg_slot_read(enum lkg_slot_kind kind, const struct lkg_value *object, struct lkg_rollout_slot *ret,
+                  struct lkg_error *err);
 /** lkg_slot_name() - of its object: HASH-INDEX. */
 void lkg_slot_name(const struct lkg_rollout_slot *slot, char ret[static LKG_SLOT_HASH + 8]);
 /** lkg_slot_write() - its object, for a POST (version "") or a PUT. @id: of the rollout that it belongs to; for a collected one of any */
-void lkg_slot_write(const struct lkg_rollout_slot *slot, const struct lkg_rollout_id *id, const char *ns,
-                    struct lkg_json *json);
+void lkg_slot_write(enum lkg_slot_kind kind, const struct lkg_rollout_slot *slot,
+                    const struct lkg_rollout_id *id, const char *ns, struct lkg_json *json);
 
 /** lkg_slot_give_back() - nobody holds it, and no failure is noted in it. */
 void lkg_slot_give_back(struct lkg_rollout_slot *slot);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a list of the slots of a rollout, as a hostile node may have written them: what is accepted reads back as the same
- * slot, and a node that sees such a list never goes on without a slot of its own that the rules allow.
+ * slot, and a node that sees such a list never goes on without a slot of its own that the rules allow. Each list is read as one of
+ * ConfigMaps and as one of Leases.
  */
 
 #include <lkg/decode.h>
@@ -29,7 +30,8 @@ static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_
         return strcmp(sha256, "aa") == 0 ? LKG_OUTCOME_WANTED : LKG_OUTCOME_OVER;
 }
 
-static void write_again(const struct lkg_rollout_slot *slot, struct lkg_rollout_slot *ret)
+static void write_again(enum lkg_slot_kind kind, const struct lkg_rollout_slot *slot,
+                        struct lkg_rollout_slot *ret)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
@@ -38,24 +40,24 @@ static void write_again(const struct lkg_rollout_slot *slot, struct lkg_rollout_
         const struct lkg_rollout_id id = wanted();
         struct lkg_error err = { 0 };
 
-        lkg_slot_write(slot, &id, "lkgfs-rollout", &json);
+        lkg_slot_write(kind, slot, &id, "lkgfs-rollout", &json);
         FUZZ_CHECK(lkg_json_write_line(&json, &buf) >= 0);
         FUZZ_CHECK(lkg_decode_json(buf.data, buf.size, LKG_DECODE_STRICT, NULL, &report, &value) == 0);
-        FUZZ_CHECK(lkg_slot_read(value, ret, &err) == 0);
+        FUZZ_CHECK(lkg_slot_read(kind, value, ret, &err) == 0);
 }
 
-static void check_slot(const struct lkg_rollout_slot *slot)
+static void check_slot(enum lkg_slot_kind kind, const struct lkg_rollout_slot *slot)
 {
         struct lkg_rollout_slot again, once_more;
 
         FUZZ_CHECK(slot->index < LKG_SLOTS_MAX);
         FUZZ_CHECK(slot->patience_ns >= LKG_SLOT_PATIENCE_MORE &&
                    slot->patience_ns <= LKG_SLOT_PATIENCE_MAX);
-        write_again(slot, &again); /* without fractions of seconds and the time of the server */
+        write_again(kind, slot, &again); /* without fractions of seconds and the time of the server */
         FUZZ_CHECK(again.state == slot->state && again.successes == slot->successes &&
                    again.index == slot->index);
         FUZZ_CHECK(strcmp(again.node, slot->node) == 0 && strcmp(again.reason, slot->reason) == 0);
-        write_again(&again, &once_more);
+        write_again(kind, &again, &once_more);
         FUZZ_CHECK(memcmp(&again, &once_more, sizeof(again)) == 0);
 }
 
@@ -73,7 +75,7 @@ static void check_grant(struct lkg_seeker *seeker)
         FUZZ_CHECK(counts.n_failed < seeker->wish.max_failures);
 }
 
-static void see(const struct lkg_value *list)
+static void see(enum lkg_slot_kind kind, const struct lkg_value *list)
 {
         const struct lkg_seeker_ops ops = { .outcome = outcome };
         const struct lkg_slot_wish wish = {
@@ -94,11 +96,11 @@ static void see(const struct lkg_value *list)
 
                 if (lkg_value_type(item) != LKG_MAP)
                         continue;
-                if (lkg_slot_read(item, &slot, &err) < 0) {
+                if (lkg_slot_read(kind, item, &slot, &err) < 0) {
                         FUZZ_CHECK(err.message[0]);
                         continue;
                 }
-                check_slot(&slot);
+                check_slot(kind, &slot);
                 lkg_seeker_put(&seeker, &slot, at.now_ns);
         }
         lkg_seeker_listed(&seeker, at);
@@ -122,7 +124,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
 
         if (lkg_decode_json((const char *)data, size, LKG_DECODE_STRICT, NULL, &report, &value) == 0 &&
-            lkg_value_type(value) == LKG_LIST)
-                see(value);
+            lkg_value_type(value) == LKG_LIST) {
+                see(LKG_SLOT_CONFIGMAP, value);
+                see(LKG_SLOT_LEASE, value);
+        }
         return 0;
 }

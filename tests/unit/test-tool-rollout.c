@@ -89,7 +89,7 @@ static void put_slot(struct fixture *f, struct lkg_buf *list, unsigned index,
         (void)strcpy(slot.version, "7");
         (void)strcpy(slot.node, node);
         (void)strcpy(slot.reason, reason);
-        lkg_slot_write(&slot, &f->fleet.id, "lkgfs-rollout", &json);
+        lkg_slot_write(LKG_SLOT_CONFIGMAP, &slot, &f->fleet.id, "lkgfs-rollout", &json);
         lkg_buf_puts(list, list->size ? "," : "{\"items\": [");
         assert_int_equal(lkg_json_write(&json, list), 0);
 }
