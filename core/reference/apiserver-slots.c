@@ -426,7 +426,8 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
         if (!keeper->call && *keeper->seeker.wish.id.uid)
                 arm(keeper, keeper->watch_at_ns);
         verdict = lkg_seeker_verdict(&keeper->seeker, ret_words);
-        if ((verdict == LKG_SLOT_REFUSED || verdict == LKG_SLOT_SILENT) && *keeper->trouble)
+        if ((verdict == LKG_SLOT_DOUBTED || verdict == LKG_SLOT_REFUSED || verdict == LKG_SLOT_SILENT) &&
+            *keeper->trouble)
                 (void)snprintf(ret_words, 256, "waiting for a rollout slot: %.200s", keeper->trouble);
         return verdict;
 }

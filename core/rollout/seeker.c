@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node that seeks a slot, keeps it, and gives it back: see <lkg/slots.h>. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <lkg/slots.h>
 
-#define UNUSED_NS      (60 * LKG_NSEC_PER_SEC) /* a slot that is granted and not used goes back */
-#define REFUSED_NS     (300 * LKG_NSEC_PER_SEC) /* a Role does not appear by itself; control/sync asks at once */
-#define ASKED_RETRY_NS (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
+#define UNUSED_NS         (60 * LKG_NSEC_PER_SEC)  /* a slot that is granted and not used goes back */
+#define REFUSED_NS        (300 * LKG_NSEC_PER_SEC) /* between two questions; control/sync asks at once */
+#define REFUSED_FIRST_NS  LKG_NSEC_PER_SEC
+#define REFUSED_DOUBLINGS 9u
+#define ASKED_RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
 #define PER_NODE_NS \
         (10 * LKG_NSEC_PER_MSEC) /* of the first window, for each node of a fleet whose size is known */
 
@@ -15,7 +18,7 @@ const char *lkg_slot_verdict_name(enum lkg_slot_verdict verdict)
 {
         static const char *const names[] = {
                 [LKG_SLOT_WAITING] = "waiting", [LKG_SLOT_GRANTED] = "granted", [LKG_SLOT_HALTED] = "halted",
-                [LKG_SLOT_REFUSED] = "refused", [LKG_SLOT_SILENT] = "silent",
+                [LKG_SLOT_DOUBTED] = "refused", [LKG_SLOT_REFUSED] = "refused", [LKG_SLOT_SILENT] = "silent",
         };
 
         return names[verdict];
@@ -171,6 +174,12 @@ static void decide(struct lkg_seeker *seeker, uint64_t now_ns)
                           mine->index <= highest_open(&counts) && !seeker->ledger.too_many;
 }
 
+static void allowed(struct lkg_seeker *seeker)
+{
+        seeker->refused_request = LKG_SLOT_NOTHING;
+        seeker->n_refusals = 0;
+}
+
 void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
 {
         for (size_t i = seeker->ledger.n_items; i-- > 0;)
@@ -184,7 +193,9 @@ void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
         seeker->under_way = LKG_SLOT_NOTHING;
         seeker->not_before_ns = 0;
         seeker->in_contact = true;
-        seeker->must_list = seeker->refused = false;
+        seeker->must_list = false;
+        if (seeker->refused_request == LKG_SLOT_LIST)
+                allowed(seeker);
         decide(seeker, at.now_ns);
 }
 
@@ -216,6 +227,21 @@ static void note_conflict(struct lkg_seeker *seeker)
                                     LKG_SLOT_WINDOW_MAX);
 }
 
+/*
+ * An API server that has just started refuses everything, because its authorizer has not read the Roles yet. So the first
+ * refusals say little, and are repeated soon; a Role that is missing does not appear by itself, and is asked for every five minutes.
+ */
+static uint64_t refused_for(struct lkg_seeker *seeker, uint32_t random)
+{
+        uint64_t ns = REFUSED_FIRST_NS
+                      << (seeker->n_refusals < REFUSED_DOUBLINGS ? seeker->n_refusals : REFUSED_DOUBLINGS);
+
+        if (seeker->n_refusals < UINT_MAX)
+                seeker->n_refusals++;
+        ns = earlier(ns, REFUSED_NS);
+        return ns / 2 + part_of(ns, random);
+}
+
 void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
                          const struct lkg_rollout_slot *written, struct lkg_seeker_moment at)
 {
@@ -225,7 +251,10 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
 
         seeker->under_way = LKG_SLOT_NOTHING;
         seeker->taking = false;
-        seeker->refused = answer == LKG_SLOT_FORBIDDEN;
+        if (answer == LKG_SLOT_FORBIDDEN)
+                seeker->refused_request = was;
+        else
+                allowed(seeker);
         if (answer == LKG_SLOT_DONE || answer == LKG_SLOT_CONFLICT) {
                 lkg_backoff_succeeded(&seeker->backoff, at.now_ns);
                 seeker->not_before_ns = 0;
@@ -233,7 +262,7 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
                 uint64_t wait_ns = lkg_backoff_failed(&seeker->backoff, 0, at.random, at.now_ns);
 
                 if (answer == LKG_SLOT_FORBIDDEN)
-                        wait_ns = REFUSED_NS / 2 + part_of(REFUSED_NS, at.random);
+                        wait_ns = refused_for(seeker, at.random);
                 else if (mine && mine->asked)
                         wait_ns = earlier(wait_ns, ASKED_RETRY_NS);
                 seeker->not_before_ns = at.now_ns + wait_ns;
@@ -517,6 +546,11 @@ enum lkg_slot_request lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seek
 
 /* ---- the verdict ---- */
 
+static bool is_refused_for_sure(const struct lkg_seeker *seeker)
+{
+        return seeker->n_refusals >= LKG_SLOT_REFUSALS_SURE;
+}
+
 bool lkg_rollout_lets_go(enum lkg_slot_verdict verdict, bool prefer)
 {
         return verdict == LKG_SLOT_GRANTED || (prefer && verdict == LKG_SLOT_REFUSED);
@@ -529,9 +563,9 @@ enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char r
         *ret_words = '\0';
         if (seeker->granted)
                 return LKG_SLOT_GRANTED;
-        if (seeker->refused) {
+        if (seeker->refused_request != LKG_SLOT_NOTHING) {
                 (void)snprintf(ret_words, 256, "waiting for a rollout slot: a permission is missing");
-                return LKG_SLOT_REFUSED;
+                return is_refused_for_sure(seeker) ? LKG_SLOT_REFUSED : LKG_SLOT_DOUBTED;
         }
         if (!seeker->in_contact) {
                 (void)snprintf(ret_words, 256,

@@ -41,10 +41,11 @@
 #define LKG_SLOT_REASON_MAX    257u
 #define LKG_SLOT_PATIENCE_MORE (300 * LKG_NSEC_PER_SEC) /* beyond the trial */
 #define LKG_SLOT_ASKED_NS \
-        (120 * LKG_NSEC_PER_SEC) /* the last part of the patience: a silent holder is asked first */
-#define LKG_SLOT_PATIENCE_MAX (176400 * LKG_NSEC_PER_SEC) /* 49 h; longer ones count as that */
-#define LKG_SLOT_WINDOW_MIN   LKG_NSEC_PER_SEC
-#define LKG_SLOT_WINDOW_MAX   (300 * LKG_NSEC_PER_SEC)
+        (120 * LKG_NSEC_PER_SEC)  /* the last part of the patience: a silent holder is asked first */
+#define LKG_SLOT_REFUSALS_SURE 5u /* so many one after the other, in a quarter of a minute, are believed */
+#define LKG_SLOT_PATIENCE_MAX  (176400 * LKG_NSEC_PER_SEC) /* 49 h; longer ones count as that */
+#define LKG_SLOT_WINDOW_MIN    LKG_NSEC_PER_SEC
+#define LKG_SLOT_WINDOW_MAX    (300 * LKG_NSEC_PER_SEC)
 #define LKG_SLOT_OLD_NS \
         (86400 * LKG_NSEC_PER_SEC) /* of a finished rollout, before its slots are collected */
 #define LKG_SLOT_COLLECT_NS    (360 * LKG_NSEC_PER_SEC) /* between two that one node collects */
@@ -159,6 +160,7 @@ enum lkg_slot_verdict {
         LKG_SLOT_WAITING,
         LKG_SLOT_GRANTED,
         LKG_SLOT_HALTED,
+        LKG_SLOT_DOUBTED, /* a permission is missing, or the API server has just started */
         LKG_SLOT_REFUSED, /* a permission is missing */
         LKG_SLOT_SILENT,  /* the API server does not answer */
 };
@@ -179,8 +181,9 @@ struct lkg_seeker {
         bool in_contact; /* the watch is open, or the last list succeeded */
         bool must_list;  /* what is known may be wrong */
         bool granted;
-        uint64_t granted_ns; /* a granted slot that is not used goes back after a minute */
-        bool refused;        /* the last answer was a 403 */
+        uint64_t granted_ns;                   /* a granted slot that is not used goes back after a minute */
+        unsigned n_refusals;                   /* answers with 403, one after the other */
+        enum lkg_slot_request refused_request; /* not allowed since then; NOTHING = all are */
         enum lkg_slot_request under_way;
         struct lkg_rollout_slot writing; /* CREATE, UPDATE */
         bool taking;                     /* it takes a slot */

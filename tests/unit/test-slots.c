@@ -630,20 +630,60 @@ static void test_old_slots_are_collected(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
+/* An API server that has just started refuses at first: that is not the missing permission with which `prefer` goes on. */
 static void test_a_missing_permission(void **state)
 {
         struct node node;
-        uint64_t due;
+        uint64_t due, ns = S;
 
         (void)state;
         begin(&node);
-        assert_int_equal(lkg_seeker_next(&node.seeker, at(S), &due), LKG_SLOT_LIST);
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(S));
-        assert_int_equal(verdict(&node), LKG_SLOT_REFUSED);
-        assert_false(lkg_rollout_lets_go(verdict(&node), /* prefer= */ false));
-        assert_true(lkg_rollout_lets_go(verdict(&node), /* prefer= */ true));
-        assert_int_equal(lkg_seeker_next(&node.seeker, at(100 * S), &due), LKG_SLOT_NOTHING);
-        assert_int_equal(lkg_seeker_next(&node.seeker, at(500 * S), &due), LKG_SLOT_LIST);
+        for (unsigned n = 1; n <= 12; n++) {
+                assert_int_equal(lkg_seeker_next(&node.seeker, at(ns), &due), LKG_SLOT_LIST);
+                lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(ns));
+                assert_int_equal(verdict(&node),
+                                 n < LKG_SLOT_REFUSALS_SURE ? LKG_SLOT_DOUBTED : LKG_SLOT_REFUSED);
+                assert_false(lkg_rollout_lets_go(verdict(&node), /* prefer= */ false));
+                assert_int_equal(lkg_rollout_lets_go(verdict(&node), /* prefer= */ true),
+                                 n >= LKG_SLOT_REFUSALS_SURE);
+                assert_int_equal(lkg_seeker_next(&node.seeker, at(ns), &due), LKG_SLOT_NOTHING);
+                assert_true(due - ns <= (n == 1 ? 2 * S : 450 * S));
+                ns = due;
+        }
+        assert_true(ns > 600 * S); /* not every second for ever */
+        list(&node, NULL, 0, ns);
+        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
+        assert_int_equal(node.seeker.n_refusals, 0);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* To list is allowed, to create is not: the lists between do not make the refusal young again. */
+static void test_a_permission_to_create_is_missing(void **state)
+{
+        unsigned n_creates = 0, n_requests = 0;
+        struct node node;
+        uint64_t ns = S;
+
+        (void)state;
+        begin(&node);
+        for (uint64_t due = ns; ns < 3600 * S; n_requests++, ns = due) {
+                enum lkg_slot_request request = lkg_seeker_next(&node.seeker, at(ns), &due);
+
+                if (request == LKG_SLOT_LIST) {
+                        node.seeker.under_way = LKG_SLOT_NOTHING;
+                        lkg_seeker_list_begins(&node.seeker);
+                        lkg_seeker_listed(&node.seeker, at(ns));
+                        due = ns + 1;
+                } else if (request == LKG_SLOT_CREATE) {
+                        lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(ns));
+                        n_creates++;
+                        due = ns + 1;
+                }
+                if (n_creates >= LKG_SLOT_REFUSALS_SURE)
+                        assert_int_equal(verdict(&node), LKG_SLOT_REFUSED);
+        }
+        assert_in_range(n_creates, 10, 40);
+        assert_true(n_requests < 200);
         lkg_seeker_deinit(&node.seeker);
 }
 
@@ -671,6 +711,7 @@ int main(void)
                 cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
                 cmocka_unit_test(test_old_slots_are_collected),
                 cmocka_unit_test(test_a_missing_permission),
+                cmocka_unit_test(test_a_permission_to_create_is_missing),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
