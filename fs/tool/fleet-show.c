@@ -60,7 +60,7 @@ static void put_head(const struct lkg_fleet *fleet, struct lkg_buf *buf)
         lkg_buf_printf(buf, "ConfigMap  %s/%s, key %s, resourceVersion %s\n", fleet->id.ns, fleet->id.name,
                        fleet->id.key, fleet->id.version);
         put_state(fleet, buf);
-        if (rollout->has_percent)
+        if (rollout->has_percent && rollout->percent_milli < 100000)
                 lkg_buf_printf(buf, "percent    %u.%03u\n", rollout->percent_milli / 1000,
                                rollout->percent_milli % 1000);
         if (rollout->limits.max_in_trial)

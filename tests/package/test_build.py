@@ -16,7 +16,7 @@ SBOM = "usr/share/doc/lkgfs/lkgfs.spdx.json"
 SHARED = PROGRAMS | {
     "usr/sbin/mount.lkgfs", "usr/libexec/lkgfs/npd-check", "etc/lkgfs/config.yaml.example", "usr/lib/sysusers.d/lkgfs.conf", "usr/lib/tmpfiles.d/lkgfs.conf",
     "usr/share/fish/vendor_completions.d/lkgfs.fish",
-    "usr/share/bash-completion/completions/lkgfs", "usr/share/man/man1/lkgfs.1.gz", "usr/share/man/man5/lkgfs.conf.5.gz",
+    "usr/share/bash-completion/completions/lkgfs", "usr/bin/kubectl-lkgfs", "usr/share/man/man1/lkgfs.1.gz", "usr/share/man/man1/kubectl-lkgfs.1.gz", "usr/share/man/man5/lkgfs.conf.5.gz",
     "usr/share/man/man7/lkgfs-findings.7.gz", "usr/share/man/man7/lkgfs-view.7.gz", "usr/share/man/man8/lkgfsd.8.gz",
     "usr/share/man/man8/mount.lkgfs.8.gz", "usr/share/lkgfs/kubelet.service.d/20-lkgfs.conf", "usr/share/lkgfs/systemd/try-unit",
     "usr/share/doc/lkgfs/operations.md", "usr/share/doc/lkgfs/install.md", SBOM}
@@ -62,7 +62,7 @@ def test_contents_of_the_debian_package(deb):
     assert (SHARED | {"lib/systemd/system/lkgfs.service", "usr/share/zsh/vendor-completions/_lkgfs", "etc/apparmor.d/lkgfs",
                       "usr/share/doc/lkgfs/copyright", "usr/share/doc/lkgfs/changelog.gz"}) - set(files) == set()
     assert {path for path in files if not path.startswith(("usr/share/", "usr/libexec/lkgfs/"))} == {
-        "etc/apparmor.d/lkgfs", "etc/lkgfs/config.yaml.example", "lib/systemd/system/lkgfs.service", "usr/bin/lkgfs",
+        "etc/apparmor.d/lkgfs", "etc/lkgfs/config.yaml.example", "lib/systemd/system/lkgfs.service", "usr/bin/kubectl-lkgfs", "usr/bin/lkgfs",
         "usr/lib/sysusers.d/lkgfs.conf", "usr/lib/tmpfiles.d/lkgfs.conf", "usr/sbin/lkgfsd", "usr/sbin/mount.lkgfs"}
     assert {owner for _, owner in files.values()} == {"root/root"}
     for path, (mode, _) in files.items():

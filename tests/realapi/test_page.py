@@ -80,6 +80,7 @@ class Cluster:
         self.bin = os.path.join(directory, "bin")
         os.mkdir(self.bin)
         lib.write_file(os.path.join(self.bin, "ssh"), SSH, 0o755)
+        os.symlink(lib.LKGFS, os.path.join(self.bin, "kubectl-lkgfs"))
         for name, text in (("api-server", API_SERVER), ("rotate", ROTATE)):
             text = text.replace("APISERVER", str(SCRIPT)).replace("DIRECTORY", str(real.directory))
             lib.write_file(os.path.join(self.bin, name), text, 0o755)

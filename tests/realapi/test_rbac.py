@@ -9,5 +9,5 @@ def test_the_manifests_grant_what_they_say(real):
     done = lib.run(lib.REPOSITORY / "contrib/rbac/test-rbac", real.directory / "admin.conf", timeout=90,
                    env={**os.environ, "KUBECACHEDIR": str(real.directory)})
     lines = done.stdout.decode().splitlines()
-    assert done.returncode == 0 and lines[0] == "1..7", done.stdout.decode() + done.stderr.decode()
+    assert done.returncode == 0 and lines[0] == "1..8", done.stdout.decode() + done.stderr.decode()
     assert [line for line in lines[1:] if not line.startswith("ok ")] == []
