@@ -2,6 +2,8 @@
 /* Which slot of which rollout a component wants, keeps or gives back (<lkg/slots.h>). */
 #include <lkg/component.h>
 
+#define OWED_NS (3600 * LKG_NSEC_PER_SEC)
+
 static bool knows_limits(const struct lkg_component *c)
 {
         return c->limits.max_in_trial &&
@@ -28,8 +30,33 @@ static void name_rollout(const struct lkg_config_source *source, struct lkg_roll
                 *ret->uid = '\0'; /* no memory: the next cycle tries again */
 }
 
-void lkg_component_slot_wish(const struct lkg_component *c, struct lkg_slot_wish *ret)
+static bool is_of_api(const struct lkg_config_source *source)
 {
+        return *source->uid && strcmp(source->uid, LKG_UID_LOCAL) != 0 && *source->sha256;
+}
+
+/*
+ * What has failed its trial a short time ago. An engine that died right after the rollback has still to note that in its slot, and
+ * what was on trial need not be assigned any more. After that time others have noted that the holder vanished.
+ */
+static const struct lkg_config_source *failed_lately(const struct lkg_component *c, uint64_t wall_ns)
+{
+        const struct lkg_bad *found = NULL;
+
+        for (size_t i = 0; i < c->dynamic->bad.n_items; i++) {
+                const struct lkg_bad *mark = &c->dynamic->bad.items[i];
+
+                if (lkg_bad_failed_trial(mark->cause) && is_of_api(&mark->source) &&
+                    mark->time_ns <= wall_ns && wall_ns - mark->time_ns < OWED_NS &&
+                    (!found || mark->time_ns > found->time_ns))
+                        found = mark;
+        }
+        return found ? &found->source : NULL;
+}
+
+void lkg_component_slot_wish(const struct lkg_component *c, uint64_t wall_ns, struct lkg_slot_wish *ret)
+{
+        static const struct lkg_rollout_limits none;
         const struct lkg_config_source *source = NULL;
         const struct lkg_rollout_limits *limits = &c->limits;
 
@@ -43,6 +70,9 @@ void lkg_component_slot_wish(const struct lkg_component *c, struct lkg_slot_wish
                 source = &c->base->source;
                 limits = &c->base->limits;
                 ret->duration_ns = c->base->rules.duration_ns;
+        } else {
+                source = failed_lately(c, wall_ns);
+                limits = &none;
         }
         if (!source || !*source->sha256)
                 return;

@@ -235,7 +235,7 @@ static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
         char words[256];
         bool go_on;
 
-        lkg_component_slot_wish(c, &wish);
+        lkg_component_slot_wish(c, lkg_realtime_ns(), &wish);
         go_on = lkg_rollout_lets_go(lkg_places_slot(e->places, &wish, words),
                                     e->config->remote.rollout_slots == LKG_SLOTS_PREFER);
         go_on = !c->slot_needed || (wish.any && go_on);

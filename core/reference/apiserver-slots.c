@@ -437,7 +437,7 @@ void lkg_places_rollout_status(const struct lkg_places *places, struct lkg_rollo
         const struct lkg_slot_keeper *keeper = places->apiserver ? places->apiserver->slots : NULL;
 
         *ret = (struct lkg_rollout_status){ .own = -1 };
-        if (!keeper || !*keeper->seeker.wish.id.uid)
+        if (!keeper || !*keeper->seeker.wish.id.uid || !keeper->seeker.wish.max_in_trial)
                 return;
         ret->any = true;
         ret->verdict = lkg_seeker_verdict(&keeper->seeker, ret->words);

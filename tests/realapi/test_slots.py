@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slots of a rollout, against a real kube-apiserver with NodeRestriction: nodes with their own credentials, and nobody watching."""
 import json
+import os
 
 import pytest
 
@@ -219,6 +220,24 @@ def test_a_node_that_dies_finds_its_slot_again(either):
     node.live()
     node.wait("last-known-good", source_id(obj))
     either.fleet.wait(lambda: [slot["successes"] for slot in either.all().values()] == ["1"], "given back once")
+
+
+def test_a_node_that_dies_before_it_could_note_its_failure(slots):
+    """The next engine notes it, although the content is not assigned any more, and neither a trial nor a limit is known."""
+    node = slots.node()
+    node.follows(slots.put("maxPods: 13\n"))
+    slots.kubectl("apply", "-f", "-", input=slots.role().replace(", watch, update]", ", watch]").encode())
+    for _ in range(3):
+        node.crash()
+    node.wait("condition", "False current failed trial period due to crash loop (UID: ")
+    slots.fleet.real.annotate(node.name, None)
+    node.wait("condition", "True current is set to the local default")
+    node.mount.kill_child("lkgfs-engine")
+    assert slots.all()[0]["state"] == "held"
+    slots.kubectl("apply", "-f", "-", input=slots.role().encode())
+    slots.fleet.wait(lambda: slots.all()[0]["state"] == "failed", "the failure is noted")
+    assert "crash loop" in slots.all()[0]["reason"]
+    assert not os.path.exists(node.mount.path("status/kubelet/rollout"))
 
 
 def test_a_held_node_takes_no_slot(slots):
