@@ -8,8 +8,10 @@
 #include <lkg/watch-stream.h>
 #include "apiserver.h"
 
-#define WATCH_MIN_S 300u                     /* as client-go: uniform in [300,600) */
-#define SILENCE_NS  (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute */
+#define WATCH_MIN_S 300u                      /* as client-go: uniform in [300,600) */
+#define SILENCE_NS  (150 * LKG_NSEC_PER_SEC)  /* bookmarks come every minute */
+#define SLOT_BYTES  4096u                     /* of an answer, for one; they have up to 2 KiB */
+#define LISTED_MAX  (2 * LKG_SLOTS_KNOWN_MAX) /* with objects that are no slots */
 #define SLACK_US    UINT64_C(10000)
 
 struct lkg_slot_keeper {
@@ -27,6 +29,7 @@ struct lkg_slot_keeper {
         enum lkg_slot_verdict told;
         size_t told_counts;
         unsigned n_wrong; /* objects that are no slots */
+        unsigned n_parts; /* of the list that is being read */
 };
 
 static struct lkg_seeker_moment now(void)
@@ -94,7 +97,7 @@ static bool read_slot(struct lkg_slot_keeper *keeper, const struct lkg_value *ob
         return false;
 }
 
-static void take_list(struct lkg_slot_keeper *keeper, const struct lkg_value *list)
+static void take_part(struct lkg_slot_keeper *keeper, const struct lkg_value *list)
 {
         const struct lkg_value *metadata = lkg_map_get(list, "metadata"),
                                *items = lkg_map_get(list, "items");
@@ -104,7 +107,8 @@ static void take_list(struct lkg_slot_keeper *keeper, const struct lkg_value *li
                                       : NULL;
         struct lkg_rollout_slot slot;
 
-        lkg_seeker_list_begins(&keeper->seeker);
+        if (keeper->n_parts++ == 0)
+                lkg_seeker_list_begins(&keeper->seeker);
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(items, i);
 
@@ -112,7 +116,6 @@ static void take_list(struct lkg_slot_keeper *keeper, const struct lkg_value *li
                         lkg_seeker_put(&keeper->seeker, &slot, lkg_boottime_ns());
         }
         (void)snprintf(keeper->position, sizeof(keeper->position), "%s", version ? version : "");
-        lkg_seeker_listed(&keeper->seeker, now());
 }
 
 /* ---- the watch ---- */
@@ -232,17 +235,65 @@ static enum lkg_slot_answer meaning(const struct lkg_api_answer *answer, enum lk
         }
 }
 
+static void on_listed(const struct lkg_api_answer *answer, void *userdata);
+
+/* So many that a part is not larger than remote.maxBytes. */
+static unsigned in_one_part(const struct lkg_slot_keeper *keeper)
+{
+        size_t n = keeper->api->places->config->remote.max_bytes / SLOT_BYTES;
+
+        return n < 1 ? 1 : n > LKG_SLOTS_PART ? LKG_SLOTS_PART : (unsigned)n;
+}
+
+/* @token: NULL = from the beginning */
+static int send_list(struct lkg_slot_keeper *keeper, const char *token, struct lkg_error *err)
+{
+        const struct lkg_resource resource = slot_list(keeper);
+
+        const struct lkg_selection of_configmap = { .label = LKG_SLOT_LABEL_OBJECT,
+                                                    .value = keeper->uid,
+                                                    .limit = in_one_part(keeper),
+                                                    .token = token };
+
+        return lkg_client_list(keeper->api->client, &resource, &of_configmap, on_listed, keeper,
+                               &keeper->call, err);
+}
+
+static int begin_list(struct lkg_slot_keeper *keeper, struct lkg_error *err)
+{
+        keeper->n_parts = 0;
+        return send_list(keeper, /* token= */ NULL, err);
+}
+
+/* The last part ends the list, and so does one too many: what is not known is as bad as too many slots, and no slot is taken. */
+static bool ask_for_next_part(struct lkg_slot_keeper *keeper, const char *token)
+{
+        struct lkg_error err = { 0 };
+
+        if (token && !keeper->seeker.ledger.too_many && keeper->n_parts * in_one_part(keeper) < LISTED_MAX) {
+                if (send_list(keeper, token, &err) == 0)
+                        return true;
+                lkg_seeker_answered(&keeper->seeker, LKG_SLOT_UNCLEAR, NULL, now());
+                return false;
+        }
+        keeper->seeker.ledger.too_many |= token != NULL;
+        lkg_seeker_listed(&keeper->seeker, now());
+        return false;
+}
+
 static void on_listed(const struct lkg_api_answer *answer, void *userdata)
 {
         struct lkg_slot_keeper *keeper = userdata;
 
         keeper->call = NULL;
-        if (answer->status == LKG_API_OK) {
-                *keeper->trouble = '\0';
-                take_list(keeper, answer->object);
-        } else {
+        if (answer->status != LKG_API_OK) {
                 note_trouble(keeper, answer);
                 lkg_seeker_answered(&keeper->seeker, meaning(answer, LKG_SLOT_LIST), NULL, now());
+        } else {
+                *keeper->trouble = '\0';
+                take_part(keeper, answer->object);
+                if (ask_for_next_part(keeper, lkg_list_token(answer->object)))
+                        return;
         }
         drive(keeper);
 }
@@ -278,14 +329,6 @@ static void on_written(const struct lkg_api_answer *answer, void *userdata)
         if (known)
                 tell_halt(keeper);
         drive(keeper);
-}
-
-static int send_list(struct lkg_slot_keeper *keeper, struct lkg_error *err)
-{
-        const struct lkg_resource resource = slot_list(keeper);
-
-        return lkg_client_list(keeper->api->client, &resource, LKG_SLOT_LABEL_OBJECT, keeper->uid, on_listed,
-                               keeper, &keeper->call, err);
 }
 
 static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request request, struct lkg_error *err)
@@ -362,7 +405,7 @@ static void drive(struct lkg_slot_keeper *keeper)
                 due_ns = keeper->watch_at_ns;
         }
         if (request == LKG_SLOT_LIST)
-                r = send_list(keeper, &err);
+                r = begin_list(keeper, &err);
         else if (request != LKG_SLOT_NOTHING)
                 r = send_slot(keeper, request, &err);
         if (r < 0) {

@@ -105,37 +105,50 @@ int lkg_api_watch_path(const struct lkg_resource *resource, const char *version,
         return finish(path, err);
 }
 
-int lkg_api_list_path(const struct lkg_resource *resource, const char *label, const char *value,
-                      const char *version, unsigned seconds, struct lkg_buf *path, struct lkg_error *err)
+static void put_label(struct lkg_buf *path, const char *label, const char *value)
 {
-        int r = lkg_api_path(resource, /* with_name= */ false, path, err);
-
-        if (r < 0)
-                return r;
-        lkg_buf_puts(path, "?labelSelector=");
+        lkg_buf_puts(path, "labelSelector=");
         encode(path, label);
         lkg_buf_puts(path, "%3D");
         encode(path, value);
-        if (version) {
-                lkg_buf_printf(
-                        path,
-                        "&watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
-                encode(path, version);
-        }
-        return finish(path, err);
 }
 
-int lkg_api_part_path(const struct lkg_resource *resource, unsigned limit, const char *token,
-                      struct lkg_buf *path, struct lkg_error *err)
+int lkg_api_watch_list_path(const struct lkg_resource *resource, const char *label, const char *value,
+                            const char *version, unsigned seconds, struct lkg_buf *path,
+                            struct lkg_error *err)
 {
         int r = lkg_api_path(resource, /* with_name= */ false, path, err);
 
         if (r < 0)
                 return r;
-        lkg_buf_printf(path, "?limit=%u", limit);
-        if (token) {
-                lkg_buf_puts(path, "&continue=");
-                encode(path, token);
+        lkg_buf_puts(path, "?");
+        put_label(path, label, value);
+        lkg_buf_printf(path,
+                       "&watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
+        encode(path, version);
+        return finish(path, err);
+}
+
+int lkg_api_select_path(const struct lkg_resource *resource, const struct lkg_selection *selection,
+                        struct lkg_buf *path, struct lkg_error *err)
+{
+        int r = lkg_api_path(resource, /* with_name= */ false, path, err);
+        const char *separator = "?";
+
+        if (r < 0)
+                return r;
+        if (selection->label) {
+                lkg_buf_puts(path, separator);
+                put_label(path, selection->label, selection->value);
+                separator = "&";
+        }
+        if (selection->limit) {
+                lkg_buf_printf(path, "%slimit=%u", separator, selection->limit);
+                separator = "&";
+        }
+        if (selection->token) {
+                lkg_buf_printf(path, "%scontinue=", separator);
+                encode(path, selection->token);
         }
         return finish(path, err);
 }

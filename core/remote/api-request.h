@@ -29,16 +29,14 @@ int lkg_api_path(const struct lkg_resource *resource, bool with_name, struct lkg
 int lkg_api_watch_path(const struct lkg_resource *resource, const char *version, unsigned seconds,
                        struct lkg_buf *path, struct lkg_error *err);
 
-/**
- * lkg_api_list_path() - the objects of a collection that have a label.
- * @version: NULL = a list; else a watch on them from there
- */
-int lkg_api_list_path(const struct lkg_resource *resource, const char *label, const char *value,
-                      const char *version, unsigned seconds, struct lkg_buf *path, struct lkg_error *err);
+/** lkg_api_watch_list_path() - a watch on the objects of a collection that have a label, from @version on. */
+int lkg_api_watch_list_path(const struct lkg_resource *resource, const char *label, const char *value,
+                            const char *version, unsigned seconds, struct lkg_buf *path,
+                            struct lkg_error *err);
 
-/** lkg_api_part_path() - at most @limit objects of a collection, after those that led to @token; NULL = the first ones. */
-int lkg_api_part_path(const struct lkg_resource *resource, unsigned limit, const char *token,
-                      struct lkg_buf *path, struct lkg_error *err);
+/** lkg_api_select_path() - objects of a collection. */
+int lkg_api_select_path(const struct lkg_resource *resource, const struct lkg_selection *selection,
+                        struct lkg_buf *path, struct lkg_error *err);
 
 /** lkg_api_describe() - "nodes/status n1", "configmaps kube-system/kubelet-config", "events default", "nodes". */
 void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size);

@@ -464,32 +464,28 @@ int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resourc
         return r < 0 ? r : submit(&call, &path, ret, err);
 }
 
-int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
-                    const char *value, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
-                    struct lkg_error *err)
+int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource,
+                    const struct lkg_selection *selection, lkg_client_fn *done, void *userdata,
+                    struct lkg_call **ret, struct lkg_error *err)
 {
         const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
         LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        int r = lkg_api_list_path(resource, label, value, /* version= */ NULL, 0, &path, err);
+        int r = lkg_api_select_path(resource, selection, &path, err);
 
         if (r >= 0)
                 r = call_new(client, resource, "list", &handlers, &call, err);
         return r < 0 ? r : submit(&call, &path, ret, err);
 }
 
-int lkg_client_list_part(struct lkg_client *client, const struct lkg_resource *resource, unsigned limit,
-                         const char *token, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
-                         struct lkg_error *err)
+const char *lkg_list_token(const struct lkg_value *list)
 {
-        const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
-        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        int r = lkg_api_part_path(resource, limit, token, &path, err);
+        const struct lkg_value *metadata = lkg_map_get(list, "metadata");
+        const char *token = metadata && lkg_value_type(metadata) == LKG_MAP
+                                    ? lkg_map_get_string(metadata, "continue")
+                                    : NULL;
 
-        if (r >= 0)
-                r = call_new(client, resource, "list", &handlers, &call, err);
-        return r < 0 ? r : submit(&call, &path, ret, err);
+        return token && *token ? token : NULL;
 }
 
 static int copy_body(struct lkg_call *call, const char *content_type, const char *body, size_t size,
@@ -559,7 +555,7 @@ int lkg_client_watch_list(struct lkg_client *client, const struct lkg_resource *
                           struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        int r = lkg_api_list_path(resource, label, value, version, seconds, &path, err);
+        int r = lkg_api_watch_list_path(resource, label, value, version, seconds, &path, err);
 
         return r < 0 ? r : submit_watch(client, resource, &path, seconds, handlers, ret, err);
 }

@@ -12,8 +12,7 @@
 
 #include "fleet.h"
 
-#define ANSWER_NS  (20 * LKG_NSEC_PER_SEC)
-#define NODES_PART 100u /* a Node may have 30 KiB, most of it images */
+#define ANSWER_NS (20 * LKG_NSEC_PER_SEC)
 
 extern char **environ;
 
@@ -277,27 +276,15 @@ bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resourc
                         &err);
 }
 
-bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *label,
-                    const char *value, struct lkg_fleet_answer *ret)
+bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resource,
+                    const struct lkg_selection *selection, struct lkg_fleet_answer *ret)
 {
         struct question question = begin_question(api, ret);
         struct lkg_error err = { 0 };
 
         return wait_for(api, &question,
-                        lkg_client_list(api->client, resource, label, value, on_answer, &question,
+                        lkg_client_list(api->client, resource, selection, on_answer, &question,
                                         &question.call, &err),
-                        &err);
-}
-
-bool lkg_fleet_list_part(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *token,
-                         struct lkg_fleet_answer *ret)
-{
-        struct question question = begin_question(api, ret);
-        struct lkg_error err = { 0 };
-
-        return wait_for(api, &question,
-                        lkg_client_list_part(api->client, resource, NODES_PART, token, on_answer, &question,
-                                             &question.call, &err),
                         &err);
 }
 

@@ -4,6 +4,8 @@
 
 #include "fleet.h"
 
+#define NODES_PART 100u /* a Node may have 30 KiB, most of it images */
+
 static const char *const state_names[] = {
         [LKG_FLEET_NO_SLOTS] = "no slots", [LKG_FLEET_UNCLEAR] = "unclear",
         [LKG_FLEET_STOPPED] = "stopped",   [LKG_FLEET_HALTED] = "halted",
@@ -75,14 +77,18 @@ static size_t items_of(const struct lkg_value *list, const struct lkg_value **re
         return *ret && lkg_value_type(*ret) == LKG_LIST ? lkg_value_size(*ret) : 0;
 }
 
+void lkg_fleet_begin_slots(struct lkg_fleet *fleet)
+{
+        lkg_ledger_deinit(&fleet->ledger);
+        fleet->ledger = (struct lkg_ledger){ .items = NULL };
+        fleet->n_no_slots = 0;
+}
+
 int lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err)
 {
         const struct lkg_value *items;
         size_t n = items_of(list, &items);
 
-        lkg_ledger_deinit(&fleet->ledger);
-        fleet->ledger = (struct lkg_ledger){ .items = NULL };
-        fleet->n_no_slots = 0;
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(items, i);
                 struct lkg_rollout_slot slot;
@@ -281,52 +287,95 @@ static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet
         return lkg_fleet_take_configmap(fleet, answer.object, &err) == 0 || say(&err, words);
 }
 
-static bool list_slots(struct lkg_fleet_api *api, const struct lkg_fleet *fleet, enum lkg_slot_kind kind,
-                       struct lkg_fleet_answer *ret)
+/* Takes each part with @take. Return: the first answer that was not OK; OK. */
+static enum lkg_api_status list_all(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
+                                    const struct lkg_resource *resource, struct lkg_selection selection,
+                                    int (*take)(struct lkg_fleet *, const struct lkg_value *,
+                                                struct lkg_error *),
+                                    char words[static LKG_API_WORDS_MAX])
+{
+        LKG_CLEANUP(lkg_freep) char *token = NULL;
+        struct lkg_error err = { 0 };
+
+        do {
+                LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
+                const char *next;
+
+                selection.token = token;
+                if (!lkg_fleet_list(api, resource, &selection, &answer)) {
+                        (void)snprintf(words, LKG_API_WORDS_MAX, "%s", answer.words);
+                        return answer.status;
+                }
+                if (take(fleet, answer.object, &err) < 0) {
+                        (void)say(&err, words);
+                        return LKG_API_INVALID;
+                }
+                next = lkg_list_token(answer.object);
+                free(token);
+                token = next ? strdup(next) : NULL;
+                if (next && !token) {
+                        (void)snprintf(words, LKG_API_WORDS_MAX, "%s", strerror(ENOMEM));
+                        return LKG_API_INVALID;
+                }
+        } while (token);
+        return LKG_API_OK;
+}
+
+static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum lkg_slot_kind kind,
+                       char words[static LKG_API_WORDS_MAX])
 {
         const struct lkg_slot_format *format = lkg_slot_format(kind);
         const struct lkg_resource resource = { .group_version = format->group_version,
                                                .plural = format->plural,
                                                .kind = format->list_kind,
                                                .ns = fleet->slot_namespace };
+        const struct lkg_selection of_configmap = { .label = LKG_SLOT_LABEL_OBJECT,
+                                                    .value = fleet->id.uid,
+                                                    .limit = LKG_SLOTS_PART };
 
-        return lkg_fleet_list(api, &resource, LKG_SLOT_LABEL_OBJECT, fleet->id.uid, ret);
+        fleet->slot_kind = kind;
+        lkg_fleet_begin_slots(fleet);
+        return list_all(api, fleet, &resource, of_configmap, lkg_fleet_take_slots, words) == LKG_API_OK;
+}
+
+static bool has_any(const struct lkg_fleet *fleet)
+{
+        return fleet->ledger.n_items + fleet->n_no_slots > 0;
 }
 
 /* The nodes know whether their slots are ConfigMaps or Leases (remote.rolloutObjects); here it shows in what is there. */
+static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
+                       char words[static LKG_API_WORDS_MAX])
+{
+        enum lkg_slot_kind first = fleet->slot_kind,
+                           other = first == LKG_SLOT_LEASE ? LKG_SLOT_CONFIGMAP : LKG_SLOT_LEASE;
+        char ignored[LKG_API_WORDS_MAX];
+        bool ok = list_slots(api, fleet, first, words);
+
+        if ((ok && has_any(fleet)) || (list_slots(api, fleet, other, ignored) && has_any(fleet)))
+                return true;
+        lkg_fleet_begin_slots(fleet);
+        fleet->slot_kind = first;
+        return ok;
+}
+
+/* What was known stays where there is no answer. */
 static bool look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                           char words[static LKG_API_WORDS_MAX])
 {
-        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer first = { .object = NULL };
-        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer second = { .object = NULL };
-        enum lkg_slot_kind other = fleet->slot_kind == LKG_SLOT_LEASE ? LKG_SLOT_CONFIGMAP : LKG_SLOT_LEASE;
-        const struct lkg_fleet_answer *answer = &first;
-        const struct lkg_value *items;
-        struct lkg_error err = { 0 };
+        LKG_CLEANUP(lkg_ledger_deinit) struct lkg_ledger before = fleet->ledger;
+        bool ok;
 
-        if ((!list_slots(api, fleet, fleet->slot_kind, &first) || items_of(first.object, &items) == 0) &&
-            list_slots(api, fleet, other, &second) && items_of(second.object, &items) > 0) {
-                fleet->slot_kind = other;
-                answer = &second;
+        fleet->ledger = (struct lkg_ledger){ .items = NULL };
+        ok = find_slots(api, fleet, words);
+        if (!ok) {
+                struct lkg_ledger none = fleet->ledger;
+
+                fleet->ledger = before;
+                before = none;
         }
-        if (answer->status != LKG_API_OK) {
-                (void)snprintf(words, LKG_API_WORDS_MAX, "%s", answer->words);
-                return false;
-        }
-        return lkg_fleet_take_slots(fleet, answer->object, &err) == 0 || say(&err, words);
-}
-
-/* metadata.continue; "" = that was the last part */
-static void next_token(const struct lkg_value *list, char *ret, size_t size)
-{
-        const struct lkg_value *metadata = lkg_map_get(list, "metadata");
-        const char *token = metadata && lkg_value_type(metadata) == LKG_MAP
-                                    ? lkg_map_get_string(metadata, "continue")
-                                    : NULL;
-
-        *ret = '\0';
-        if (token && strlen(token) < size)
-                copy(ret, size, token);
+        lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
+        return ok;
 }
 
 static void look_at_nodes(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
@@ -334,26 +383,15 @@ static void look_at_nodes(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
         static const struct lkg_resource resource = { .group_version = "v1",
                                                       .plural = "nodes",
                                                       .kind = "NodeList" };
-        struct lkg_error err = { 0 };
-        char token[4096] = "";
+        char words[LKG_API_WORDS_MAX];
 
         lkg_fleet_begin_nodes(fleet);
-        do {
-                LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
-
-                if (!lkg_fleet_list_part(api, &resource, *token ? token : NULL, &answer)) {
-                        lkg_fleet_begin_nodes(fleet); /* half of them would be said to be all */
-                        copy(fleet->nodes_trouble, sizeof(fleet->nodes_trouble), answer.words);
-                        return;
-                }
-                if (lkg_fleet_take_nodes(fleet, answer.object, &err) < 0) {
-                        lkg_fleet_begin_nodes(fleet);
-                        copy(fleet->nodes_trouble, sizeof(fleet->nodes_trouble), err.message);
-                        return;
-                }
-                next_token(answer.object, token, sizeof(token));
-        } while (*token);
-        fleet->knows_nodes = true;
+        fleet->knows_nodes = list_all(api, fleet, &resource, (struct lkg_selection){ .limit = NODES_PART },
+                                      lkg_fleet_take_nodes, words) == LKG_API_OK;
+        if (fleet->knows_nodes)
+                return;
+        lkg_fleet_begin_nodes(fleet); /* half of them would be said to be all */
+        copy(fleet->nodes_trouble, sizeof(fleet->nodes_trouble), words);
 }
 
 bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes,

@@ -44,11 +44,8 @@ void lkg_fleet_answer_deinit(struct lkg_fleet_answer *answer);
 /* Each waits for the answer, 20 s at most. Return: was it OK? */
 bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resource,
                    struct lkg_fleet_answer *ret);
-bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *label,
-                    const char *value, struct lkg_fleet_answer *ret);
-/** lkg_fleet_list_part() - see lkg_client_list_part(). */
-bool lkg_fleet_list_part(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *token,
-                         struct lkg_fleet_answer *ret);
+bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resource,
+                    const struct lkg_selection *selection, struct lkg_fleet_answer *ret);
 /** lkg_fleet_send() - @verb: "update", "patch" (a JSON merge patch). Frees @json's content, which is the body. */
 bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *verb,
                     struct lkg_json *json, struct lkg_fleet_answer *ret);
@@ -92,10 +89,11 @@ void lkg_fleet_deinit(struct lkg_fleet *fleet);
 
 /**
  * lkg_fleet_take_configmap(), _take_slots(), _take_nodes() - objects that the API server has answered. Pure. Then _settle().
- * @list: a ConfigMapList; a part of a NodeList (_begin_nodes() comes before the first part)
+ * @list: a part of a list; _begin_slots() and _begin_nodes() come before the first one
  * Return: 0; -EINVAL, -ENOMEM, ...: @err.
  */
 int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *object, struct lkg_error *err);
+void lkg_fleet_begin_slots(struct lkg_fleet *fleet);
 int lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err);
 void lkg_fleet_begin_nodes(struct lkg_fleet *fleet);
 int lkg_fleet_take_nodes(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err);

@@ -94,19 +94,24 @@ struct lkg_client *lkg_client_free(struct lkg_client *client);
 int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
                    void *userdata, struct lkg_call **ret, struct lkg_error *err);
 
-/** lkg_client_list() - like lkg_client_get(): all objects of a collection (@resource->kind: "...List") with this label. */
-int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
-                    const char *value, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
-                    struct lkg_error *err);
+/* Which objects of a collection, and how many at a time. All zero = all of them at once. */
+struct lkg_selection {
+        const char *label, *value; /* with this label; label NULL = whatever their labels */
+        unsigned limit;            /* 0 = no limit */
+        const char *token;         /* metadata.continue of the part before; NULL = the first part */
+};
 
 /**
- * lkg_client_list_part() - like lkg_client_list(), but every object of the collection, @limit at a time.
- * @token: metadata.continue of the part before; NULL = the first part. GONE: it is too old, begin again.
+ * lkg_client_list() - like lkg_client_get(): objects of a collection (@resource->kind: "...List").
+ * GONE: the token is too old, begin again. All parts show the state of the first one.
  * Source: Kubernetes API concepts, "Retrieving large results sets in chunks".
  */
-int lkg_client_list_part(struct lkg_client *client, const struct lkg_resource *resource, unsigned limit,
-                         const char *token, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
-                         struct lkg_error *err);
+int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource,
+                    const struct lkg_selection *selection, lkg_client_fn *done, void *userdata,
+                    struct lkg_call **ret, struct lkg_error *err);
+
+/** lkg_list_token() - metadata.continue of the answer to a list; NULL = that was the last part. Borrowed from @list. */
+const char *lkg_list_token(const struct lkg_value *list);
 
 /** lkg_client_send() - POST (@resource->name NULL), PUT or PATCH with a body. @verb: "create", "update" or "patch". */
 int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,

@@ -36,6 +36,7 @@
 
 #define LKG_SLOTS_MAX          1000u /* of one rollout */
 #define LKG_SLOTS_KNOWN_MAX    4000u /* of all rollouts of a ConfigMap; others are not looked at */
+#define LKG_SLOTS_PART         500u  /* in one part of a list; each has up to 2 KiB */
 #define LKG_SLOT_HASH          17u   /* 16 hex digits and NUL */
 #define LKG_SLOT_TEXT_MAX      254u  /* names and uids, with NUL */
 #define LKG_SLOT_REASON_MAX    257u

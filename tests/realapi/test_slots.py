@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slots of a rollout, against a real kube-apiserver with NodeRestriction: nodes with their own credentials, and nobody watching."""
+import hashlib
 import json
 import os
 
@@ -285,6 +286,21 @@ def test_what_is_no_slot_is_ignored(either):
     node = either.node()
     node.follows(obj)
     assert "is no slot of a rollout" in node.mount.log()
+
+
+def test_more_slots_than_fit_into_an_answer(slots):
+    """A list comes in parts: 300 slots are more than remote.maxBytes, and what the last part says counts."""
+    obj = slots.put("maxPods: 41\n", **{"lkgfs.io/rollout-max-in-trial": "400"})
+    uid = obj["metadata"]["uid"]
+    digest = hashlib.sha256(obj["data"]["kubelet"].encode()).hexdigest()
+    name = hashlib.sha256(f"{uid}/{digest}/kubelet".encode()).hexdigest()[:16]
+    for index in range(300):  # in the order of their names the failed one is the last
+        slots.make({"name": f"{name}-{index}", "labels": {"lkgfs.io/configmap-uid": uid, "lkgfs.io/rollout": name}},
+                   {"version": "1", "uid": uid, "key": "kubelet", "sha256": digest, "slot": str(index), "successes": "2", "patience": "15m",
+                    "node": "x", "state": "failed" if index == 99 else "held"})
+    node = slots.node(maxBytes=65536)
+    node.wait("condition", "True rollout halted: 1 failed, node x")
+    assert rollout(node)["in_trial"] == "299" and rollout(node)["done"] == "600"
 
 
 # ---- Leases ----

@@ -191,12 +191,18 @@ void lkg_client_counters(const struct lkg_client *client, struct lkg_client_coun
 }
 
 /* No rollout has slots here: nothing of this is called. */
-int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
-                    const char *value, lkg_client_fn *done, void *userdata, struct lkg_call **ret,
-                    struct lkg_error *err)
+int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource,
+                    const struct lkg_selection *selection, lkg_client_fn *done, void *userdata,
+                    struct lkg_call **ret, struct lkg_error *err)
 {
-        (void)client, (void)resource, (void)label, (void)value, (void)done, (void)userdata, (void)ret;
+        (void)client, (void)resource, (void)selection, (void)done, (void)userdata, (void)ret;
         return lkg_error_set(err, -ENOSYS, NULL, "list");
+}
+
+const char *lkg_list_token(const struct lkg_value *list)
+{
+        (void)list;
+        return NULL;
 }
 
 int lkg_client_watch_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,

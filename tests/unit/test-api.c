@@ -71,6 +71,32 @@ static void test_watch_paths(void **state)
         assert_null(strstr(path.data, "resourceVersion="));
 }
 
+static void test_selections(void **state)
+{
+        static const struct {
+                struct lkg_selection selection;
+                const char *path;
+        } rows[] = {
+                { { .limit = 0 }, "/api/v1/nodes" },
+                { { .limit = 100 }, "/api/v1/nodes?limit=100" },
+                { { .limit = 100, .token = "a&b=" }, "/api/v1/nodes?limit=100&continue=a%26b%3D" },
+                { { .label = "lkgfs.io/x", .value = "5d1f" },
+                  "/api/v1/nodes?labelSelector=lkgfs.io%2Fx%3D5d1f" },
+                { { .label = "x", .value = "y", .limit = 5, .token = "z" },
+                  "/api/v1/nodes?labelSelector=x%3Dy&limit=5&continue=z" },
+        };
+        struct lkg_resource nodes = node;
+
+        (void)state;
+        nodes.name = NULL;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+
+                assert_int_equal(lkg_api_select_path(&nodes, &rows[i].selection, &path, NULL), 0);
+                assert_string_equal(path.data, rows[i].path);
+        }
+}
+
 static void test_names_that_would_lead_elsewhere_are_refused(void **state)
 {
         static const char *const names[] = { "", ".", "..", "a/b", "../x", "a%2fb" };
@@ -103,6 +129,8 @@ static void test_descriptions(void **state)
         assert_string_equal(text, "nodes/status n1");
         lkg_api_describe(&event, text, sizeof(text));
         assert_string_equal(text, "events default");
+        lkg_api_describe(&(struct lkg_resource){ .plural = "nodes" }, text, sizeof(text));
+        assert_string_equal(text, "nodes");
 }
 
 static void test_copies_have_texts_of_their_own(void **state)
@@ -393,6 +421,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_paths),
                 cmocka_unit_test(test_watch_paths),
+                cmocka_unit_test(test_selections),
                 cmocka_unit_test(test_names_that_would_lead_elsewhere_are_refused),
                 cmocka_unit_test(test_descriptions),
                 cmocka_unit_test(test_copies_have_texts_of_their_own),
