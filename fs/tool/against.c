@@ -2,6 +2,7 @@
 /* lkgfs check --against FILE: what a change from FILE to what is judged needs, as findings. */
 #include "tool.h"
 
+#include <lkg/remote-base.h>
 #include <lkg/render.h>
 #include <lkg/schema.h>
 
@@ -48,6 +49,40 @@ static int add_changes(struct lkg_candidate *candidate, const char *against, con
         return r;
 }
 
+/* The document in a ConfigMap, under the key that a node would take. */
+static int read_configmap(const struct lkg_tool *tool, const char *path, struct lkg_report *report,
+                          struct lkg_value **ret)
+{
+        struct lkg_remote_base *base = NULL;
+        struct lkg_tool named = *tool;
+        int r;
+
+        named.options.remote = path;
+        r = lkg_tool_remote_load(&named, &base, report);
+        if (r == LKG_TOOL_OK && base && lkg_decode_yaml(base->text, base->size, 0, NULL, report, ret) < 0)
+                r = LKG_TOOL_DIFFERENT;
+        (void)lkg_remote_base_free(base);
+        return r;
+}
+
+static bool is_map(const struct lkg_value *value)
+{
+        return value && lkg_value_type(value) == LKG_MAP;
+}
+
+static int read_before(const struct lkg_tool *tool, const char *path, struct lkg_report *report,
+                       struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        int r = lkg_tool_read_doc(tool, path, /* as_yaml= */ true, 0, report, NULL, &value);
+        const char *kind = r == LKG_TOOL_OK && is_map(value) ? lkg_map_get_string(value, "kind") : NULL;
+
+        if (kind && strcmp(kind, "ConfigMap") == 0 && !lkg_tool_is_stdin(path))
+                return read_configmap(tool, path, report, ret);
+        *ret = LKG_STEAL(value);
+        return r;
+}
+
 int lkg_tool_judge_against(const struct lkg_tool *tool, struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
@@ -58,10 +93,10 @@ int lkg_tool_judge_against(const struct lkg_tool *tool, struct lkg_candidate *ca
 
         if (!path || candidate->state != LKG_CANDIDATE_VALID || !candidate->schema)
                 return LKG_TOOL_OK;
-        r = lkg_tool_read_doc(tool, path, /* as_yaml= */ true, 0, &report, NULL, &before);
-        if (r == LKG_TOOL_FAILED)
+        r = read_before(tool, path, &report, &before);
+        if (r == LKG_TOOL_FAILED || r == LKG_TOOL_USAGE)
                 return r;
-        if (r != LKG_TOOL_OK || !before || lkg_value_type(before) != LKG_MAP) {
+        if (r != LKG_TOOL_OK || !is_map(before)) {
                 lkg_tool_print_findings(tool, STDERR_FILENO, &report);
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED,
                                      "--against '%s': it cannot be read as a document", path);
