@@ -6,7 +6,7 @@
 
 void virtual_node_init(struct virtual_node *node, const struct virtual_node_ops *ops)
 {
-        *node = (struct virtual_node){ .ops = *ops, .generation = 1 };
+        *node = (struct virtual_node){ .ops = *ops, .generation = 1, .start_every_ns = VIRTUAL_START_NS };
 }
 
 void virtual_node_reborn(struct virtual_node *node, uint64_t now_ns)
@@ -156,7 +156,7 @@ bool virtual_node_crash(struct virtual_node *node, uint64_t now_ns)
         if (now_ns < node->start_ns)
                 return true;
         node->n_starts++;
-        node->start_ns = now_ns + VIRTUAL_START_NS;
+        node->start_ns = now_ns + node->start_every_ns;
         return virtual_node_step(node, (struct lkg_event){ .kind = LKG_EVENT_START, .startup = &startup },
                                  now_ns);
 }

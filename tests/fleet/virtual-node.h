@@ -11,7 +11,7 @@
 #include <lkg/lifecycle.h>
 
 #define VIRTUAL_MARKS_MAX 4u
-#define VIRTUAL_START_NS  (10 * LKG_NSEC_PER_SEC) /* between two starts of a component that crash-loops */
+#define VIRTUAL_START_NS  (10 * LKG_NSEC_PER_SEC)
 
 struct virtual_node_ops {
         /** dies() - asked right before each durable step: does the process die now? NULL = never. */
@@ -31,7 +31,8 @@ struct virtual_node {
         /* in memory */
         struct lkg_lifecycle l;
         uint64_t generation, saved_ns;
-        uint64_t start_ns; /* next start of a component that crash-loops */
+        uint64_t start_ns;       /* next start of a component that crash-loops */
+        uint64_t start_every_ns; /* VIRTUAL_START_NS; the caller may change it */
         unsigned n_starts;
 };
 
