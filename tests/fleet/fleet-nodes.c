@@ -347,6 +347,7 @@ static void report(struct node *node)
                 .reason = bad ? node->v.marks[node->v.n_marks - 1].reason : node->words,
                 .message = message,
                 .transition_ns = S,
+                .figures = *node->words != '\0',
         };
 
         (void)snprintf(message, sizeof(message), "using %s (UID: %.64s)",
