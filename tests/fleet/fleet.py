@@ -178,7 +178,7 @@ class Run:
         if self.begun:
             label, since, before, nodes_before = self.begun
             seconds = now - since
-            new = {key: counters[key] - before[key] for key in counters if key != "memory"}
+            new = {key: counters[key] - before.get(key, 0) for key in counters if key != "memory"}
             new.update(seconds=seconds, memory=counters["memory"], memory_before=before["memory"], name=label,
                        nodes_received=nodes["received"] - nodes_before["received"], nodes_sent=nodes["sent"] - nodes_before["sent"],
                        nodes_cpu=nodes["cpu"] - nodes_before["cpu"], nodes_memory=nodes["memory"],
