@@ -10,6 +10,7 @@
 #define ASKED_RETRY_NS (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
 #define PER_NODE_NS \
         (10 * LKG_NSEC_PER_MSEC) /* of the first window, for each node of a fleet whose size is known */
+#define WIDEST 8u                /* times the first window, then */
 
 const char *lkg_slot_verdict_name(enum lkg_slot_verdict verdict)
 {
@@ -202,18 +203,41 @@ void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
         forgive_silence(seeker);
 }
 
-static uint64_t first_window(const struct lkg_seeker *seeker)
+/* For so many that may write at a time. */
+static uint64_t window_for(uint64_t n_nodes)
 {
-        uint64_t ns = seeker->wish.fleet * PER_NODE_NS;
+        uint64_t ns = n_nodes * PER_NODE_NS;
 
         return ns < LKG_SLOT_WINDOW_MIN ? LKG_SLOT_WINDOW_MIN : earlier(ns, LKG_SLOT_WINDOW_MAX);
+}
+
+/* Those of the fleet that have no verdict yet compete for a slot. */
+static uint64_t first_window(const struct lkg_seeker *seeker)
+{
+        struct lkg_slot_counts counts;
+        unsigned fleet = seeker->wish.fleet;
+
+        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
+        return window_for(fleet > highest_open(&counts) ? fleet - highest_open(&counts) : 0);
+}
+
+/*
+ * A window that conflicts have widened is for as many competitors as there were then. Where the size of the fleet is known, it
+ * shrinks with those who are left: otherwise the last nodes of a rollout would wait minutes for slots that nobody else wants.
+ */
+static uint64_t window(const struct lkg_seeker *seeker)
+{
+        uint64_t first_ns = first_window(seeker);
+
+        if (seeker->window_ns <= first_ns)
+                return first_ns;
+        return seeker->wish.fleet ? earlier(seeker->window_ns, WIDEST * first_ns) : seeker->window_ns;
 }
 
 static void note_conflict(struct lkg_seeker *seeker)
 {
         seeker->n_conflicts++;
-        seeker->window_ns = earlier(2 * (seeker->window_ns ? seeker->window_ns : first_window(seeker)),
-                                    LKG_SLOT_WINDOW_MAX);
+        seeker->window_ns = earlier(2 * window(seeker), LKG_SLOT_WINDOW_MAX);
 }
 
 void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
@@ -397,9 +421,7 @@ static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_m
                 return LKG_SLOT_NOTHING;
         }
         if (!seeker->take_at_ns)
-                seeker->take_at_ns =
-                        at.now_ns + 1 +
-                        part_of(seeker->window_ns ? seeker->window_ns : first_window(seeker), at.random);
+                seeker->take_at_ns = at.now_ns + 1 + part_of(window(seeker), at.random);
         *due_ns = earlier(*due_ns, seeker->take_at_ns);
         if (at.now_ns < seeker->take_at_ns)
                 return LKG_SLOT_NOTHING;
@@ -441,7 +463,7 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
                 return LKG_SLOT_NOTHING;
         }
         if (!seeker->vanished_at_ns)
-                seeker->vanished_at_ns = at.now_ns + 1 + part_of(first_window(seeker), at.random);
+                seeker->vanished_at_ns = at.now_ns + 1 + part_of(window_for(seeker->wish.fleet), at.random);
         *due_ns = earlier(*due_ns, seeker->vanished_at_ns);
         if (at.now_ns < seeker->vanished_at_ns)
                 return LKG_SLOT_NOTHING;

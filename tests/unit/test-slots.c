@@ -461,6 +461,30 @@ static void test_conflicts_widen_the_window(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
+/* Else the last nodes of a large fleet wait for minutes, for slots that nobody else wants. */
+static void test_the_window_shrinks_with_those_who_are_left(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FREE, "", "5"),
+                                             make_slot(1, LKG_SLOT_FREE, "", "6") };
+        struct node node;
+        uint64_t due_ns;
+
+        (void)state;
+        begin(&node);
+        node.seeker.wish.fleet = 1000;
+        list(&node, slots, 2, S);
+        node.seeker.window_ns = 40 * S; /* after conflicts, when all of them competed */
+        (void)lkg_seeker_next(&node.seeker, (struct lkg_seeker_moment){ S, S, UINT32_MAX }, &due_ns);
+        assert_in_range(due_ns, 40 * S, 42 * S);
+        slots[0].successes = 980;
+        (void)strcpy(slots[0].version, "7");
+        node.seeker.take_at_ns = 0;
+        lkg_seeker_put(&node.seeker, &slots[0], S);
+        (void)lkg_seeker_next(&node.seeker, (struct lkg_seeker_moment){ S, S, UINT32_MAX }, &due_ns);
+        assert_in_range(due_ns, 8 * S, 10 * S);
+        lkg_seeker_deinit(&node.seeker);
+}
+
 static void test_a_slot_that_is_not_used_goes_back(void **state)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
@@ -536,6 +560,7 @@ int main(void)
                 cmocka_unit_test(test_nobody_vanishes_while_nothing_can_be_written),
                 cmocka_unit_test(test_a_holder_that_is_asked_answers),
                 cmocka_unit_test(test_conflicts_widen_the_window),
+                cmocka_unit_test(test_the_window_shrinks_with_those_who_are_left),
                 cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
                 cmocka_unit_test(test_old_slots_are_collected),
                 cmocka_unit_test(test_a_missing_permission),
