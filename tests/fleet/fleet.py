@@ -185,6 +185,8 @@ class Run:
                        nodes_conflicts=nodes["conflicts"] - nodes_before["conflicts"])
             self.phases.append(new)
         self.begun = name, now, counters, nodes
+        if self.options.verbose and name:
+            print(f"{self.name}: {name}, {self.nodes.summary()}", file=sys.stderr, flush=True)
 
     def over(self, version, limit=None):
         """Has every node come to an end with this version, or (`limit`) so many?"""
@@ -311,6 +313,7 @@ def arguments(words=None):
     parser.add_argument("--spread", type=float, default=0, help="seconds in which the nodes start")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--server", choices=["real", "programmable"], default="real")
+    parser.add_argument("--verbose", "-v", action="store_true", help="name each phase when it begins")
     parser.add_argument("--json", help="write everything to this file")
     parser.add_argument("--plot", help="draw the last rollout as SVG")
     return parser.parse_args(words)
