@@ -219,7 +219,7 @@ class Run:
             slots = self.cluster.slots(self.uid)
         lines = [line for line in self.nodes.said if line["version"] != self.versions[0] or line["what"] in ("mended", "back")]
         result = {"scenario": self.name, "server": self.cluster.kind, "nodes": o.nodes, "slots": o.slots, "duration": o.duration,
-                  "seconds": end - start, "theory": rounds(o.nodes, o.slots) * o.duration,
+                  "until": o.until or o.nodes, "seconds": end - start, "theory": rounds(o.nodes, o.slots) * o.duration,
                   **judge(lines, self.versions[1:], o.slots), "phases": self.phases, "lines": lines, "start": start,
                   "slot_objects": len(slots), "memory_per_node": (connected - memory) / o.nodes, "version": self.versions[-1]}
         result["taken"] = sum(line["what"] == "switched" for line in lines)
@@ -236,7 +236,7 @@ class Run:
 
 def plain(behaves):
     def play(run):
-        run.finish(run.put(behaves))
+        run.finish(run.put(behaves), run.options.until)
     return play
 
 
@@ -264,7 +264,7 @@ def two_versions(run):
 
 
 def all_good(result):
-    assert result["good"] == result["nodes"], f"{result['good']} of {result['nodes']} have it"
+    assert result["good"] >= result["until"], f"{result['good']} of {result['nodes']} have it"
 
 
 def halted(result):
@@ -313,6 +313,7 @@ def arguments(words=None):
     parser.add_argument("--spread", type=float, default=0, help="seconds in which the nodes start")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--server", choices=["real", "programmable"], default="real")
+    parser.add_argument("--until", type=int, help="a rollout that nothing disturbs is over when so many nodes have the version")
     parser.add_argument("--verbose", "-v", action="store_true", help="name each phase when it begins")
     parser.add_argument("--json", help="write everything to this file")
     parser.add_argument("--plot", help="draw the last rollout as SVG")
@@ -337,19 +338,18 @@ def main():
         try:
             for name in options.scenarios or SCENARIOS:
                 try:
-                    result = Run(cluster, name, options).play()
+                    results.append(Run(cluster, name, options).play())
                 except AssertionError as error:
                     print(f"{name}: {error}", flush=True)
                     wrong += 1
                     continue
-                results.append(result)
-                print("\n".join(table(result)), flush=True)
+                print("\n".join(table(results[-1])), flush=True)
+                if options.json:
+                    pathlib.Path(options.json).write_text(json.dumps(results))
         finally:
             cluster.close()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(results))
     if options.plot and results:
         import fleet_plot  # pylint: disable=import-outside-toplevel
         pathlib.Path(options.plot).write_text(fleet_plot.draw(results[-1]))

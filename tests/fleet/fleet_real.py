@@ -121,9 +121,11 @@ class RealCluster:
     # what it has counted
 
     def _metrics(self):
-        self.api.connection = self.api.connection or self.api._connect()  # pylint: disable=protected-access
-        self.api.connection.request("GET", "/metrics")
-        for line in self.api.connection.getresponse().read().decode().splitlines():
+        connection = self.api._connect()  # pylint: disable=protected-access
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        for line in text.splitlines():
             match = LINE.match(line)
             if match:
                 yield match["name"], dict(LABEL.findall(match["labels"] or "")), float(match["value"])
