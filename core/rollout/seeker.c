@@ -5,9 +5,12 @@
 
 #include <lkg/slots.h>
 
-#define UNUSED_NS      (60 * LKG_NSEC_PER_SEC) /* a slot that is granted and not used goes back */
-#define REFUSED_NS     (300 * LKG_NSEC_PER_SEC) /* a Role does not appear by itself; control/sync asks at once */
-#define ASKED_RETRY_NS (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
+#define UNUSED_NS  (60 * LKG_NSEC_PER_SEC)  /* a slot that is granted and not used goes back */
+#define REFUSED_NS (300 * LKG_NSEC_PER_SEC) /* a Role does not appear by itself; control/sync asks at once */
+/* An API server that starts says 403 until it has read its Roles: once, then after about 1, 2, 5, 10 and 20 s. */
+#define REFUSED_TRIES      3u /* until a permission counts as missing */
+#define REFUSED_SLOW_TRIES 6u
+#define ASKED_RETRY_NS     (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
 #define PER_NODE_NS \
         (10 * LKG_NSEC_PER_MSEC) /* of the first window, for each node of a fleet whose size is known */
 #define WIDEST 8u                /* times the first window, then */
@@ -93,15 +96,20 @@ void lkg_seeker_deinit(struct lkg_seeker *seeker)
         lkg_ledger_deinit(&seeker->ledger);
 }
 
-/* Does it hold a slot, or may it be about to get one? */
-static bool has_any(const struct lkg_seeker *seeker)
+/* Of any rollout of the ConfigMap. */
+static bool holds_any(const struct lkg_seeker *seeker)
 {
-        if (seeker->under_way == LKG_SLOT_CREATE || seeker->under_way == LKG_SLOT_UPDATE)
-                return true;
         for (size_t i = 0; i < seeker->ledger.n_items; i++)
                 if (is_mine(seeker, &seeker->ledger.items[i]))
                         return true;
         return false;
+}
+
+/* Does it hold a slot, or may it be about to get one? */
+static bool has_any(const struct lkg_seeker *seeker)
+{
+        return seeker->under_way == LKG_SLOT_CREATE || seeker->under_way == LKG_SLOT_UPDATE ||
+               holds_any(seeker);
 }
 
 void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish)
@@ -186,6 +194,7 @@ void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
         seeker->not_before_ns = 0;
         seeker->in_contact = true;
         seeker->must_list = seeker->refused = false;
+        seeker->n_refused_lists = 0;
         decide(seeker, at.now_ns);
 }
 
@@ -245,18 +254,21 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
 {
         enum lkg_slot_request was = seeker->under_way;
         bool taking = was != LKG_SLOT_LIST && seeker->taking;
+        unsigned *n_refused = was == LKG_SLOT_LIST ? &seeker->n_refused_lists : &seeker->n_refused_writes;
         const struct lkg_rollout_slot *mine = my_slot(seeker);
 
         seeker->under_way = LKG_SLOT_NOTHING;
         seeker->taking = false;
-        seeker->refused = answer == LKG_SLOT_FORBIDDEN;
+        *n_refused = answer == LKG_SLOT_FORBIDDEN ? *n_refused + 1 : 0;
+        seeker->refused = *n_refused >= REFUSED_TRIES;
         if (answer == LKG_SLOT_DONE || answer == LKG_SLOT_CONFLICT) {
                 lkg_backoff_succeeded(&seeker->backoff, at.now_ns);
                 seeker->not_before_ns = 0;
         } else {
                 uint64_t wait_ns = lkg_backoff_failed(&seeker->backoff, 0, at.random, at.now_ns);
 
-                if (answer == LKG_SLOT_FORBIDDEN)
+                /* Who holds a slot goes on asking: others would take it for vanished. */
+                if (*n_refused >= REFUSED_SLOW_TRIES && !holds_any(seeker))
                         wait_ns = REFUSED_NS / 2 + part_of(REFUSED_NS, at.random);
                 else if (mine && mine->asked)
                         wait_ns = earlier(wait_ns, ASKED_RETRY_NS);

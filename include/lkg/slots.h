@@ -168,7 +168,8 @@ struct lkg_seeker {
         bool must_list;  /* what is known may be wrong */
         bool granted;
         uint64_t granted_ns; /* a granted slot that is not used goes back after a minute */
-        bool refused;        /* the last answer was a 403 */
+        unsigned n_refused_lists, n_refused_writes; /* answers 403 in a row */
+        bool refused; /* so many that a permission is missing, and the API server has not just started */
         enum lkg_slot_request under_way;
         struct lkg_rollout_slot writing; /* CREATE, UPDATE */
         bool taking;                     /* it takes a slot */

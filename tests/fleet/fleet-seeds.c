@@ -109,6 +109,7 @@ static struct world {
         size_t n_slots;
         uint64_t version;
         bool away, takes_no_writes;
+        uint64_t refuses_until_ns; /* it has started, and has not read its Roles yet */
         struct lkg_config_source current;
         unsigned which; /* 1 or 2: version of the configuration */
         unsigned n_broken, max_broken, n_ever[3];
@@ -293,6 +294,8 @@ static void arrives(const struct event *e)
         if (w.away || (w.takes_no_writes && e->request != LKG_SLOT_LIST)) {
                 answer.answer = LKG_SLOT_UNCLEAR;
                 answer.at_ns = w.now_ns + between(S, 10 * S);
+        } else if (w.now_ns < w.refuses_until_ns) {
+                answer.answer = LKG_SLOT_FORBIDDEN;
         } else if (e->request == LKG_SLOT_LIST) {
                 answer_list(&answer);
                 answer.at_ns += S / 2; /* after what the watch has for the time before it */
@@ -612,6 +615,7 @@ static void happens(const struct event *e)
                 return;
         case BACK:
                 w.away = false;
+                w.refuses_until_ns = w.now_ns + between(0, 20 * S);
                 push((struct event){ .at_ns = w.now_ns + between(M, 10 * H), .kind = AWAY });
                 return;
         case NO_WRITES: /* etcd is full, or has no quorum: lists and watches go on */

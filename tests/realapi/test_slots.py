@@ -145,7 +145,7 @@ def test_without_the_role_a_node_waits_and_says_which(fleet):
     waits.wait("condition", f"waiting for a rollout slot: list configmaps {slots.namespace}")
     for word in ("cannot list", f"system:node:{waits.name}", slots.namespace):
         assert word in rollout(waits)["waiting"], rollout(waits)
-    assert rollout(waits)["state"] == "refused"
+    waits.wait("rollout", "state=refused")
     slots.grant()
     waits.mount.command("sync", "now")
     waits.follows(obj)

@@ -533,13 +533,57 @@ static void test_a_missing_permission(void **state)
 
         (void)state;
         begin(&node);
-        assert_int_equal(lkg_seeker_next(&node.seeker, at(S), &due), LKG_SLOT_LIST);
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(S));
+        for (unsigned i = 0; i < 3;
+             i++) { /* once and twice: an API server that has not read its Roles yet */
+                assert_false(lkg_rollout_lets_go(verdict(&node), /* prefer= */ true));
+                assert_int_equal(lkg_seeker_next(&node.seeker, at(S * (1 + 10 * i)), &due), LKG_SLOT_LIST);
+                lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(S * (1 + 10 * i)));
+        }
         assert_int_equal(verdict(&node), LKG_SLOT_REFUSED);
         assert_false(lkg_rollout_lets_go(verdict(&node), /* prefer= */ false));
         assert_true(lkg_rollout_lets_go(verdict(&node), /* prefer= */ true));
-        assert_int_equal(lkg_seeker_next(&node.seeker, at(100 * S), &due), LKG_SLOT_NOTHING);
+        for (unsigned i = 0; i < 3; i++) {
+                assert_int_equal(lkg_seeker_next(&node.seeker, at(S * (100 + 30 * i)), &due), LKG_SLOT_LIST);
+                lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(S * (100 + 30 * i)));
+        }
+        assert_int_equal(lkg_seeker_next(&node.seeker, at(260 * S), &due), LKG_SLOT_NOTHING);
         assert_int_equal(lkg_seeker_next(&node.seeker, at(500 * S), &due), LKG_SLOT_LIST);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* Who may list and not write learns that, too. */
+static void test_a_missing_permission_to_write(void **state)
+{
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        for (unsigned i = 0; i < 3; i++) {
+                assert_false(lkg_rollout_lets_go(verdict(&node), /* prefer= */ true));
+                list(&node, NULL, 0, S * (1 + 100 * i));
+                assert_int_equal(next(&node, S * (1 + 100 * i)), LKG_SLOT_CREATE);
+                lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(S * (1 + 100 * i)));
+        }
+        assert_int_equal(verdict(&node), LKG_SLOT_REFUSED);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* It would be taken for vanished, and the rollout would halt. */
+static void test_a_holder_that_is_refused_goes_on_asking(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        struct node node;
+        uint64_t due;
+
+        (void)state;
+        begin(&node);
+        list(&node, &slot, 1, S);
+        node.outcome = LKG_OUTCOME_TRYING;
+        lkg_seeker_lost_contact(&node.seeker);
+        for (unsigned i = 0; i < 20; i++) {
+                assert_int_equal(lkg_seeker_next(&node.seeker, at(S * (10 + 31 * i)), &due), LKG_SLOT_LIST);
+                lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(S * (10 + 31 * i)));
+        }
         lkg_seeker_deinit(&node.seeker);
 }
 
@@ -564,6 +608,8 @@ int main(void)
                 cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
                 cmocka_unit_test(test_old_slots_are_collected),
                 cmocka_unit_test(test_a_missing_permission),
+                cmocka_unit_test(test_a_missing_permission_to_write),
+                cmocka_unit_test(test_a_holder_that_is_refused_goes_on_asking),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
