@@ -34,6 +34,7 @@ void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c)
                 .reason = c->condition.reason,
                 .message = c->condition.message,
                 .transition_ns = c->condition.transition_ns,
+                .figures = *c->slot_words != '\0',
         };
 
         if (!c->api_findings)

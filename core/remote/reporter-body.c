@@ -5,6 +5,16 @@
 
 #define COMPONENT "lkgfs"
 
+bool lkg_body_figures_differ(const struct lkg_node_condition *a, const struct lkg_node_condition *b)
+{
+        size_t n = strcspn(a->reason, "0123456789");
+
+        return a->figures && b->figures && a->transition_ns == b->transition_ns &&
+               strcmp(a->status, b->status) == 0 && strcmp(a->message, b->message) == 0 && a->reason[n] &&
+               b->reason[strcspn(b->reason, "0123456789")] && strncmp(a->reason, b->reason, n) == 0 &&
+               strcspn(b->reason, "0123456789") == n;
+}
+
 void lkg_body_condition(const struct lkg_node_condition *condition, uint64_t wall_ns, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;

@@ -7,6 +7,8 @@
 
 #include "outbox.h"
 
+/** lkg_body_figures_differ() - do two conditions differ in nothing but what follows the first digit of their reasons? */
+bool lkg_body_figures_differ(const struct lkg_node_condition *a, const struct lkg_node_condition *b);
 /** lkg_body_condition() - a strategic merge patch of nodes/<name>/status: one condition, the others stay. */
 void lkg_body_condition(const struct lkg_node_condition *condition, uint64_t wall_ns, struct lkg_buf *buf);
 

@@ -18,6 +18,7 @@
 struct condition {
         char status[16], reason[1024], message[1024];
         uint64_t transition_ns;
+        bool figures;
 };
 
 struct lkg_reporter {
@@ -134,12 +135,16 @@ static int send_body(struct lkg_reporter *reporter, const struct lkg_resource *r
                                err);
 }
 
+static struct lkg_node_condition view_of(const struct condition *own)
+{
+        return (struct lkg_node_condition){ own->status, own->reason, own->message, own->transition_ns,
+                                            own->figures };
+}
+
 static void send_condition(struct lkg_reporter *reporter)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
-        const struct condition *own = &reporter->condition;
-        const struct lkg_node_condition condition = { own->status, own->reason, own->message,
-                                                      own->transition_ns };
+        const struct lkg_node_condition condition = view_of(&reporter->condition);
         const struct lkg_resource resource = {
                 .group_version = "v1",
                 .plural = "nodes",
@@ -323,7 +328,10 @@ void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
 
 void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition)
 {
-        struct condition next = { .transition_ns = condition->transition_ns }, *own = &reporter->condition;
+        struct condition next = { .transition_ns = condition->transition_ns, .figures = condition->figures },
+                         *own = &reporter->condition;
+        const struct lkg_node_condition before = view_of(own);
+        bool can_wait = reporter->heartbeat.any && lkg_body_figures_differ(&before, condition);
 
         lkg_text_copy(next.status, sizeof(next.status), condition->status);
         lkg_text_copy(next.reason, sizeof(next.reason), condition->reason);
@@ -333,6 +341,8 @@ void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_
             strcmp(next.message, own->message) == 0)
                 return;
         *own = next;
+        if (can_wait)
+                return;
         lkg_heartbeat_changed(&reporter->heartbeat, lkg_boottime_ns());
         wake(reporter);
 }

@@ -8,11 +8,13 @@
 
 #define UNUSED_NS         (60 * LKG_NSEC_PER_SEC)  /* a slot that is granted and not used goes back */
 #define REFUSED_NS        (300 * LKG_NSEC_PER_SEC) /* between two questions; control/sync asks at once */
+#define REFUSED_HELD_NS   (20 * LKG_NSEC_PER_SEC)
 #define REFUSED_FIRST_NS  LKG_NSEC_PER_SEC
 #define REFUSED_DOUBLINGS 9u
 #define ASKED_RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
 #define PER_NODE_NS \
         (10 * LKG_NSEC_PER_MSEC) /* of the first window, for each node of a fleet whose size is known */
+#define WIDEST 8u                /* times the first window, then */
 
 const char *lkg_slot_verdict_name(enum lkg_slot_verdict verdict)
 {
@@ -95,15 +97,20 @@ void lkg_seeker_deinit(struct lkg_seeker *seeker)
         lkg_ledger_deinit(&seeker->ledger);
 }
 
-/* Does it hold a slot, or may it be about to get one? */
-static bool has_any(const struct lkg_seeker *seeker)
+/* Of any rollout of the ConfigMap. */
+static bool holds_any(const struct lkg_seeker *seeker)
 {
-        if (seeker->under_way == LKG_SLOT_CREATE || seeker->under_way == LKG_SLOT_UPDATE)
-                return true;
         for (size_t i = 0; i < seeker->ledger.n_items; i++)
                 if (is_mine(seeker, &seeker->ledger.items[i]))
                         return true;
         return false;
+}
+
+/* Does it hold a slot, or may it be about to get one? */
+static bool has_any(const struct lkg_seeker *seeker)
+{
+        return seeker->under_way == LKG_SLOT_CREATE || seeker->under_way == LKG_SLOT_UPDATE ||
+               holds_any(seeker);
 }
 
 void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish)
@@ -213,23 +220,47 @@ void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
         forgive_silence(seeker);
 }
 
-static uint64_t first_window(const struct lkg_seeker *seeker)
+/* For so many that may write at a time. */
+static uint64_t window_for(uint64_t n_nodes)
 {
-        uint64_t ns = seeker->wish.fleet * PER_NODE_NS;
+        uint64_t ns = n_nodes * PER_NODE_NS;
 
         return ns < LKG_SLOT_WINDOW_MIN ? LKG_SLOT_WINDOW_MIN : earlier(ns, LKG_SLOT_WINDOW_MAX);
+}
+
+/* Those of the fleet that have no verdict yet compete for a slot. */
+static uint64_t first_window(const struct lkg_seeker *seeker)
+{
+        struct lkg_slot_counts counts;
+        unsigned fleet = seeker->wish.fleet;
+
+        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
+        return window_for(fleet > highest_open(&counts) ? fleet - highest_open(&counts) : 0);
+}
+
+/*
+ * A window that conflicts have widened is for as many competitors as there were then. Where the size of the fleet is known, it
+ * shrinks with those who are left: otherwise the last nodes of a rollout would wait minutes for slots that nobody else wants.
+ */
+static uint64_t window(const struct lkg_seeker *seeker)
+{
+        uint64_t first_ns = first_window(seeker);
+
+        if (seeker->window_ns <= first_ns)
+                return first_ns;
+        return seeker->wish.fleet ? earlier(seeker->window_ns, WIDEST * first_ns) : seeker->window_ns;
 }
 
 static void note_conflict(struct lkg_seeker *seeker)
 {
         seeker->n_conflicts++;
-        seeker->window_ns = earlier(2 * (seeker->window_ns ? seeker->window_ns : first_window(seeker)),
-                                    LKG_SLOT_WINDOW_MAX);
+        seeker->window_ns = earlier(2 * window(seeker), LKG_SLOT_WINDOW_MAX);
 }
 
 /*
  * An API server that has just started refuses everything, because its authorizer has not read the Roles yet. So the first
  * refusals say little, and are repeated soon; a Role that is missing does not appear by itself, and is asked for every five minutes.
+ * Who holds a slot asks more often: others would take it for vanished.
  */
 static uint64_t refused_for(struct lkg_seeker *seeker, uint32_t random)
 {
@@ -238,7 +269,7 @@ static uint64_t refused_for(struct lkg_seeker *seeker, uint32_t random)
 
         if (seeker->n_refusals < UINT_MAX)
                 seeker->n_refusals++;
-        ns = earlier(ns, REFUSED_NS);
+        ns = earlier(ns, holds_any(seeker) ? REFUSED_HELD_NS : REFUSED_NS);
         return ns / 2 + part_of(ns, random);
 }
 
@@ -263,7 +294,7 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
 
                 if (answer == LKG_SLOT_FORBIDDEN)
                         wait_ns = refused_for(seeker, at.random);
-                else if (mine && mine->asked)
+                if (mine && mine->asked)
                         wait_ns = earlier(wait_ns, ASKED_RETRY_NS);
                 seeker->not_before_ns = at.now_ns + wait_ns;
                 forgive_silence(seeker); /* who cannot be written to cannot be blamed for not writing */
@@ -416,9 +447,7 @@ static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_m
                 return LKG_SLOT_NOTHING;
         }
         if (!seeker->take_at_ns)
-                seeker->take_at_ns =
-                        at.now_ns + 1 +
-                        part_of(seeker->window_ns ? seeker->window_ns : first_window(seeker), at.random);
+                seeker->take_at_ns = at.now_ns + 1 + part_of(window(seeker), at.random);
         *due_ns = earlier(*due_ns, seeker->take_at_ns);
         if (at.now_ns < seeker->take_at_ns)
                 return LKG_SLOT_NOTHING;
@@ -460,7 +489,7 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
                 return LKG_SLOT_NOTHING;
         }
         if (!seeker->vanished_at_ns)
-                seeker->vanished_at_ns = at.now_ns + 1 + part_of(first_window(seeker), at.random);
+                seeker->vanished_at_ns = at.now_ns + 1 + part_of(window_for(seeker->wish.fleet), at.random);
         *due_ns = earlier(*due_ns, seeker->vanished_at_ns);
         if (at.now_ns < seeker->vanished_at_ns)
                 return LKG_SLOT_NOTHING;

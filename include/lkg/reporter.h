@@ -5,7 +5,7 @@
  * nodes is never used. A failed request is repeated with back-off and affects nothing else.
  *
  * Condition: strategic merge patch of nodes/<name>/status with exactly one condition of our type; on change,
- * and every 5 min +-20 %. Events: core/v1 in namespace default, as client-go's correlator would send them: a
+ * and every 5 min +-20 %; if only the figures of a rollout have changed, then with the next of these. Events: core/v1 in namespace default, as client-go's correlator would send them: a
  * repeated Event is a PATCH of its count; at most 25, then one every 5 min. Reasons: docs/specification.md
  * 5.
  */
@@ -18,6 +18,11 @@ struct lkg_node_condition {
         const char *status; /* "True", "False", "Unknown" */
         const char *reason, *message;
         uint64_t transition_ns; /* wall time */
+        /*
+         * The reason has figures that other nodes change. A change of these alone waits for the next regular write: each slot of a
+         * rollout that is taken would otherwise be a write by every node that waits for one.
+         */
+        bool figures;
 };
 
 struct lkg_reporter_options {

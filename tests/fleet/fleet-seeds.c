@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include <lkg/lifecycle.h>
+#include "virtual-node.h"
 
 #define S           LKG_NSEC_PER_SEC
 #define M           (60 * S)
@@ -26,7 +26,6 @@
 #define DURATION    (10 * M)
 #define THRESHOLD   1u
 #define END_NS      (2000 * H)
-#define MARKS_MAX   4u
 #define TRACE_LINES 60u
 
 /* ---- what is tried ---- */
@@ -75,20 +74,11 @@ struct node {
         bool gone, dead; /* for ever; until it is started again */
         char name[16];
         struct lkg_seeker seeker;
-        /* durable */
-        struct lkg_pointers pointers;
-        struct lkg_trial trial;
-        struct lkg_bad marks[MARKS_MAX];
-        unsigned n_marks;
-        /* in memory */
-        struct lkg_lifecycle l;
-        uint64_t generation;
+        struct virtual_node v;
         bool watching;
         struct lkg_config_source known; /* what the API server said last */
         int64_t clock_ns;               /* its wall clock is wrong by that much */
-        uint64_t saved_ns;
-        uint64_t wake_ns, start_ns; /* next wake-up; next start of a component that crash-loops */
-        unsigned n_starts;
+        uint64_t wake_ns;
         unsigned dies_in; /* durable steps until it dies; 0 = never */
         bool broken;
         bool ever_broken[3]; /* by version */
@@ -119,6 +109,7 @@ static struct world {
         size_t n_slots;
         uint64_t version;
         bool away, takes_no_writes;
+        uint64_t refuses_until_ns; /* it has started, and has not read its Roles yet */
         struct lkg_config_source current;
         unsigned which; /* 1 or 2: version of the configuration */
         unsigned n_broken, max_broken, n_ever[3];
@@ -303,6 +294,8 @@ static void arrives(const struct event *e)
         if (w.away || (w.takes_no_writes && e->request != LKG_SLOT_LIST)) {
                 answer.answer = LKG_SLOT_UNCLEAR;
                 answer.at_ns = w.now_ns + between(S, 10 * S);
+        } else if (w.now_ns < w.refuses_until_ns) {
+                answer.answer = LKG_SLOT_FORBIDDEN;
         } else if (e->request == LKG_SLOT_LIST) {
                 answer_list(&answer);
                 answer.at_ns += S / 2; /* after what the watch has for the time before it */
@@ -353,10 +346,9 @@ static struct lkg_rollout_id id_of(const struct lkg_config_source *source)
 static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_SLOT_REASON_MAX],
                                      void *userdata)
 {
-        struct node *node = userdata;
-        const struct lkg_bad_list bad = { node->marks, node->n_marks };
+        const struct node *node = userdata;
 
-        return lkg_lifecycle_slot_outcome(&node->l.pointers, &bad, w.current.uid, sha256, reason);
+        return virtual_node_outcome(&node->v, w.current.uid, sha256, reason);
 }
 
 static void start_seeker(struct node *node)
@@ -391,14 +383,15 @@ static void note_broken(struct node *node, bool broken)
 }
 
 /* The promise: a node never runs a trial that the fleet does not know of. */
-static void check_switch(struct node *node, const struct lkg_pointers *next)
+static void check_switch(const struct lkg_pointers *next, void *userdata)
 {
+        const struct node *node = userdata;
         const struct lkg_rollout_id id = id_of(&next->active);
         bool has_slot = false;
 
         if (lkg_config_source_is_local(&next->active) ||
             lkg_config_source_equal(&next->active, &next->good.source) ||
-            lkg_config_source_equal(&next->active, &node->pointers.active))
+            lkg_config_source_equal(&next->active, &node->v.pointers.active))
                 return;
         for (size_t i = 0; i < w.n_slots; i++) {
                 if (w.slots[i].state != LKG_SLOT_HELD || strcmp(w.slots[i].hash, id.hash) != 0 ||
@@ -426,102 +419,11 @@ static void die(struct node *node)
 }
 
 /* Return: does it die right before this durable step? */
-static bool dies_now(struct node *node)
+static bool dies_now(void *userdata)
 {
+        struct node *node = userdata;
+
         return node->dies_in && --node->dies_in == 0;
-}
-
-static bool step(struct node *node, struct lkg_event event);
-
-static bool is_durable(enum lkg_effect_kind kind)
-{
-        return kind == LKG_EFFECT_SAVE_POINTERS || kind == LKG_EFFECT_SAVE_TRIAL ||
-               kind == LKG_EFFECT_MARK_BAD;
-}
-
-static bool carry_out(struct node *node, const struct lkg_event *event, const struct lkg_step *step_done,
-                      const struct lkg_effect *effect)
-{
-        struct lkg_event next = *event;
-
-        if (is_durable(effect->kind) && dies_now(node))
-                return false;
-        switch (effect->kind) {
-        case LKG_EFFECT_ADOPT:
-                node->l = step_done->next;
-                return true;
-        case LKG_EFFECT_SAVE_POINTERS:
-                check_switch(node, &step_done->next.pointers);
-                node->pointers = step_done->next.pointers;
-                return true;
-        case LKG_EFFECT_SAVE_TRIAL:
-                node->trial = step_done->next.trial;
-                node->trial.good_ns = lkg_trial_elapsed(&node->trial, w.now_ns); /* as the store writes it */
-                node->trial.stable_ns = lkg_trial_stable(&node->trial, w.now_ns);
-                node->saved_ns = w.now_ns;
-                return true;
-        case LKG_EFFECT_MARK_BAD:
-                if (node->n_marks < MARKS_MAX)
-                        node->marks[node->n_marks++] = step_done->mark;
-                return true;
-        case LKG_EFFECT_FOLLOW:
-        case LKG_EFFECT_SERVE_STORED:
-                node->generation++;
-                return true;
-        case LKG_EFFECT_MERGE_GOOD:
-                node->generation++;
-                next.kind = LKG_EVENT_MERGED;
-                next.usable = next.valid = true;
-                next.sha256 = "";
-                return step(node, next);
-        case LKG_EFFECT_BEGIN_TRIAL:
-                next.kind = LKG_EVENT_BEGIN;
-                return step(node, next);
-        case LKG_EFFECT_NEXT:
-                next.kind = effect->next;
-                return step(node, next);
-        default:
-                return true;
-        }
-}
-
-/* Return: false: it died. */
-static bool step(struct node *node, struct lkg_event event)
-{
-        const struct lkg_bad_list bad = { node->marks, node->n_marks };
-        const struct lkg_lifecycle_facts facts = {
-                .bad = &bad,
-                .remote = true,
-                .watched = true,
-                .serves_active = true,
-                .active = node->generation,
-                .sha256 = "",
-                .trial_saved_ns = node->saved_ns,
-        };
-        struct lkg_step done;
-
-        event.wall_ns = w.now_ns + S;
-        lkg_step(&node->l, &facts, &event, w.now_ns, &done);
-        for (size_t i = 0; i < done.n_effects; i++)
-                if (!carry_out(node, &event, &done, &done.effects[i]))
-                        return false;
-        return true;
-}
-
-static bool is_bad(const struct node *node, const struct lkg_config_source *source)
-{
-        for (unsigned i = 0; i < node->n_marks; i++)
-                if (lkg_config_source_equal(&node->marks[i].source, source))
-                        return true;
-        return false;
-}
-
-static bool wants(const struct node *node)
-{
-        const struct lkg_pointers *p = &node->l.pointers;
-
-        return !lkg_config_source_is_local(&p->assigned) &&
-               !lkg_config_source_equal(&p->assigned, &p->active) && !is_bad(node, &p->assigned);
 }
 
 /* As the engine: a component that crash-loops starts every ten seconds, one that does not lives. */
@@ -530,10 +432,10 @@ static bool run_component(struct node *node)
         static const struct lkg_trial_rules rules = { .duration_ns = DURATION,
                                                       .threshold = THRESHOLD,
                                                       .stable_for_ns = M };
-        bool broken = breaks(node, &node->l.pointers.active), alive = true;
+        bool broken = breaks(node, &node->v.l.pointers.active);
 
         note_broken(node, broken);
-        if (!step(node, (struct lkg_event){ .kind = LKG_EVENT_SERVED, .rules = rules }))
+        if (!virtual_node_serve(&node->v, &rules, w.now_ns))
                 return false;
         if (broken && opt.scenario->vanishes && between(0, 3) == 0) {
                 say(node, "vanishes");
@@ -542,19 +444,11 @@ static bool run_component(struct node *node)
                 return true;
         }
         if (!broken)
-                return step(node, (struct lkg_event){ .kind = LKG_EVENT_ALIVE, .alive = alive });
-        if (w.now_ns >= node->start_ns) {
-                const struct lkg_startup startup = { .time_ns = w.now_ns,
-                                                     .pid = (int)++node->n_starts,
-                                                     .start_time = w.now_ns + 1,
-                                                     .counted = true };
-
-                node->start_ns = w.now_ns + 10 * S;
-                if (!step(node, (struct lkg_event){ .kind = LKG_EVENT_START, .startup = &startup }))
-                        return false;
-        }
-        if (breaks(node, &node->l.pointers.active))
-                wake_at(node, node->start_ns);
+                return virtual_node_live(&node->v, w.now_ns);
+        if (!virtual_node_crash(&node->v, w.now_ns))
+                return false;
+        if (breaks(node, &node->v.l.pointers.active))
+                wake_at(node, node->v.start_ns);
         else
                 note_broken(node, false);
         return true;
@@ -562,25 +456,19 @@ static bool run_component(struct node *node)
 
 static bool follow(struct node *node)
 {
-        struct lkg_pointers *p = &node->l.pointers;
         struct lkg_slot_wish wish = { .max_in_trial = opt.n_slots,
                                       .max_failures = opt.n_failures,
                                       .fleet = opt.n_nodes,
                                       .duration_ns = DURATION };
         char words[256];
 
-        if (*node->known.uid && !lkg_config_source_equal(&p->assigned, &node->known) &&
-            !step(node, (struct lkg_event){ .kind = LKG_EVENT_ASSIGNED, .source = &node->known }))
+        if (*node->known.uid && !virtual_node_assign(&node->v, &node->known, w.now_ns))
                 return false;
-        wish.any = wants(node);
-        wish.id = id_of(&p->assigned);
+        wish.any = virtual_node_wants(&node->v);
+        wish.id = id_of(&node->v.l.pointers.assigned);
         lkg_seeker_wish(&node->seeker, &wish);
-        if (wish.any && lkg_seeker_verdict(&node->seeker, words) == LKG_SLOT_GRANTED) {
-                if (!step(node, (struct lkg_event){ .kind = LKG_EVENT_TRIED_GOOD }))
-                        return false;
-                node->start_ns = w.now_ns + S;
-        }
-        return true;
+        return !wish.any || lkg_seeker_verdict(&node->seeker, words) != LKG_SLOT_GRANTED ||
+               virtual_node_switch(&node->v, w.now_ns);
 }
 
 static bool live(struct node *node)
@@ -592,11 +480,9 @@ static bool live(struct node *node)
                 return false;
         if (node->gone)
                 return true;
-        if (!step(node, (struct lkg_event){ .kind = LKG_EVENT_TRIAL_DUE }))
+        if (!virtual_node_tick(&node->v, w.now_ns))
                 return false;
-        trial_ns = lkg_trial_due(&node->l.trial);
-        if (trial_ns != UINT64_MAX && node->saved_ns + LKG_TRIAL_SAVE_NS < trial_ns)
-                trial_ns = node->saved_ns + LKG_TRIAL_SAVE_NS;
+        trial_ns = virtual_node_due(&node->v);
         if (trial_ns != UINT64_MAX)
                 wake_at(node, trial_ns > w.now_ns ? trial_ns : w.now_ns + 1);
         request.request = lkg_seeker_next(&node->seeker, moment(node), &due_ns);
@@ -623,12 +509,8 @@ static void reborn(struct node *node)
         lkg_seeker_deinit(&node->seeker);
         start_seeker(node);
         node->dead = false;
-        memset(&node->l, 0, sizeof(node->l));
-        node->l.pointers = node->pointers;
-        node->l.trial = lkg_trial_resume(lkg_trial_believed(node->trial, &node->pointers, false, ""), true,
-                                         w.now_ns);
-        node->known = node->pointers.assigned;
-        node->generation++;
+        virtual_node_reborn(&node->v, w.now_ns);
+        node->known = node->v.pointers.assigned;
         push((struct event){ .at_ns = w.now_ns + between(0, 5 * S),
                              .kind = TOLD,
                              .node = node->number,
@@ -733,6 +615,7 @@ static void happens(const struct event *e)
                 return;
         case BACK:
                 w.away = false;
+                w.refuses_until_ns = w.now_ns + between(0, 20 * S);
                 push((struct event){ .at_ns = w.now_ns + between(M, 10 * H), .kind = AWAY });
                 return;
         case NO_WRITES: /* etcd is full, or has no quorum: lists and watches go on */
@@ -757,11 +640,11 @@ static bool is_over(unsigned *ret_done)
 
         *ret_done = 0;
         for (unsigned i = 0; i < opt.n_nodes; i++) {
-                const struct lkg_pointers *p = &w.nodes[i].l.pointers;
+                const struct lkg_pointers *p = &w.nodes[i].v.l.pointers;
                 bool done = lkg_config_source_equal(&p->good.source, &w.current);
 
                 *ret_done += done;
-                over = over && (w.nodes[i].gone || done || is_bad(&w.nodes[i], &w.current));
+                over = over && (w.nodes[i].gone || done || virtual_node_is_bad(&w.nodes[i].v, &w.current));
         }
         return over;
 }
@@ -776,9 +659,12 @@ static void begin(uint64_t seed)
                 abort();
         for (unsigned i = 0; i < opt.n_nodes; i++) {
                 struct node *node = &w.nodes[i];
+                const struct virtual_node_ops ops = { .dies = dies_now,
+                                                      .saves = check_switch,
+                                                      .userdata = node };
 
                 node->number = i;
-                node->generation = 1;
+                virtual_node_init(&node->v, &ops);
                 (void)snprintf(node->name, sizeof(node->name), "node-%u", i);
                 if (opt.scenario->wrong_clocks)
                         node->clock_ns =

@@ -278,6 +278,17 @@ class Store:
                 raise Refused(409, f'{plural} "{meta["name"]}" already exists')
             return self.put(plural, {**obj, "metadata": {**meta, "namespace": ns}})
 
+    def update(self, plural, ns, name, obj):
+        """PUT: replace the whole object, if it is still the version that the writer has seen."""
+        with self.lock:
+            old, meta = self.find(plural, ns, name)["metadata"], obj.get("metadata") or {}
+            if meta.get("name") != name or meta.get("namespace", ns) != ns:
+                raise Refused(400, "the name of the object does not match the name on the URL")
+            if meta.get("resourceVersion", old["resourceVersion"]) != old["resourceVersion"]:
+                raise Refused(409, f'Operation cannot be fulfilled on {plural} "{name}": the object has been modified; '
+                              "please apply your changes to the latest version and try again")
+            return self.put(plural, {**obj, "metadata": {**meta, "namespace": ns}})
+
     def patch(self, plural, ns, name, subresource, content_type, patch):
         """Patch and return the object; below /status only the status changes."""
         apply = PATCHES.get(content_type)

@@ -251,6 +251,45 @@ static void test_a_condition_is_a_patch_of_the_status(void **state)
         end(&user);
 }
 
+/* Every slot that one node takes would otherwise be a write by each node that waits. */
+static void test_figures_of_a_rollout_can_wait(void **state)
+{
+        static const struct {
+                struct lkg_node_condition next;
+                bool can_wait;
+        } rows[] = {
+                { { "True", "waiting for a rollout slot (2 of 5 in trial, 1 done, 0 failed)",
+                    "using current", 7, true },
+                  true },
+                { { "True", "waiting for a rollout slot (2 of 5 in trial, 1 done, 0 failed)",
+                    "using current", 7, false },
+                  false },
+                { { "True", "waiting for a rollout slot (2 of 5 in trial, 1 done, 0 failed)",
+                    "using current", 8, true },
+                  false },
+                { { "False", "waiting for a rollout slot (2 of 5 in trial, 1 done, 0 failed)",
+                    "using current", 7, true },
+                  false },
+                { { "True", "waiting for a rollout slot (2 of 5 in trial, 1 done, 0 failed)", "using init",
+                    7, true },
+                  false },
+                { { "True", "rollout halted: 1 failed, node n2: crash loop", "using current", 7, true },
+                  false },
+                { { "True", "waiting for a rollout slot: no API server is asked", "using current", 7, true },
+                  false },
+                { { "True", "", "using current", 7, true }, false },
+        };
+        static const struct lkg_node_condition before = {
+                "True", "waiting for a rollout slot (1 of 5 in trial, 0 done, 0 failed)", "using current", 7,
+                true
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                if (lkg_body_figures_differ(&before, &rows[i].next) != rows[i].can_wait)
+                        fail_msg("row %zu", i);
+}
+
 static void test_a_condition_that_cannot_be_written(void **state)
 {
         struct user user;
@@ -507,6 +546,7 @@ int main(void)
                 cmocka_unit_test(test_body_of_a_condition),
                 cmocka_unit_test(test_body_of_an_event),
                 cmocka_unit_test(test_a_condition_is_a_patch_of_the_status),
+                cmocka_unit_test(test_figures_of_a_rollout_can_wait),
                 cmocka_unit_test(test_a_condition_that_cannot_be_written),
                 cmocka_unit_test(test_what_cannot_be_sent_is_a_failure),
                 cmocka_unit_test(test_nothing_is_written_with_another_credential),

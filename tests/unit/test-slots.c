@@ -589,6 +589,30 @@ static void test_conflicts_widen_the_window(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
+/* Else the last nodes of a large fleet wait for minutes, for slots that nobody else wants. */
+static void test_the_window_shrinks_with_those_who_are_left(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FREE, "", "5"),
+                                             make_slot(1, LKG_SLOT_FREE, "", "6") };
+        struct node node;
+        uint64_t due_ns;
+
+        (void)state;
+        begin(&node);
+        node.seeker.wish.fleet = 1000;
+        list(&node, slots, 2, S);
+        node.seeker.window_ns = 40 * S; /* after conflicts, when all of them competed */
+        (void)lkg_seeker_next(&node.seeker, (struct lkg_seeker_moment){ S, S, UINT32_MAX }, &due_ns);
+        assert_in_range(due_ns, 40 * S, 42 * S);
+        slots[0].successes = 980;
+        (void)strcpy(slots[0].version, "7");
+        node.seeker.take_at_ns = 0;
+        lkg_seeker_put(&node.seeker, &slots[0], S);
+        (void)lkg_seeker_next(&node.seeker, (struct lkg_seeker_moment){ S, S, UINT32_MAX }, &due_ns);
+        assert_in_range(due_ns, 8 * S, 10 * S);
+        lkg_seeker_deinit(&node.seeker);
+}
+
 static void test_a_slot_that_is_not_used_goes_back(void **state)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
@@ -687,6 +711,25 @@ static void test_a_permission_to_create_is_missing(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
+/* It would be taken for vanished, and the rollout would halt. */
+static void test_a_holder_that_is_refused_goes_on_asking(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        struct node node;
+        uint64_t due;
+
+        (void)state;
+        begin(&node);
+        list(&node, &slot, 1, S);
+        node.outcome = LKG_OUTCOME_TRYING;
+        lkg_seeker_lost_contact(&node.seeker);
+        for (unsigned i = 0; i < 20; i++) {
+                assert_int_equal(lkg_seeker_next(&node.seeker, at(S * (10 + 31 * i)), &due), LKG_SLOT_LIST);
+                lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(S * (10 + 31 * i)));
+        }
+        lkg_seeker_deinit(&node.seeker);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -708,10 +751,12 @@ int main(void)
                 cmocka_unit_test(test_nobody_vanishes_while_nothing_can_be_written),
                 cmocka_unit_test(test_a_holder_that_is_asked_answers),
                 cmocka_unit_test(test_conflicts_widen_the_window),
+                cmocka_unit_test(test_the_window_shrinks_with_those_who_are_left),
                 cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
                 cmocka_unit_test(test_old_slots_are_collected),
                 cmocka_unit_test(test_a_missing_permission),
                 cmocka_unit_test(test_a_permission_to_create_is_missing),
+                cmocka_unit_test(test_a_holder_that_is_refused_goes_on_asking),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
