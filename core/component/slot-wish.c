@@ -18,18 +18,6 @@ bool lkg_component_needs_slot(const struct lkg_component *c)
         return knows_limits(c) && !lkg_config_source_same_content(&p->assigned, &p->good.source);
 }
 
-static void name_rollout(const struct lkg_config_source *source, struct lkg_rollout_id *ret)
-{
-        (void)snprintf(ret->ns, sizeof(ret->ns), "%s", source->ns);
-        (void)snprintf(ret->name, sizeof(ret->name), "%s", source->name);
-        (void)snprintf(ret->uid, sizeof(ret->uid), "%s", source->uid);
-        (void)snprintf(ret->key, sizeof(ret->key), "%s", source->key);
-        (void)snprintf(ret->version, sizeof(ret->version), "%s", source->version);
-        (void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", source->sha256);
-        if (lkg_rollout_id_seal(ret) < 0)
-                *ret->uid = '\0'; /* no memory: the next cycle tries again */
-}
-
 static bool is_of_api(const struct lkg_config_source *source)
 {
         return *source->uid && strcmp(source->uid, LKG_UID_LOCAL) != 0 && *source->sha256;
@@ -81,7 +69,8 @@ void lkg_component_slot_wish(const struct lkg_component *c, uint64_t wall_ns, st
         ret->max_in_trial = limits->max_in_trial;
         ret->max_failures = limits->max_failures;
         ret->fleet = limits->fleet;
-        name_rollout(source, &ret->id);
+        if (lkg_rollout_id_of(source, &ret->id) < 0)
+                *ret->id.uid = '\0'; /* no memory: the next cycle tries again */
         ret->any = ret->any && *ret->id.uid;
 }
 

@@ -10,6 +10,18 @@ static bool has_content(const struct lkg_config_source *source, const char *uid,
         return strcmp(source->uid, uid) == 0 && strcmp(source->sha256, sha256) == 0;
 }
 
+int lkg_rollout_id_of(const struct lkg_config_source *source, struct lkg_rollout_id *ret)
+{
+        *ret = (struct lkg_rollout_id){ .ns = "" };
+        (void)snprintf(ret->ns, sizeof(ret->ns), "%s", source->ns);
+        (void)snprintf(ret->name, sizeof(ret->name), "%s", source->name);
+        (void)snprintf(ret->uid, sizeof(ret->uid), "%s", source->uid);
+        (void)snprintf(ret->key, sizeof(ret->key), "%s", source->key);
+        (void)snprintf(ret->version, sizeof(ret->version), "%s", source->version);
+        (void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", source->sha256);
+        return lkg_rollout_id_seal(ret);
+}
+
 static const struct lkg_bad *find_bad(const struct lkg_bad_list *list, const char *uid, const char *sha256)
 {
         for (size_t i = 0; i < list->n_items; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ConfigMap, slots and Nodes say about a rollout. All but lkg_fleet_look() is pure. */
+#include <lkg/lifecycle.h>
 #include <lkg/node.h>
 
 #include "fleet.h"
@@ -26,26 +27,18 @@ void lkg_fleet_deinit(struct lkg_fleet *fleet)
 
 /* ---- the ConfigMap ---- */
 
+struct lkg_resource lkg_fleet_configmap(const struct lkg_fleet *fleet)
+{
+        return (struct lkg_resource){ .group_version = "v1",
+                                      .plural = "configmaps",
+                                      .kind = "ConfigMap",
+                                      .ns = fleet->reference.ns,
+                                      .name = fleet->reference.name };
+}
+
 static void copy(char *ret, size_t size, const char *text)
 {
         (void)snprintf(ret, size, "%.*s", (int)size - 1, text);
-}
-
-static int name_rollout(const struct lkg_config_source *source, struct lkg_rollout_id *ret,
-                        struct lkg_error *err)
-{
-        struct lkg_rollout_id id = { .ns = "" };
-
-        copy(id.ns, sizeof(id.ns), source->ns);
-        copy(id.name, sizeof(id.name), source->name);
-        copy(id.uid, sizeof(id.uid), source->uid);
-        copy(id.key, sizeof(id.key), source->key);
-        copy(id.version, sizeof(id.version), source->version);
-        copy(id.sha256, sizeof(id.sha256), source->sha256);
-        if (lkg_rollout_id_seal(&id) < 0)
-                return lkg_error_set(err, -ENOMEM, NULL, "name of the rollout");
-        *ret = id;
-        return 0;
 }
 
 int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *object, struct lkg_error *err)
@@ -61,7 +54,9 @@ int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *ob
         if (r == 0) /* without a content there is no rollout */
                 r = lkg_configmap_payload(&configmap, fleet->reference.key, &text, &size, err);
         if (r == 0)
-                r = name_rollout(&source, &fleet->id, err);
+                r = lkg_rollout_id_of(&source, &fleet->id);
+        if (r == -ENOMEM)
+                return lkg_error_set(err, r, NULL, "the rollout");
         if (r < 0)
                 return r;
         lkg_rollout_decide(&configmap, "", &fleet->rollout);
@@ -273,11 +268,7 @@ static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet
                               char words[static LKG_API_WORDS_MAX])
 {
         LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
-        const struct lkg_resource resource = { .group_version = "v1",
-                                               .plural = "configmaps",
-                                               .kind = "ConfigMap",
-                                               .ns = fleet->reference.ns,
-                                               .name = fleet->reference.name };
+        const struct lkg_resource resource = lkg_fleet_configmap(fleet);
         struct lkg_error err = { 0 };
 
         if (!lkg_fleet_get(api, &resource, &answer)) {

@@ -271,18 +271,6 @@ static void follow(struct node *node)
         lkg_places_answer_deinit(&answer);
 }
 
-static void name_rollout(const struct lkg_config_source *source, struct lkg_rollout_id *ret)
-{
-        (void)snprintf(ret->ns, sizeof(ret->ns), "%s", source->ns);
-        (void)snprintf(ret->name, sizeof(ret->name), "%s", source->name);
-        (void)snprintf(ret->uid, sizeof(ret->uid), "%s", source->uid);
-        (void)snprintf(ret->key, sizeof(ret->key), "%s", source->key);
-        (void)snprintf(ret->version, sizeof(ret->version), "%s", source->version);
-        (void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", source->sha256);
-        if (*ret->uid && lkg_rollout_id_seal(ret) < 0)
-                abort();
-}
-
 /* As slot-wish.c. Return: may it switch? */
 static bool has_slot(struct node *node)
 {
@@ -293,7 +281,8 @@ static bool has_slot(struct node *node)
 
         if (!node->limits.max_in_trial || !lkg_config_source_equal(&node->limits_of, &p->assigned))
                 return true;
-        name_rollout(&p->assigned, &wish.id);
+        if (lkg_rollout_id_of(&p->assigned, &wish.id) < 0)
+                abort();
         wish.any = wants && !lkg_config_source_same_content(&p->assigned, &p->good.source);
         wish.max_in_trial = node->limits.max_in_trial;
         wish.max_failures = node->limits.max_failures;

@@ -333,12 +333,9 @@ static bool breaks(const struct node *node, const struct lkg_config_source *sour
 
 static struct lkg_rollout_id id_of(const struct lkg_config_source *source)
 {
-        struct lkg_rollout_id id = { .ns = "kube-system", .name = "config", .key = "kubelet" };
+        struct lkg_rollout_id id;
 
-        (void)snprintf(id.uid, sizeof(id.uid), "%.253s", source->uid);
-        (void)snprintf(id.sha256, sizeof(id.sha256), "%s", source->sha256);
-        (void)snprintf(id.version, sizeof(id.version), "%.253s", source->version);
-        if (*id.uid && lkg_rollout_id_seal(&id) < 0)
+        if (lkg_rollout_id_of(source, &id) < 0)
                 abort();
         return id;
 }
