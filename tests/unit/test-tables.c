@@ -448,7 +448,8 @@ static void test_what_stops_a_component(void **state)
                 { "KubeletConfiguration", "/logging/verbosity", LKG_DANGER_HARMLESS },
                 { "KubeletConfiguration", "/eventBurst", LKG_DANGER_HARMLESS },
                 { "KubeProxyConfiguration", "/mode", LKG_DANGER_STOPS },
-                { "KubeProxyConfiguration", "/clusterCIDR", LKG_DANGER_PODS },
+                { "KubeProxyConfiguration", "/clusterCIDR", LKG_DANGER_STOPS },
+                { "KubeProxyConfiguration", "/iptables/masqueradeAll", LKG_DANGER_PODS },
                 { "KubeProxyConfiguration", "/enableProfiling", LKG_DANGER_HARMLESS },
         };
 
