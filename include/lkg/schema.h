@@ -83,7 +83,8 @@ struct lkg_field {
         const char *guard;
         /*
          * What else has to be done after a change, as `class: words`: drain, or recreate (of what exists); NULL = restart, the
-         * component reads its configuration only when it starts. No field of these kinds takes effect live.
+         * component reads its configuration only when it starts. No field of these kinds takes effect live. A struct has the
+         * most expensive class of its fields.
          */
         const char *change;
         /* Members of maps and lists without a row have that of the deepest row above them. A struct has the worst of its fields. */

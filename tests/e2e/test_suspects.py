@@ -45,11 +45,11 @@ def test_a_crash_loop_names_its_suspects(node):
     bad = crash_loop(n, "maxPods: 60\nlogging: {verbosity: 4}\ncgroupDriver: cgroupfs\nclusterDomain: x.local\n")
     entry = n.bad()[bad]
     assert entry["cause"] == "crash_loop" and entry["suspects"]["lastKnownGood"] == generation
-    assert pointers(entry) == ["/cgroupDriver", "/clusterDomain", "/maxPods", "/eventBurst", "/logging/verbosity"]
-    assert [field["danger"] for field in fields(entry)] == ["stops", "pods", "pods", "harmless", "harmless"]
-    first, _, pods, gone, _ = fields(entry)
-    assert first["old"] == '"systemd"' and first["new"] == '"cgroupfs"' and first["changeClass"] == "recreate"
-    assert (pods["old"], pods["new"], pods["field"]) == ("50", "60", "maxPods")
+    assert pointers(entry) == ["/cgroupDriver", "/maxPods", "/clusterDomain", "/eventBurst", "/logging/verbosity"]
+    assert [field["danger"] for field in fields(entry)] == ["stops", "stops", "pods", "harmless", "harmless"]
+    first, second, _, gone, _ = fields(entry)
+    assert first["old"] == '"systemd"' and first["new"] == '"cgroupfs"' and first["changeClass"] == "drain"
+    assert (second["old"], second["new"], second["field"]) == ("50", "60", "maxPods")
     assert "new" not in gone and gone["old"] == "7"
     assert first["layer"].startswith("remote") and first["line"] == 5
 
@@ -58,7 +58,7 @@ def test_a_crash_loop_names_its_suspects(node):
     assert f", generation {generation}\n" in tool.stdout
     lines = tool.stdout.splitlines()
     assert lines[lines.index("DANGER    CHANGE    FIELD: OLD -> NEW") + 1].startswith(
-        'stops     recreate  /cgroupDriver: "systemd" -> "cgroupfs"  remote')
+        'stops     drain     /cgroupDriver: "systemd" -> "cgroupfs"  remote')
     assert "harmless  restart   /eventBurst: 7 -> unset" in tool.stdout
     shown = json.loads(run(n, "bad", bad, "-o", "json").stdout)
     assert shown["suspects"] == entry["suspects"] and shown["id"] == bad and shown["cause"] == "crash_loop"

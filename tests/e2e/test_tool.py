@@ -497,9 +497,10 @@ def test_check_against_says_what_a_change_needs(tree):
                              "kubeReserved: {cpu: 500m}\n")
     assert (code, err) == (DIFFERENT, "")
     lines = out.splitlines()
-    more, = [line for line in lines if "LKG5060" in line]
+    more, reserved = [line for line in lines if "LKG5060" in line]
     assert more.startswith("after.yaml:4:") and "warning: cpuManagerPolicy: differs from before.yaml, and a restart is not enough: " in more
     assert "cpu_manager_state" in more
+    assert "kubeReserved: " in reserved and "if the CPU or memory manager is static" in reserved
     assert any("note: maxPods: differs from before.yaml, a restart is needed" in line for line in lines)
     assert against(tree, "maxPods: 110\n", "maxPods: 64\ncpuManagerPolicy: static\nkubeReserved: {cpu: 500m}\n", "--errors-only")[0] == GOOD
 

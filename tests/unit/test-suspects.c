@@ -74,9 +74,9 @@ static char *as_text(struct lkg_value *suspects)
 static void test_most_dangerous_first(void **state)
 {
         char *text = as_text(find("KubeletConfiguration",
-                                  HEADER "logging: {verbosity: 1}\nmaxPods: 50\ncgroupDriver: systemd\n"
+                                  HEADER "logging: {verbosity: 1}\npodsPerCore: 5\ncgroupDriver: systemd\n"
                                          "clusterDNS: [10.0.0.1]\nfailSwapOn: true\n",
-                                  HEADER "cgroupDriver: cgroupfs\nmaxPods: 60\nlogging: {verbosity: 2}\n"
+                                  HEADER "cgroupDriver: cgroupfs\npodsPerCore: 6\nlogging: {verbosity: 2}\n"
                                          "clusterDNS: [10.0.0.2]\nevictionHard: {memory.available: 5Mi}\n",
                                   false));
 
@@ -85,7 +85,7 @@ static void test_most_dangerous_first(void **state)
                 text,
                 "{\"fields\":["
                 /* the more expensive change first among equals */
-                "{\"changeClass\":\"recreate\",\"danger\":\"stops\",\"field\":\"cgroupDriver\","
+                "{\"changeClass\":\"drain\",\"danger\":\"stops\",\"field\":\"cgroupDriver\","
                 "\"file\":\"/etc/d/20-new.conf\",\"layer\":\"drop-in 20-new.conf\",\"line\":3,"
                 "\"new\":\"\\\"cgroupfs\\\"\",\"old\":\"\\\"systemd\\\"\",\"pointer\":\"/cgroupDriver\"},"
                 "{\"changeClass\":\"restart\",\"danger\":\"stops\",\"field\":\"evictionHard\","
@@ -98,9 +98,9 @@ static void test_most_dangerous_first(void **state)
                 "{\"changeClass\":\"recreate\",\"danger\":\"pods\",\"field\":\"clusterDNS\","
                 "\"file\":\"/etc/d/20-new.conf\",\"layer\":\"drop-in 20-new.conf\",\"line\":6,"
                 "\"new\":\"[\\\"10.0.0.2\\\"]\",\"old\":\"[\\\"10.0.0.1\\\"]\",\"pointer\":\"/clusterDNS\"},"
-                "{\"changeClass\":\"restart\",\"danger\":\"pods\",\"field\":\"maxPods\","
+                "{\"changeClass\":\"restart\",\"danger\":\"pods\",\"field\":\"podsPerCore\","
                 "\"file\":\"/etc/d/20-new.conf\",\"layer\":\"drop-in 20-new.conf\",\"line\":4,"
-                "\"new\":\"60\",\"old\":\"50\",\"pointer\":\"/maxPods\"},"
+                "\"new\":\"6\",\"old\":\"5\",\"pointer\":\"/podsPerCore\"},"
                 "{\"changeClass\":\"restart\",\"danger\":\"harmless\",\"field\":\"logging.verbosity\","
                 "\"file\":\"/etc/d/20-new.conf\",\"layer\":\"drop-in 20-new.conf\",\"line\":5,"
                 "\"new\":\"2\",\"old\":\"1\",\"pointer\":\"/logging/verbosity\"}],"

@@ -392,14 +392,201 @@ static void test_change_is_a_class_and_words(void **state)
         assert_true(n > 20);
 }
 
-/* ---- the column danger ---- */
-
 static bool is_below(const char *path, const char *of)
 {
         size_t n = strlen(of);
 
         return strncmp(path, of, n) == 0 && (path[n] == '.' || strncmp(path + n, "[].", 3) == 0);
 }
+
+/* A difference may be a whole struct: it needs what the most expensive of its fields needs. */
+static void test_a_struct_needs_what_its_fields_need(void **state)
+{
+        (void)state;
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
+                        const struct lkg_field *field = &lkg_kinds[k].fields[i];
+                        enum lkg_change_class worst = LKG_CHANGE_RESTART;
+                        bool found = false;
+
+                        for (size_t j = 0; j < *lkg_kinds[k].n_fields; j++)
+                                if (is_below(lkg_kinds[k].fields[j].path, field->path)) {
+                                        enum lkg_change_class below =
+                                                lkg_change_class_of(&lkg_kinds[k].fields[j]);
+
+                                        worst = below > worst ? below : worst;
+                                        found = true;
+                                }
+                        if (found && worst != lkg_change_class_of(field))
+                                fail_msg("%s needs %s, and its most expensive field %s", field->path,
+                                         lkg_change_class_name(lkg_change_class_of(field)),
+                                         lkg_change_class_name(worst));
+                }
+}
+
+/* ---- rows that the sources of the components decide ---- */
+
+static const struct lkg_field *row_of(const char *kind, const char *path)
+{
+        const struct lkg_kind *found = NULL;
+
+        for (size_t k = 0; k < lkg_n_kinds; k++)
+                if (strcmp(lkg_kinds[k].kind, kind) == 0)
+                        found = &lkg_kinds[k];
+        assert_non_null(found);
+        for (size_t i = 0; i < *found->n_fields; i++)
+                if (strcmp(found->fields[i].path, path) == 0)
+                        return &found->fields[i];
+        fail_msg("no row %s", path);
+        return NULL;
+}
+
+/*
+ * Values that pass validation and with which release 1.36 ends, with the function that returns the error, panics or exits.
+ * A field that is added here has an error path there; one that loses it upstream may become less dangerous.
+ */
+static void test_what_has_an_error_path_stops(void **state)
+{
+        static const struct {
+                const char *kind, *where, *fields[16]; /* NULL after the last one */
+        } sources[] = {
+                { "KubeletConfiguration",
+                  "cmd/kubelet/app/server.go InitializeTLS, pkg/kubelet/kubelet.go NewMainKubelet",
+                  { "tlsCertFile", "tlsPrivateKeyFile", "serverTLSBootstrap",
+                    "authentication.x509.clientCAFile" } },
+                { "KubeletConfiguration",
+                  "net/http http2ConfigureServer: a cipher of HTTP/2 is missing below TLS 1.3",
+                  { "tlsCipherSuites", "tlsMinVersion" } },
+                { "KubeletConfiguration",
+                  "pkg/kubelet/server/server.go ListenAndServe*: os.Exit",
+                  { "address", "port", "readOnlyPort" } },
+                { "KubeletConfiguration",
+                  "cmd/kubelet/app/auth.go BuildAuthn, BuildAuthz: a kubelet without a client",
+                  { "authentication.webhook.enabled", "authorization.mode" } },
+                { "KubeletConfiguration",
+                  "cmd/kubelet/app/server.go run",
+                  { "featureGates", "rotateCertificates", "containerRuntimeEndpoint", "imageServiceEndpoint",
+                    "runtimeRequestTimeout", "localStorageCapacityIsolation", "reservedSystemCPUs",
+                    "memorySwap.swapBehavior" } },
+                { "KubeletConfiguration",
+                  "pkg/kubelet/cm/container_manager_linux.go NewContainerManager",
+                  { "failSwapOn", "cgroupRoot", "cgroupsPerQOS", "cgroupDriver", "cpuManagerPolicy",
+                    "cpuManagerPolicyOptions", "memoryManagerPolicy", "reservedMemory",
+                    "topologyManagerPolicy", "topologyManagerPolicyOptions", "systemReserved",
+                    "kubeReserved", "evictionHard", "mergeDefaultEvictionSettings" } },
+                { "KubeletConfiguration",
+                  "pkg/kubelet/cm/container_manager_linux.go Start, setupNode",
+                  { "protectKernelDefaults", "enforceNodeAllocatable", "systemReservedCgroup",
+                    "kubeReservedCgroup", "systemCgroups", "kubeletCgroups" } },
+                { "KubeletConfiguration",
+                  "pkg/kubelet/kubelet.go NewMainKubelet: more than 0",
+                  { "syncFrequency" } },
+                { "KubeletConfiguration",
+                  "pkg/kubelet/config/file.go run: time.NewTicker panics unless more than 0",
+                  { "fileCheckFrequency" } },
+                { "KubeletConfiguration",
+                  "pkg/kubelet/userns/userns_manager.go MakeUserNsManager: ids for all pods",
+                  { "maxPods", "userNamespaces.idsPerPod" } },
+                { "KubeletConfiguration", "pkg/kubelet/kubelet.go setupDataDirs", { "podLogsDir" } },
+                { "KubeletConfiguration",
+                  "pkg/kubelet/logs/container_log_manager.go Start: as many goroutines",
+                  { "containerLogMaxWorkers" } },
+                { "KubeProxyConfiguration",
+                  "cmd/kube-proxy/app/server.go newProxyServer, createClient",
+                  { "featureGates", "clientConnection.kubeconfig", "detectLocalMode", "hostnameOverride" } },
+                { "KubeProxyConfiguration",
+                  "cmd/kube-proxy/app/server.go newProxyServer, checkBadIPConfig: IP families",
+                  { "bindAddress", "clusterCIDR" } },
+                { "KubeProxyConfiguration",
+                  "cmd/kube-proxy/app/server.go Run, with bindAddressHardFail",
+                  { "bindAddressHardFail", "healthzBindAddress", "metricsBindAddress" } },
+                { "KubeProxyConfiguration",
+                  "pkg/proxy/conntrack/sysctls.go setSysctls",
+                  { "conntrack.maxPerCore", "conntrack.min", "conntrack.tcpEstablishedTimeout",
+                    "conntrack.tcpCloseWaitTimeout", "conntrack.tcpBeLiberal", "conntrack.udpTimeout",
+                    "conntrack.udpStreamTimeout" } },
+                { "KubeProxyConfiguration",
+                  "pkg/proxy/runner NewBoundedFrequencyRunner: a panic above FullSyncPeriod",
+                  { "iptables.minSyncPeriod", "nftables.minSyncPeriod" } },
+                { "KubeProxyConfiguration",
+                  "pkg/proxy/iptables/proxier.go NewProxier: route_localnet",
+                  { "iptables.localhostNodePorts", "nodePortAddresses" } },
+                { "KubeProxyConfiguration",
+                  "pkg/proxy/ipvs CanUseIPVSProxier, NewProxier; nftables NewProxier",
+                  { "mode", "ipvs.scheduler", "ipvs.strictARP" } },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(sources); i++)
+                for (const char *const *path = sources[i].fields; *path; path++)
+                        if (row_of(sources[i].kind, *path)->danger != LKG_DANGER_STOPS)
+                                fail_msg("%s does not stop, but see %s", *path, sources[i].where);
+}
+
+/* Nothing but decoding, defaults and validation reads them in any release on Linux. */
+static void test_what_nothing_reads_is_harmless(void **state)
+{
+        static const char *const kubelet[] = { "hairpinMode", "iptablesMasqueradeBit", "iptablesDropBit",
+                                               "streamingConnectionIdleTimeout" };
+        static const char *const kubeproxy[] = { "portRange", "winkernel", "windowsRunAsService" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(kubelet); i++)
+                assert_int_equal(row_of("KubeletConfiguration", kubelet[i])->danger, LKG_DANGER_HARMLESS);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(kubeproxy); i++)
+                assert_int_equal(row_of("KubeProxyConfiguration", kubeproxy[i])->danger,
+                                 LKG_DANGER_HARMLESS);
+}
+
+/* What outlives a restart of release 1.36, with the function that keeps it or reads it again. */
+static void test_what_outlives_a_restart(void **state)
+{
+        static const struct {
+                enum lkg_change_class change_class;
+                const char *where, *fields[16]; /* NULL after the last one */
+        } sources[] = {
+                { LKG_CHANGE_DRAIN,
+                  "pkg/kubelet/cm/cpumanager: restoreState, validateState (cpu_manager_state)",
+                  { "cpuManagerPolicy", "cpuManagerPolicyOptions", "reservedSystemCPUs", "systemReserved",
+                    "kubeReserved" } },
+                { LKG_CHANGE_DRAIN,
+                  "pkg/kubelet/cm/memorymanager: restoreState, validateState (memory_manager_state)",
+                  { "memoryManagerPolicy", "reservedMemory" } },
+                { LKG_CHANGE_DRAIN,
+                  "pkg/kubelet/kubelet.go HandlePodAdditions: running pods are admitted again",
+                  { "topologyManagerPolicy", "topologyManagerScope", "topologyManagerPolicyOptions" } },
+                { LKG_CHANGE_DRAIN,
+                  "pkg/kubelet/kubelet.go SyncPod: a pod without its control group is killed",
+                  { "cgroupDriver", "cgroupRoot", "cgroupsPerQOS" } },
+                { LKG_CHANGE_DRAIN,
+                  "pkg/kubelet/userns/userns_manager.go record: wrong user namespace length",
+                  { "userNamespaces.idsPerPod" } },
+                { LKG_CHANGE_RECREATE,
+                  "pkg/kubelet/cm/pod_container_manager_linux.go EnsureExists: once per pod",
+                  { "podPidsLimit", "cpuCFSQuota", "cpuCFSQuotaPeriod", "memoryReservationPolicy" } },
+                { LKG_CHANGE_RECREATE,
+                  "pkg/kubelet/kuberuntime: when a container or sandbox is created",
+                  { "memoryThrottlingFactor", "memorySwap.swapBehavior", "seccompDefault",
+                    "singleProcessOOMKill", "clusterDNS", "clusterDomain", "resolvConf" } },
+                { LKG_CHANGE_RECREATE,
+                  "pkg/kubelet/kubelet_node_status.go initialNode: not for a Node that exists",
+                  { "registerWithTaints", "providerID" } },
+                { LKG_CHANGE_RECREATE,
+                  "pkg/kubelet/cm: nothing takes a limit or a process back",
+                  { "enforceNodeAllocatable", "systemReservedCgroup", "kubeReservedCgroup", "qosReserved",
+                    "systemCgroups" } },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(sources); i++)
+                for (const char *const *path = sources[i].fields; *path; path++)
+                        if (lkg_change_class_of(row_of("KubeletConfiguration", *path)) !=
+                            sources[i].change_class)
+                                fail_msg("%s is not %s, but see %s", *path,
+                                         lkg_change_class_name(sources[i].change_class), sources[i].where);
+}
+
+/* ---- the column danger ---- */
 
 /* No field is left out, and a struct is as dangerous as the worst of its fields. */
 static void test_every_field_has_a_danger(void **state)
@@ -442,12 +629,14 @@ static void test_what_stops_a_component(void **state)
                 { "KubeletConfiguration", "/featureGates/AnyGate", LKG_DANGER_STOPS },
                 { "KubeletConfiguration", "/evictionHard/memory.available", LKG_DANGER_STOPS },
                 { "KubeletConfiguration", "/evictionSoft/memory.available", LKG_DANGER_PODS },
-                { "KubeletConfiguration", "/maxPods", LKG_DANGER_PODS },
+                { "KubeletConfiguration", "/maxPods", LKG_DANGER_STOPS },
+                { "KubeletConfiguration", "/podsPerCore", LKG_DANGER_PODS },
                 { "KubeletConfiguration", "/clusterDNS", LKG_DANGER_PODS },
                 { "KubeletConfiguration", "/logging/verbosity", LKG_DANGER_HARMLESS },
                 { "KubeletConfiguration", "/eventBurst", LKG_DANGER_HARMLESS },
                 { "KubeProxyConfiguration", "/mode", LKG_DANGER_STOPS },
-                { "KubeProxyConfiguration", "/clusterCIDR", LKG_DANGER_PODS },
+                { "KubeProxyConfiguration", "/clusterCIDR", LKG_DANGER_STOPS },
+                { "KubeProxyConfiguration", "/iptables/masqueradeAll", LKG_DANGER_PODS },
                 { "KubeProxyConfiguration", "/enableProfiling", LKG_DANGER_HARMLESS },
         };
 
@@ -596,6 +785,10 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_change_is_a_class_and_words),
+                cmocka_unit_test(test_a_struct_needs_what_its_fields_need),
+                cmocka_unit_test(test_what_has_an_error_path_stops),
+                cmocka_unit_test(test_what_nothing_reads_is_harmless),
+                cmocka_unit_test(test_what_outlives_a_restart),
                 cmocka_unit_test(test_every_field_has_a_danger),
                 cmocka_unit_test(test_what_stops_a_component),
                 cmocka_unit_test(test_fields_are_those_of_the_components),

@@ -20,26 +20,48 @@
 #define SECRET   LKG_FIELD_SECRET
 
 /*
- * `change`: kubernetes.io, "Control CPU Management Policies on the Node" and "Utilizing the NUMA-aware Memory Manager" (state files),
- * "Configuring a cgroup driver"; the rest from what the kubelet does with running pods: nothing.
+ * `change`: what the sources of release 1.36 keep beyond a restart: the state files of the CPU and memory managers
+ * (cm/cpumanager, cm/memorymanager), the ids of pods on disk (userns), control groups and their limits (cm), the Node object
+ * (tryRegisterWithAPIServer). A kubelet that starts admits running pods anew (HandlePodAdditions), and kills one whose control
+ * group is not where it looks for it (SyncPod).
  */
 #define CPU_STATE \
         "drain: drain the node, stop the kubelet, remove cpu_manager_state in its root directory, start it"
 #define MEMORY_STATE                                                                                   \
         "drain: drain the node, stop the kubelet, remove memory_manager_state in its root directory, " \
         "start it"
-#define ALIGNED "drain: pods that run were placed by the old rule; drain the node first"
-#define CGROUPS                                                                                      \
-        "recreate: control groups of running pods stay as they are; drain the node, and change the " \
-        "container runtime with it"
-#define NEW_PODS    "recreate: pods that run keep the old value until they are made again"
+#define RESERVED                                                                                         \
+        "drain: if the CPU or memory manager is static, drain the node and remove its state file, too; " \
+        "else a restart is enough"
+#define ALIGNED "drain: pods that run are admitted again by the new rule, or fail; drain the node first"
+#define CGROUPS \
+        "drain: the kubelet kills running pods when their control groups have moved; drain the node first"
+#define CGROUP_DRIVER \
+        "drain: the kubelet kills running pods; drain the node, and change the container runtime with it"
+#define IDS                                                                                               \
+        "drain: the kubelet does not start while a pod on its disk has another number of ids; drain the " \
+        "node first"
+#define RUNTIME "drain: pods of another runtime are not found any more; drain the node first"
+#define VOLUMES "drain: volumes that are attached are handled the old way; drain the node first"
+#define PLUGINS                                                                                             \
+        "drain: volumes of plugins that the new directory does not have are not unmounted; drain the node " \
+        "first"
+#define NEW_PODS "recreate: pods that run keep the old value until they are made again"
+#define STATIC_PODS \
+        "recreate: static pods that the new place does not have end; put their manifests there first"
 #define AT_CREATION "recreate: it is only used when the kubelet creates its Node object"
-#define RUNTIME     "drain: pods of another runtime are not found any more; drain the node first"
-#define VOLUMES     "drain: volumes that are attached are handled the old way; drain the node first"
+#define LIMITS                                                                                              \
+        "recreate: a limit that is taken away stays on its control group until it is lifted by hand or by " \
+        "a reboot"
+#define MOVED \
+        "recreate: processes that were moved stay in the old control group until they are started again"
 
 /*
- * `danger`: what the kubelet does at its start (checks of the container manager, listening, state files, "checked later") and with pods.
- * evictionHard counts as a reservation: with systemReserved and kubeReserved it must fit into the node, or the kubelet ends.
+ * `danger`: what release 1.36 does at its start with a value that has passed validation (errors of UnsecuredDependencies, run,
+ * NewContainerManager, NewMainKubelet, containerManager.Start; panics; listening) and with pods (admission, eviction). Not
+ * obvious: evictionHard counts as a reservation: with systemReserved and kubeReserved it must fit into the node, and equal
+ * reservedMemory. maxPods must fit into the ids for user namespaces. A negative fileCheckFrequency panics, and syncFrequency
+ * must be positive. tlsMinVersion below 1.3 makes tlsCipherSuites count, which HTTP/2 may refuse. hairpinMode is read by nothing.
  */
 
 const struct lkg_field lkg_kubelet_fields[] = {
@@ -50,22 +72,22 @@ const struct lkg_field lkg_kubelet_fields[] = {
         { "enableServer", "*bool", .danger = HARMLESS, .def = "true", .flag = "enable-server",
           .doc = "serve the kubelet's HTTPS API (logs, exec, metrics, health)",
           .guard = "port: the API of the node itself" },
-        { "staticPodPath", "string", .danger = PODS, .flag = "pod-manifest-path",
+        { "staticPodPath", "string", .danger = PODS, .change = STATIC_PODS, .flag = "pod-manifest-path",
           .doc = "directory (or one file) of static pods; empty = none", .flags = RESOLVED,
           .guard = "runs-code: static pods are started without the API server, including privileged ones" },
         { "podLogsDir", "string", .danger = STOPS, .change = NEW_PODS, .def = "\"/var/log/pods\"",
           .rule = "an absolute path in normal form (no //, ., .. or final slash), ASCII only",
           .doc = "directory below which the logs of pods are kept", .flags = RESOLVED,
           .guard = "files: root creates directories and links below it, and serves files there as logs" },
-        { "syncFrequency", "duration", .danger = HARMLESS, .def = "\"1m0s\"", .flag = "sync-frequency",
+        { "syncFrequency", "duration", .danger = STOPS, .def = "\"1m0s\"", .flag = "sync-frequency",
           .doc = "longest time between two syncs of running containers with their pod specs", .guard = "-" },
-        { "fileCheckFrequency", "duration", .danger = HARMLESS, .def = "\"20s\"",
+        { "fileCheckFrequency", "duration", .danger = STOPS, .def = "\"20s\"",
           .flag = "file-check-frequency", .doc = "how often static pod files are checked for changes",
           .guard = "-" },
         { "httpCheckFrequency", "duration", .danger = HARMLESS, .def = "\"20s\"",
           .flag = "http-check-frequency", .doc = "how often the static pod URL is checked for changes",
           .guard = "-" },
-        { "staticPodURL", "string", .danger = PODS, .flag = "manifest-url",
+        { "staticPodURL", "string", .danger = PODS, .change = STATIC_PODS, .flag = "manifest-url",
           .doc = "URL that static pods are fetched from; empty = none",
           .guard = "runs-code: static pods are started without the API server, including privileged ones" },
         { "staticPodURLHeader", "map[string][]string", .danger = PODS, .flag = "manifest-url-header",
@@ -95,7 +117,7 @@ const struct lkg_field lkg_kubelet_fields[] = {
           .rule = "numbers of Go's crypto/tls CurveID (checked later)",
           .doc = "key exchange methods of the kubelet's API; empty = Go's default", .since = 136,
           .guard = "authentication: a weak key exchange lets others read the API" },
-        { "tlsMinVersion", "string", .danger = HARMLESS,
+        { "tlsMinVersion", "string", .danger = STOPS,
           .rule = "VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13 or empty (checked later)",
           .flag = "tls-min-version", .doc = "minimum TLS version of the kubelet's API",
           .guard = "authentication: an old TLS version lets others read the API" },
@@ -206,7 +228,7 @@ const struct lkg_field lkg_kubelet_fields[] = {
         { "imageMinimumGCAge", "duration", .danger = PODS, .def = "\"2m0s\"", .rule = "not negative",
           .flag = "minimum-image-ttl-duration",
           .doc = "minimum age of an unused image before garbage collection", .guard = "-" },
-        { "imageMaximumGCAge", "duration", .danger = HARMLESS,
+        { "imageMaximumGCAge", "duration", .danger = PODS,
           .rule = "not negative; more than imageMinimumGCAge, or 0s = no limit", .gate = "ImageMaximumGCAge",
           .doc = "maximum age of an unused image", .guard = "-" },
         { "imageGCHighThresholdPercent", "*int32", .danger = PODS, .def = "85",
@@ -223,15 +245,16 @@ const struct lkg_field lkg_kubelet_fields[] = {
         { "kubeletCgroups", "string", .danger = STOPS, .flag = "kubelet-cgroups",
           .doc = "cgroup in which the kubelet runs; empty = the one in which it was started",
           .guard = "isolation: moves the kubelet out of the cgroup of its unit, which has its limits" },
-        { "systemCgroups", "string", .danger = STOPS, .rule = "needs cgroupRoot", .flag = "system-cgroups",
-          .doc = "cgroup for other non-kernel processes; empty = none", .guard = "-" },
+        { "systemCgroups", "string", .danger = STOPS, .change = MOVED, .rule = "needs cgroupRoot",
+          .flag = "system-cgroups", .doc = "cgroup for other non-kernel processes; empty = none",
+          .guard = "-" },
         { "cgroupRoot", "string", .danger = STOPS, .change = CGROUPS, .flag = "cgroup-root",
           .doc = "root cgroup for pods; empty = the default of the container runtime", .guard = "-" },
         { "cgroupsPerQOS", "*bool", .danger = STOPS, .change = CGROUPS, .def = "true",
           .rule = "must be true if enforceNodeAllocatable has other values than none",
           .flag = "cgroups-per-qos", .doc = "create a cgroup hierarchy for QoS classes and pods",
           .guard = "-" },
-        { "cgroupDriver", "string", .danger = STOPS, .change = CGROUPS, .def = "\"cgroupfs\"",
+        { "cgroupDriver", "string", .danger = STOPS, .change = CGROUP_DRIVER, .def = "\"cgroupfs\"",
           .rule = "one of cgroupfs, systemd; any other word means cgroupfs", .flag = "cgroup-driver",
           .doc = "driver that manages cgroups; the container runtime must use the same one", .guard = "-" },
         { "cpuManagerPolicy", "string", .danger = STOPS, .change = CPU_STATE, .def = "\"none\"",
@@ -262,7 +285,7 @@ const struct lkg_field lkg_kubelet_fields[] = {
           .rule = "names and values are checked later", .flag = "topology-manager-policy-options",
           .gate = "TopologyManagerPolicyOptions", .doc = "options of the topology manager policy",
           .guard = "-" },
-        { "qosReserved", "map[string]string", .danger = PODS,
+        { "qosReserved", "map[string]string", .danger = PODS, .change = LIMITS,
           .rule = "memory: a percentage, such as 50% (checked later)", .flag = "qos-reserved",
           .gate = "QOSReserved", .doc = "share of memory requests reserved from pods of lower QoS classes",
           .guard = "-" },
@@ -271,10 +294,10 @@ const struct lkg_field lkg_kubelet_fields[] = {
           .doc = "timeout of requests to the container runtime, except long-running ones (pull, logs, exec, "
                  "attach)",
           .guard = "-" },
-        { "hairpinMode", "string", .danger = PODS, .def = "\"promiscuous-bridge\"",
+        { "hairpinMode", "string", .danger = HARMLESS, .def = "\"promiscuous-bridge\"",
           .rule = "one of none, hairpin-veth, promiscuous-bridge", .flag = "hairpin-mode",
           .doc = "how a pod can reach itself through its own Service (hairpin traffic)", .guard = "-" },
-        { "maxPods", "int32", .danger = PODS, .def = "110", .rule = "0 or more; 0 is the default",
+        { "maxPods", "int32", .danger = STOPS, .def = "110", .rule = "0 or more; 0 is the default",
           .unit = "pods", .flag = "max-pods", .doc = "maximum number of pods on the node", .guard = "-" },
         { "podCIDR", "string", .danger = PODS, .rule = "a CIDR (used only without an API server)",
           .flag = "pod-cidr", .doc = "pod CIDR of a standalone kubelet", .guard = "-" },
@@ -340,7 +363,7 @@ const struct lkg_field lkg_kubelet_fields[] = {
         { "evictionMinimumReclaim", "map[string]string", .danger = PODS,
           .rule = "signal: quantity or percentage (checked later)", .flag = "eviction-minimum-reclaim",
           .doc = "minimum amounts that an eviction reclaims", .guard = "-" },
-        { "mergeDefaultEvictionSettings", "*bool", .danger = PODS, .def = "false",
+        { "mergeDefaultEvictionSettings", "*bool", .danger = STOPS, .def = "false",
           .rule = "works in the base only, not in a drop-in",
           .doc = "keep default thresholds for signals that evictionHard does not set", .since = 133,
           .guard = "-" },
@@ -358,10 +381,10 @@ const struct lkg_field lkg_kubelet_fields[] = {
         { "makeIPTablesUtilChains", "*bool", .danger = PODS, .def = "true",
           .flag = "make-iptables-util-chains", .doc = "create utility rules in iptables",
           .guard = "port: if off, neighbours may reach services on 127.0.0.1" },
-        { "iptablesMasqueradeBit", "*int32", .danger = PODS, .def = "14", .rule = "0 to 31",
+        { "iptablesMasqueradeBit", "*int32", .danger = HARMLESS, .def = "14", .rule = "0 to 31",
           .deprecated = "it has no effect any more",
           .doc = "fwmark bit for masquerading; must match that of kube-proxy", .guard = "-" },
-        { "iptablesDropBit", "*int32", .danger = PODS, .def = "15", .rule = "0 to 31",
+        { "iptablesDropBit", "*int32", .danger = HARMLESS, .def = "15", .rule = "0 to 31",
           .deprecated = "it has no effect any more",
           .doc = "fwmark bit for dropping packets; must differ from iptablesMasqueradeBit", .guard = "-" },
         { "featureGates", "map[string]bool", .danger = STOPS,
@@ -370,8 +393,9 @@ const struct lkg_field lkg_kubelet_fields[] = {
           .guard = "-" },
         { "failSwapOn", "*bool", .danger = STOPS, .def = "true", .flag = "fail-swap-on",
           .doc = "refuse to start on a node with swap", .guard = "-" },
-        { "memorySwap", "struct", .danger = PODS, .doc = "use of swap by pods", .guard = "-" },
-        { "memorySwap.swapBehavior", "string", .danger = PODS, .change = NEW_PODS,
+        { "memorySwap", "struct", .danger = STOPS, .change = NEW_PODS, .doc = "use of swap by pods",
+          .guard = "-" },
+        { "memorySwap.swapBehavior", "string", .danger = STOPS, .change = NEW_PODS,
           .rule = "one of NoSwap, LimitedSwap, or empty = NoSwap", .gate = "NodeSwap",
           .doc = "whether pods may use swap", .guard = "-" },
         { "containerLogMaxSize", "string", .danger = PODS, .def = "\"10Mi\"",
@@ -380,17 +404,17 @@ const struct lkg_field lkg_kubelet_fields[] = {
         { "containerLogMaxFiles", "*int32", .danger = PODS, .def = "5", .rule = "2 or more", .unit = "files",
           .flag = "container-log-max-files", .doc = "maximum number of log files per container",
           .guard = "-" },
-        { "containerLogMaxWorkers", "*int32", .danger = HARMLESS, .def = "1", .rule = "1 or more",
+        { "containerLogMaxWorkers", "*int32", .danger = STOPS, .def = "1", .rule = "1 or more",
           .unit = "threads", .doc = "maximum number of log rotations at the same time", .guard = "-" },
-        { "containerLogMonitorInterval", "*duration", .danger = HARMLESS, .def = "\"10s\"",
+        { "containerLogMonitorInterval", "*duration", .danger = PODS, .def = "\"10s\"",
           .rule = "at least 3s", .doc = "how often the size of container logs is checked", .guard = "-" },
         { "configMapAndSecretChangeDetectionStrategy", "string", .danger = HARMLESS, .def = "\"Watch\"",
           .rule = "one of Get, Cache, Watch (checked later)",
           .doc = "how the kubelet detects changes of ConfigMaps and Secrets", .guard = "-" },
-        { "systemReserved", "map[string]string", .danger = STOPS,
+        { "systemReserved", "map[string]string", .danger = STOPS, .change = RESERVED,
           .rule = "cpu, memory, ephemeral-storage, pid: a quantity that is not negative (checked later)",
           .flag = "system-reserved", .doc = "resources reserved for system daemons", .guard = "-" },
-        { "kubeReserved", "map[string]string", .danger = STOPS,
+        { "kubeReserved", "map[string]string", .danger = STOPS, .change = RESERVED,
           .rule = "cpu, memory, ephemeral-storage, pid: a quantity that is not negative (checked later)",
           .flag = "kube-reserved", .doc = "resources reserved for the kubelet and the container runtime",
           .guard = "-" },
@@ -402,12 +426,13 @@ const struct lkg_field lkg_kubelet_fields[] = {
         { "showHiddenMetricsForVersion", "string", .danger = HARMLESS,
           .rule = "empty, or the minor release before the component's own (1.35 for 1.36)",
           .doc = "show metrics that are hidden since this release", .guard = "-" },
-        { "systemReservedCgroup", "string", .danger = STOPS, .flag = "system-reserved-cgroup",
-          .doc = "cgroup of system daemons, for enforceNodeAllocatable", .guard = "-" },
-        { "kubeReservedCgroup", "string", .danger = STOPS, .flag = "kube-reserved-cgroup",
+        { "systemReservedCgroup", "string", .danger = STOPS, .change = LIMITS,
+          .flag = "system-reserved-cgroup", .doc = "cgroup of system daemons, for enforceNodeAllocatable",
+          .guard = "-" },
+        { "kubeReservedCgroup", "string", .danger = STOPS, .change = LIMITS, .flag = "kube-reserved-cgroup",
           .doc = "cgroup of the kubelet and the container runtime, for enforceNodeAllocatable",
           .guard = "-" },
-        { "enforceNodeAllocatable", "[]string", .danger = STOPS, .def = "[\"pods\"]",
+        { "enforceNodeAllocatable", "[]string", .danger = STOPS, .change = LIMITS, .def = "[\"pods\"]",
           .rule = "any of pods, system-reserved, system-reserved-compressible, kube-reserved, "
                   "kube-reserved-compressible, or none alone, each once; the reserved ones need "
                   "systemReservedCgroup or kubeReservedCgroup",
@@ -417,11 +442,11 @@ const struct lkg_field lkg_kubelet_fields[] = {
           .rule = "names, or prefixes with a final * (checked later)", .flag = "allowed-unsafe-sysctls",
           .doc = "unsafe sysctls that pods may set",
           .guard = "isolation: pods may change kernel settings that the node relies on" },
-        { "volumePluginDir", "string", .danger = PODS,
+        { "volumePluginDir", "string", .danger = PODS, .change = PLUGINS,
           .def = "\"/usr/libexec/kubernetes/kubelet-plugins/volume/exec/\"", .flag = "volume-plugin-dir",
           .doc = "directory of third-party volume plugins", .flags = RESOLVED,
           .guard = "runs-code: programs in this directory are run as root" },
-        { "providerID", "string", .danger = PODS, .flag = "provider-id",
+        { "providerID", "string", .danger = PODS, .change = AT_CREATION, .flag = "provider-id",
           .doc = "id of the node at the cloud provider", .guard = "-" },
         { "kernelMemcgNotification", "bool", .danger = HARMLESS, .flag = "kernel-memcg-notification",
           .doc = "use kernel memcg notifications for memory thresholds in addition to polling",
@@ -495,9 +520,9 @@ const struct lkg_field lkg_kubelet_fields[] = {
         { "reservedMemory", "[]struct", .danger = STOPS, .change = MEMORY_STATE,
           .rule = "each NUMA node and type of memory once", .flag = "reserved-memory",
           .doc = "memory reserved on each NUMA node (memory manager)", .guard = "-" },
-        { "reservedMemory[].numaNode", "int32", .danger = STOPS, .doc = "number of the NUMA node",
-          .flags = ALWAYS, .guard = "-" },
-        { "reservedMemory[].limits", "map[string]quantity", .danger = STOPS,
+        { "reservedMemory[].numaNode", "int32", .danger = STOPS, .change = MEMORY_STATE,
+          .doc = "number of the NUMA node", .flags = ALWAYS, .guard = "-" },
+        { "reservedMemory[].limits", "map[string]quantity", .danger = STOPS, .change = MEMORY_STATE,
           .rule = "memory or hugepages-SIZE: a quantity other than 0", .unit = "bytes",
           .doc = "reserved memory by type", .flags = ALWAYS, .guard = "-" },
         { "enableProfilingHandler", "*bool", .danger = HARMLESS, .def = "true",
@@ -510,23 +535,23 @@ const struct lkg_field lkg_kubelet_fields[] = {
           .flag = "seccomp-default",
           .doc = "use RuntimeDefault as the seccomp profile of all workloads without one",
           .guard = "isolation: if off, pods may make every system call" },
-        { "memoryThrottlingFactor", "*float64", .danger = PODS, .def = "0.9",
+        { "memoryThrottlingFactor", "*float64", .danger = PODS, .change = NEW_PODS, .def = "0.9",
           .rule = "more than 0, at most 1", .gate = "MemoryQoS",
           .doc = "factor of the memory limit for memory.high (cgroup v2)", .guard = "-" },
-        { "memoryReservationPolicy", "string", .danger = PODS, .def = "\"None\"",
+        { "memoryReservationPolicy", "string", .danger = PODS, .change = NEW_PODS, .def = "\"None\"",
           .rule = "one of None, TieredReservation (needs the feature gate MemoryQoS)", .gate = "MemoryQoS",
           .doc = "whether memory requests are protected from reclaim (cgroup v2)", .since = 136,
           .guard = "-" },
         { "registerWithTaints", "[]struct", .danger = PODS, .change = AT_CREATION,
           .flag = "register-with-taints", .doc = "taints added when the node registers",
           .guard = "isolation: decides for which pods the node is reserved when it registers" },
-        { "registerWithTaints[].key", "string", .danger = PODS, .rule = "a qualified name: [prefix/]name",
-          .doc = "name of the taint", .flags = ALWAYS,
+        { "registerWithTaints[].key", "string", .danger = PODS, .change = AT_CREATION,
+          .rule = "a qualified name: [prefix/]name", .doc = "name of the taint", .flags = ALWAYS,
           .guard = "isolation: decides for which pods the node is reserved when it registers" },
-        { "registerWithTaints[].value", "string", .danger = PODS,
+        { "registerWithTaints[].value", "string", .danger = PODS, .change = AT_CREATION,
           .rule = "a label value: at most 63 of a-z, A-Z, 0-9, -, _ and .", .doc = "value of the taint",
           .guard = "isolation: decides for which pods the node is reserved when it registers" },
-        { "registerWithTaints[].effect", "string", .danger = PODS,
+        { "registerWithTaints[].effect", "string", .danger = PODS, .change = AT_CREATION,
           .rule = "one of NoSchedule, PreferNoSchedule, NoExecute, or empty",
           .doc = "what the taint does to pods that do not tolerate it", .flags = ALWAYS,
           .guard = "isolation: decides for which pods the node is reserved when it registers" },
@@ -560,9 +585,9 @@ const struct lkg_field lkg_kubelet_fields[] = {
           .doc = "refuse to start on a node with cgroup v1", .until = 134, .guard = "-" },
         { "failCgroupV1", "*bool", .danger = STOPS, .def = "true", .flag = "fail-cgroupv1",
           .doc = "refuse to start on a node with cgroup v1", .since = 135, .guard = "-" },
-        { "userNamespaces", "*struct", .danger = STOPS, .gate = "UserNamespacesSupport",
+        { "userNamespaces", "*struct", .danger = STOPS, .change = IDS, .gate = "UserNamespacesSupport",
           .doc = "settings of user namespaces for pods", .since = 133, .guard = "-" },
-        { "userNamespaces.idsPerPod", "*int64", .danger = STOPS, .change = NEW_PODS,
+        { "userNamespaces.idsPerPod", "*int64", .danger = STOPS, .change = IDS,
           .rule = "a multiple of 65536, from 65536 to 4294967295; unset = 65536", .unit = "ids",
           .gate = "UserNamespacesSupport", .doc = "number of user and group ids per pod", .since = 133,
           .guard = "-" },

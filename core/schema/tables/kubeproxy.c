@@ -16,6 +16,17 @@
 #define LISTEN   (LKG_FIELD_ALWAYS | LKG_FIELD_LISTEN)
 #define PATH     (LKG_FIELD_ALWAYS | LKG_FIELD_PATH)
 
+/* platformCleanup: nftables and the others remove each other's rules, but iptables and ipvs do not. */
+#define MODE                                                                                              \
+        "drain: between iptables and ipvs, rules of the old mode stay; stop kube-proxy, run `kube-proxy " \
+        "--cleanup` before"
+
+/*
+ * `danger`: errors of newProxyServer, createProxier and Run of release 1.36. Not obvious: an address or a CIDR of a family that
+ * the node does not have (checkBadIPConfig), a minSyncPeriod over an hour (a panic, but not in the mode ipvs), and sysctls that
+ * cannot be set (localhostNodePorts, which nodePortAddresses turns on; strictARP; conntrack). A tiny qps means no Services.
+ */
+
 const struct lkg_field lkg_kubeproxy_fields[] = {
         { "kind", "string", .danger = STOPS, .rule = "KubeProxyConfiguration",
           .doc = "kind of this document", .guard = "-" },
@@ -36,7 +47,7 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
         { "clientConnection.contentType", "string", .danger = STOPS,
           .def = "\"application/vnd.kubernetes.protobuf\"", .flag = "kube-api-content-type",
           .doc = "content type of requests to the API server", .flags = ALWAYS, .guard = "-" },
-        { "clientConnection.qps", "float32", .danger = PODS, .def = "5", .rule = "0 is the default",
+        { "clientConnection.qps", "float32", .danger = STOPS, .def = "5", .rule = "0 is the default",
           .unit = "requests per second", .flag = "kube-api-qps",
           .doc = "requests to the API server per second, on average", .flags = ALWAYS, .guard = "-" },
         { "clientConnection.burst", "int32", .danger = PODS, .def = "10",
@@ -81,7 +92,7 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
           .doc = "buffer size of info messages with splitStream; 0 = unbuffered", .guard = "-" },
         { "hostnameOverride", "string", .danger = STOPS, .flag = "hostname-override",
           .doc = "name of the node; empty = the host name", .flags = ALWAYS, .guard = "-" },
-        { "bindAddress", "string", .danger = PODS, .def = "\"0.0.0.0\"", .rule = "an IP address",
+        { "bindAddress", "string", .danger = STOPS, .def = "\"0.0.0.0\"", .rule = "an IP address",
           .flag = "bind-address", .doc = "primary IP address of the node; nothing listens on it",
           .flags = ALWAYS, .guard = "port: the addresses of health and metrics depend on it" },
         { "healthzBindAddress", "string", .danger = STOPS,
@@ -103,12 +114,10 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
           .rule = "empty, or the minor release before the component's own (1.35 for 1.36)",
           .flag = "show-hidden-metrics-for-version",
           .doc = "show metrics that are hidden since this release", .flags = ALWAYS, .guard = "-" },
-        { "mode", "string", .danger = STOPS,
-          .change =
-                  "drain: rules of the old mode stay; stop kube-proxy and run `kube-proxy --cleanup` before",
-          .def = "\"iptables\"", .rule = "one of iptables, ipvs, nftables", .flag = "proxy-mode",
-          .doc = "proxy mode", .flags = ALWAYS, .guard = "-" },
-        { "iptables", "struct", .danger = PODS, .doc = "settings of the mode iptables", .flags = ALWAYS,
+        { "mode", "string", .danger = STOPS, .change = MODE, .def = "\"iptables\"",
+          .rule = "one of iptables, ipvs, nftables", .flag = "proxy-mode", .doc = "proxy mode",
+          .flags = ALWAYS, .guard = "-" },
+        { "iptables", "struct", .danger = STOPS, .doc = "settings of the mode iptables", .flags = ALWAYS,
           .guard = "-" },
         { "iptables.masqueradeBit", "*int32", .danger = PODS, .def = "14", .rule = "0 to 31",
           .flag = "iptables-masquerade-bit", .doc = "fwmark bit for masquerading (iptables and ipvs)",
@@ -116,7 +125,7 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
         { "iptables.masqueradeAll", "bool", .danger = PODS, .flag = "masquerade-all",
           .doc = "masquerade all traffic to service addresses (iptables and ipvs)", .flags = ALWAYS,
           .guard = "-" },
-        { "iptables.localhostNodePorts", "*bool", .danger = PODS, .def = "true",
+        { "iptables.localhostNodePorts", "*bool", .danger = STOPS, .def = "true",
           .flag = "iptables-localhost-nodeports",
           .doc = "make NodePort services reachable at 127.0.0.1, too", .flags = ALWAYS,
           .guard = "port: if on, neighbours may reach services on 127.0.0.1" },
@@ -124,7 +133,7 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
           .rule = "more than 0s, at least minSyncPeriod; read in the mode iptables only",
           .flag = "iptables-sync-period", .doc = "how often rules are resynchronised without a change",
           .flags = ALWAYS, .guard = "-" },
-        { "iptables.minSyncPeriod", "duration", .danger = PODS, .def = "\"1s\"",
+        { "iptables.minSyncPeriod", "duration", .danger = STOPS, .def = "\"1s\"",
           .rule = "not negative; read in the mode iptables only", .flag = "iptables-min-sync-period",
           .doc = "minimum time between two resyncs of the rules", .flags = ALWAYS, .guard = "-" },
         { "ipvs", "struct", .danger = STOPS, .doc = "settings of the mode ipvs", .flags = ALWAYS,
@@ -142,7 +151,7 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
           .doc = "ipvs scheduler", .flags = ALWAYS, .guard = "-" },
         { "ipvs.excludeCIDRs", "[]string", .danger = PODS, .rule = "CIDRs", .flag = "ipvs-exclude-cidrs",
           .doc = "CIDRs that are left alone when ipvs rules are cleaned up", .flags = ALWAYS, .guard = "-" },
-        { "ipvs.strictARP", "bool", .danger = PODS, .flag = "ipvs-strict-arp",
+        { "ipvs.strictARP", "bool", .danger = STOPS, .flag = "ipvs-strict-arp",
           .doc = "configure arp_ignore and arp_announce strictly", .flags = ALWAYS, .guard = "-" },
         { "ipvs.tcpTimeout", "duration", .danger = PODS, .rule = "not negative; 0s = unchanged",
           .flag = "ipvs-tcp-timeout", .doc = "timeout of idle TCP connections", .flags = ALWAYS,
@@ -152,7 +161,7 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
           .guard = "-" },
         { "ipvs.udpTimeout", "duration", .danger = PODS, .rule = "not negative; 0s = unchanged",
           .flag = "ipvs-udp-timeout", .doc = "timeout of UDP packets", .flags = ALWAYS, .guard = "-" },
-        { "nftables", "struct", .danger = PODS, .doc = "settings of the mode nftables", .flags = ALWAYS,
+        { "nftables", "struct", .danger = STOPS, .doc = "settings of the mode nftables", .flags = ALWAYS,
           .guard = "-" },
         { "nftables.masqueradeBit", "*int32", .danger = PODS, .def = "14", .rule = "0 to 31",
           .doc = "fwmark bit for masquerading", .flags = ALWAYS, .guard = "-" },
@@ -161,21 +170,21 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
         { "nftables.syncPeriod", "duration", .danger = PODS, .def = "\"30s\"",
           .rule = "more than 0s, at least minSyncPeriod; read in the mode nftables only",
           .doc = "how often rules are resynchronised without a change", .flags = ALWAYS, .guard = "-" },
-        { "nftables.minSyncPeriod", "duration", .danger = PODS, .def = "\"1s\"",
+        { "nftables.minSyncPeriod", "duration", .danger = STOPS, .def = "\"1s\"",
           .rule = "not negative; read in the mode nftables only",
           .doc = "minimum time between two resyncs of the rules", .flags = ALWAYS, .guard = "-" },
-        { "winkernel", "struct", .danger = STOPS,
+        { "winkernel", "struct", .danger = HARMLESS,
           .doc = "settings of the mode kernelspace of Windows; not used here", .flags = ALWAYS,
           .guard = "-" },
-        { "winkernel.networkName", "string", .danger = STOPS,
+        { "winkernel.networkName", "string", .danger = HARMLESS,
           .doc = "network in which endpoints are created", .flags = ALWAYS, .guard = "-" },
-        { "winkernel.sourceVip", "string", .danger = PODS, .doc = "source address of translated traffic",
+        { "winkernel.sourceVip", "string", .danger = HARMLESS, .doc = "source address of translated traffic",
           .flags = ALWAYS, .guard = "-" },
-        { "winkernel.enableDSR", "bool", .danger = PODS, .doc = "direct server return", .flags = ALWAYS,
+        { "winkernel.enableDSR", "bool", .danger = HARMLESS, .doc = "direct server return", .flags = ALWAYS,
           .guard = "-" },
-        { "winkernel.rootHnsEndpointName", "string", .danger = PODS,
+        { "winkernel.rootHnsEndpointName", "string", .danger = HARMLESS,
           .doc = "endpoint of the host on the overlay network", .flags = ALWAYS, .guard = "-" },
-        { "winkernel.forwardHealthCheckVip", "bool", .danger = PODS,
+        { "winkernel.forwardHealthCheckVip", "bool", .danger = HARMLESS,
           .doc = "forward health checks of load balancers", .flags = ALWAYS, .guard = "-" },
         { "detectLocalMode", "string", .danger = STOPS, .def = "\"ClusterCIDR\"",
           .rule = "one of ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix",
@@ -189,10 +198,10 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
         { "detectLocal.interfaceNamePrefix", "string", .danger = PODS,
           .rule = "not empty with detectLocalMode InterfaceNamePrefix", .flag = "pod-interface-name-prefix",
           .doc = "prefix of the names of pods' interfaces", .flags = ALWAYS, .guard = "-" },
-        { "clusterCIDR", "string", .danger = PODS,
+        { "clusterCIDR", "string", .danger = STOPS,
           .rule = "a CIDR, or one of IPv4 and one of IPv6 with a comma between them", .flag = "cluster-cidr",
           .doc = "CIDR of the pods of the cluster", .flags = ALWAYS, .guard = "-" },
-        { "nodePortAddresses", "[]string", .danger = PODS,
+        { "nodePortAddresses", "[]string", .danger = STOPS,
           .rule = "CIDRs, or primary alone; default primary in the mode nftables",
           .flag = "nodeport-addresses",
           .doc = "node addresses that accept NodePort connections; empty = all", .flags = ALWAYS,
@@ -231,7 +240,7 @@ const struct lkg_field lkg_kubeproxy_fields[] = {
         { "portRange", "string", .danger = HARMLESS, .rule = "N, N-M, N+M, or empty",
           .deprecated = "it has no effect any more", .doc = "ports of a removed mode", .flags = ALWAYS,
           .guard = "-" },
-        { "windowsRunAsService", "bool", .danger = STOPS,
+        { "windowsRunAsService", "bool", .danger = HARMLESS,
           .doc = "run as a service of Windows; not used here", .guard = "-" },
 };
 const size_t lkg_n_kubeproxy_fields = LKG_ARRAY_SIZE(lkg_kubeproxy_fields);
