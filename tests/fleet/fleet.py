@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import queue
+import resource
 import shutil
 import subprocess
 import sys
@@ -320,8 +321,17 @@ def arguments(words=None):
     return parser.parse_args(words)
 
 
+def raise_limit():
+    """Descriptors: for each node up to four connections, and two that libcurl wakes itself up with."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with contextlib.suppress(ValueError):  # not everywhere, not even by root
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, 1 << 17), max(hard, 1 << 17)))
+
+
 def open_cluster(options, directory):
     names = [f"node-{i}" for i in range(options.nodes)]
+    raise_limit()
     if options.server == "real":
         from fleet_real import RealCluster  # pylint: disable=import-outside-toplevel
         return RealCluster(directory, names)

@@ -5,13 +5,11 @@ connection. Each watch event is encoded once for all who watch. It runs in a pro
 TLS and HTTP/1.1, so a node has up to four connections: three watches and one for everything else. Everybody may do everything.
 """
 import collections
-import contextlib
 import heapq
 import json
 import multiprocessing
 import os
 import pathlib
-import resource
 import select
 import signal
 import socket
@@ -347,9 +345,6 @@ class Server:
 
 def serve(directory, pipe):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, 200000), max(hard, 200000)))
     Server(directory, pipe, [0] * PORTS).run()
 
 
