@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import queue
+import resource
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,7 @@ class Nodes:
     def __init__(self, cluster, configmap, options, lapse=1, wrong_clocks=False):
         self.lines, self.said, self.figures = queue.Queue(), [], []
         self.processes, self.threads = [], []
-        n, k = options.nodes, min(options.processes, options.nodes)
+        n, k = options.nodes, options.processes or (options.nodes + 99) // 100
         for i in range(k):
             first, last = n * i // k, n * (i + 1) // k
             words = [PROGRAM, "--directory", cluster.directory, "--source", f"kube-system/{configmap}", "--first", first, "--nodes",
@@ -311,7 +312,7 @@ def arguments(words=None):
     parser.add_argument("--duration", type=float, default=2, help="of a trial, in seconds")
     parser.add_argument("--quiet", type=float, default=5, help="seconds of the phases in which nothing happens")
     parser.add_argument("--spread", type=float, default=0, help="seconds in which the nodes start")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, help="one for a hundred nodes by default: a loop with thousands of sockets is slow")
     parser.add_argument("--server", choices=["real", "programmable"], default="real")
     parser.add_argument("--until", type=int, help="a rollout that nothing disturbs is over when so many nodes have the version")
     parser.add_argument("--verbose", "-v", action="store_true", help="name each phase when it begins")
@@ -320,8 +321,17 @@ def arguments(words=None):
     return parser.parse_args(words)
 
 
+def raise_limit():
+    """Descriptors: for each node up to four connections, and two that libcurl wakes itself up with."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with contextlib.suppress(ValueError):  # not everywhere, not even by root
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, 1 << 17), max(hard, 1 << 17)))
+
+
 def open_cluster(options, directory):
     names = [f"node-{i}" for i in range(options.nodes)]
+    raise_limit()
     if options.server == "real":
         from fleet_real import RealCluster  # pylint: disable=import-outside-toplevel
         return RealCluster(directory, names)

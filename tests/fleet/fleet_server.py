@@ -2,10 +2,11 @@
 """The programmable API server for ten thousand nodes: the objects of lkgfs_apistore behind one loop instead of a thread per
 connection. Each watch event is encoded once for all who watch. It runs in a process of its own, which answers commands of the test.
 
-TLS and HTTP/1.1, so a node has up to four connections: three watches and one for everything else. Everybody may do everything.
+TLS and HTTP/1.1, so a node has up to four connections: three watches and one for everything else. Where a process may not have so many
+descriptors, nodes may not watch their Node and their ConfigMap and read them every minute instead, as with kubeadm's own Role; that
+makes two. Otherwise everybody may do everything.
 """
 import collections
-import contextlib
 import heapq
 import json
 import multiprocessing
@@ -108,8 +109,8 @@ class Connection:
 class Server:
     """The loop."""
 
-    def __init__(self, directory, pipe, ports):
-        self.pipe, self.ports = pipe, ports
+    def __init__(self, directory, pipe, ports, polled):
+        self.pipe, self.ports, self.polled = pipe, ports, polled
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(directory / "server.crt", directory / "server.key")
         self.context.load_verify_locations(directory / "ca.crt")
@@ -267,6 +268,8 @@ class Server:
     # watches
 
     def _watch(self, connection, request):
+        if self.polled and request.name:
+            raise Refused(403, f'{request.plural} "{request.name}" is forbidden: cannot watch', name=request.name, kind=request.plural)
         self.send(connection, b"HTTP/1.1 200 x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
         chunks, ended = self.store.begin(connection, request)
         for chunk in chunks:
@@ -345,12 +348,9 @@ class Server:
         return self.ports
 
 
-def serve(directory, pipe):
+def serve(directory, pipe, polled):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, 200000), max(hard, 200000)))
-    Server(directory, pipe, [0] * PORTS).run()
+    Server(directory, pipe, [0] * PORTS, polled).run()
 
 
 class ProgrammableCluster:
@@ -362,7 +362,8 @@ class ProgrammableCluster:
         self.directory = pathlib.Path(directory)
         Authority(directory, "ca").issue("server", "/CN=kube-apiserver", "IP:127.0.0.1")
         self.pipe, other = multiprocessing.Pipe()
-        self.process = multiprocessing.get_context("fork").Process(target=serve, args=(self.directory, other), daemon=True)
+        polled = 4 * len(names) + 100 > resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.process = multiprocessing.get_context("fork").Process(target=serve, args=(self.directory, other, polled), daemon=True)
         self.process.start()
         other.close()
         issue(directory, names, [f"https://127.0.0.1:{port}" for port in self._ask("ports")])

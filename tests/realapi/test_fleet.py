@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forty virtual nodes (tests/fleet) with credentials of their own against a real kube-apiserver. With a thousand of them, and with
+"""Thirty virtual nodes (tests/fleet) with credentials of their own against a real kube-apiserver. With a thousand of them, and with
 figures: tests/fleet/fleet.py.
 """
 import pathlib
@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fleet"))
 import fleet  # noqa: E402
 from fleet_real import RealCluster  # noqa: E402
 
-NODES, SLOTS = 40, 8
+NODES, SLOTS = 30, 8
 
 
 @pytest.fixture(scope="module")
