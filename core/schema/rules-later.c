@@ -252,6 +252,20 @@ static void check_swap(const struct lkg_rules *rules)
                            "needs cgroup v2, and this host has cgroup v1; want NoSwap");
 }
 
+/* Zero stands for the default. syncFrequency: NewMainKubelet() refuses it; fileCheckFrequency: the ticker of static pods panics. */
+static void check_periods(const struct lkg_rules *rules)
+{
+        static const char *const paths[] = { "syncFrequency", "fileCheckFrequency" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++) {
+                const struct lkg_value *value = lkg_object_get(rules->object, paths[i]);
+
+                if (value && lkg_value_duration(value) < 0)
+                        lkg_breach(rules, LKG_F_REFUSED_LATER, paths[i], value,
+                                   "is negative, and the kubelet ends at its start; want a time such as 1m");
+        }
+}
+
 /* ---- options of the CPU and topology managers ---- */
 
 struct option {
@@ -480,6 +494,7 @@ int lkg_rules_later(const struct lkg_rules *rules)
         check_curves(rules);
         check_soft_eviction(rules);
         check_swap(rules);
+        check_periods(rules);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(managers); i++)
                 check_options(rules, &managers[i]);
         check_exclusive_options(rules);
