@@ -156,7 +156,11 @@ class Server:
                 return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            try:
+                sock = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            except OSError:  # the client did not wait for so long
+                sock.close()
+                continue
             connection = Connection(sock)
             self.connections[sock.fileno()] = connection
             self.epoll.register(sock.fileno(), select.EPOLLIN)
