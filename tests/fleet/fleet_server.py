@@ -154,6 +154,10 @@ class Server:
                 sock, _ = listener.accept()
             except BlockingIOError:
                 return
+            except OSError:  # no descriptor is left: whoever waits tries again later
+                self.counts["not_accepted"] += 1
+                time.sleep(0.01)
+                return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
