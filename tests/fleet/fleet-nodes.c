@@ -18,7 +18,7 @@
  *
  * --lapse K: patience and windows of the slots pass K times faster than the clock (nodes that vanish would take six minutes).
  * --wrong-clocks: each node has another wall time, wrong by up to ten years; only for its slots, because certificates would be
- * invalid. Both are put between the product's files at link time (--wrap), so the product has no option for it.
+ * invalid. Both are in slot-clock.c.
  *
  * Exit: 0; 1: a node could not be made; 64: usage.
  */
@@ -34,10 +34,10 @@
 #include <lkg/log.h>
 #include <lkg/places.h>
 
+#include "slot-clock.h"
 #include "virtual-node.h"
 
 #define S            LKG_NSEC_PER_SEC
-#define YEAR         (365 * 24 * 3600 * S)
 #define CONTENTS_MAX 64u
 
 enum behaviour { LIVES, BREAKS, BREAKS_SOME, VANISHES };
@@ -75,61 +75,9 @@ static struct fleet {
 
 static struct options {
         const char *directory, *source, *ns;
-        unsigned first, n_nodes, lapse;
+        unsigned first, n_nodes;
         uint64_t duration_ns, crash_ns, spread_ns;
-        bool wrong_clocks;
-} opt = { .ns = LKG_SLOTS_NAMESPACE, .n_nodes = 1, .lapse = 1, .duration_ns = 10 * S, .crash_ns = S };
-
-/* ---- other clocks for the slots ---- */
-
-static struct lkg_seeker_moment other(const struct lkg_seeker *seeker, struct lkg_seeker_moment at)
-{
-        const char *digits = strrchr(seeker->node, '-');
-        uint32_t number = digits ? (uint32_t)strtoul(digits + 1, NULL, 10) : 0;
-
-        at.now_ns *= opt.lapse;
-        if (opt.wrong_clocks) /* 0 to 20 years, less ten */
-                at.wall_ns += (number * UINT64_C(2654435761) % 1000) * (YEAR / 50) - 10 * YEAR;
-        return at;
-}
-
-enum lkg_slot_request __real_lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
-                                             uint64_t *ret_due_ns);
-enum lkg_slot_request __wrap_lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
-                                             uint64_t *ret_due_ns);
-enum lkg_slot_request __wrap_lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
-                                             uint64_t *ret_due_ns)
-{
-        enum lkg_slot_request request = __real_lkg_seeker_next(seeker, other(seeker, at), ret_due_ns);
-
-        if (*ret_due_ns != UINT64_MAX)
-                *ret_due_ns = *ret_due_ns / opt.lapse + 1;
-        return request;
-}
-
-void __real_lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns);
-void __wrap_lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns);
-void __wrap_lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns)
-{
-        __real_lkg_seeker_put(seeker, slot, now_ns * opt.lapse);
-}
-
-void __real_lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
-void __wrap_lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
-void __wrap_lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
-{
-        __real_lkg_seeker_listed(seeker, other(seeker, at));
-}
-
-void __real_lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
-                                const struct lkg_rollout_slot *written, struct lkg_seeker_moment at);
-void __wrap_lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
-                                const struct lkg_rollout_slot *written, struct lkg_seeker_moment at);
-void __wrap_lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
-                                const struct lkg_rollout_slot *written, struct lkg_seeker_moment at)
-{
-        __real_lkg_seeker_answered(seeker, answer, written, other(seeker, at));
-}
+} opt = { .ns = LKG_SLOTS_NAMESPACE, .n_nodes = 1, .duration_ns = 10 * S, .crash_ns = S };
 
 /* ---- what is printed ---- */
 
@@ -276,7 +224,7 @@ static void follow(struct node *node)
 static bool has_slot(struct node *node)
 {
         const struct lkg_pointers *p = &node->v.l.pointers;
-        struct lkg_slot_wish wish = { .duration_ns = opt.duration_ns * opt.lapse };
+        struct lkg_slot_wish wish = { .duration_ns = opt.duration_ns * slot_clock.lapse };
         bool wants = virtual_node_wants(&node->v);
         enum lkg_slot_verdict verdict;
 
@@ -560,7 +508,7 @@ static bool parse(int argc, char **argv)
                 else if (c == 'N')
                         opt.n_nodes = (unsigned)number;
                 else if (c == 'l')
-                        opt.lapse = (unsigned)number;
+                        slot_clock.lapse = (unsigned)number;
                 else if (c == 't')
                         opt.duration_ns = (uint64_t)(number * (double)S);
                 else if (c == 'c')
@@ -568,11 +516,11 @@ static bool parse(int argc, char **argv)
                 else if (c == 'p')
                         opt.spread_ns = (uint64_t)(number * (double)S);
                 else if (c == 'w')
-                        opt.wrong_clocks = true;
+                        slot_clock.wrong = true;
                 else
                         return false;
         }
-        return opt.directory && opt.source && strchr(opt.source, '/') && opt.n_nodes && opt.lapse;
+        return opt.directory && opt.source && strchr(opt.source, '/') && opt.n_nodes && slot_clock.lapse;
 }
 
 int main(int argc, char **argv)

@@ -154,9 +154,17 @@ class Server:
                 sock, _ = listener.accept()
             except BlockingIOError:
                 return
+            except OSError:  # no descriptor is left: whoever waits tries again later
+                self.counts["not_accepted"] += 1
+                time.sleep(0.01)
+                return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            try:
+                sock = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            except OSError:  # the client did not wait for so long
+                sock.close()
+                continue
             connection = Connection(sock)
             self.connections[sock.fileno()] = connection
             self.epoll.register(sock.fileno(), select.EPOLLIN)
