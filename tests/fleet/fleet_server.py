@@ -356,7 +356,8 @@ class Server:
         return self.ports
 
 
-def serve(directory, pipe, polled):
+def serve(directory, pipe, other_end, polled):
+    other_end.close()  # inherited; else the end of the test would not be seen
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Server(directory, pipe, [0] * PORTS, polled).run()
 
@@ -371,7 +372,8 @@ class ProgrammableCluster:
         Authority(directory, "ca").issue("server", "/CN=kube-apiserver", "IP:127.0.0.1")
         self.pipe, other = multiprocessing.Pipe()
         polled = 4 * len(names) + 100 > resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self.process = multiprocessing.get_context("fork").Process(target=serve, args=(self.directory, other, polled), daemon=True)
+        self.process = multiprocessing.get_context("fork").Process(
+            target=serve, args=(self.directory, other, self.pipe, polled), daemon=True)
         self.process.start()
         other.close()
         issue(directory, names, [f"https://127.0.0.1:{port}" for port in self._ask("ports")])
