@@ -340,6 +340,12 @@ static struct lkg_rollout_slot failed(const struct lkg_rollout_slot *held, const
         return slot;
 }
 
+/* Each renewal is an event for the whole fleet. Half of the time after which the holder would be asked: one may be lost. */
+static uint64_t renewal_ns(const struct lkg_rollout_slot *mine)
+{
+        return (mine->patience_ns - LKG_SLOT_ASKED_NS) / 2;
+}
+
 /* What is to be done with one of mine. Return: NOTHING: it is kept. */
 static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_rollout_slot *mine,
                                   struct lkg_seeker_moment at, uint64_t *due_ns)
@@ -361,7 +367,7 @@ static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_ro
         }
         if (outcome == LKG_OUTCOME_TRYING || (outcome == LKG_OUTCOME_WANTED && first && seeker->granted)) {
                 if (!seeker->renew_at_ns)
-                        seeker->renew_at_ns = at.now_ns + lkg_jitter(mine->patience_ns / 4, 20, at.random);
+                        seeker->renew_at_ns = at.now_ns + lkg_jitter(renewal_ns(mine), 20, at.random);
                 *due_ns = earlier(*due_ns, seeker->renew_at_ns);
                 if (at.now_ns < seeker->renew_at_ns && !mine->asked)
                         return LKG_SLOT_NOTHING;

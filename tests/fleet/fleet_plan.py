@@ -29,7 +29,7 @@ def hours(nodes, slots, minutes):
 def load(nodes, slots, minutes):
     """Averages over the rollout: requests and watch events a second, processors of the API server, bytes a second; and bytes in all."""
     seconds = hours(nodes, slots, minutes) * 3600
-    writes = 2 + 4 * minutes / (minutes + 5)  # take and give back; renewed every quarter of trial and five minutes
+    writes = 2 + 2 * minutes // (minutes + 3)  # take and give back; renewed after half of trial and three minutes
     requests = nodes * (1 + writes + 2 * CONFLICTS + 1)  # the first list; conflicts and their lists; the list after a take
     events = nodes * writes * nodes
     volume = events * EVENT_BYTES + nodes * (1 + CONFLICTS) * slots * SLOT_BYTES

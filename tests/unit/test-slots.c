@@ -379,12 +379,14 @@ static void test_the_way_of_a_node(void **state)
         assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
         node.outcome = LKG_OUTCOME_TRYING;
         assert_int_equal(next(&node, 5 * S), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, 300 * S), LKG_SLOT_UPDATE); /* renewed */
+        assert_int_equal(next(&node, 300 * S),
+                         LKG_SLOT_NOTHING); /* each renewal is an event for the whole fleet */
+        assert_int_equal(next(&node, 480 * S), LKG_SLOT_UPDATE);
         assert_int_equal(node.seeker.writing.state, LKG_SLOT_HELD);
         (void)strcpy(mine.version, "6");
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &mine, at(301 * S));
+        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &mine, at(481 * S));
         node.outcome = LKG_OUTCOME_GOOD;
-        assert_int_equal(next(&node, 302 * S), LKG_SLOT_UPDATE);
+        assert_int_equal(next(&node, 482 * S), LKG_SLOT_UPDATE);
         assert_int_equal(node.seeker.writing.state, LKG_SLOT_FREE);
         assert_int_equal(node.seeker.writing.successes, 1);
         lkg_seeker_deinit(&node.seeker);
