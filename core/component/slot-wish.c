@@ -18,6 +18,13 @@ bool lkg_component_needs_slot(const struct lkg_component *c)
         return knows_limits(c) && !lkg_config_source_same_content(&p->assigned, &p->good.source);
 }
 
+bool lkg_component_waits_for_slot(const struct lkg_component *c)
+{
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+
+        return lkg_component_needs_slot(c) && !lkg_config_source_equal(&p->assigned, &p->active);
+}
+
 static bool is_of_api(const struct lkg_config_source *source)
 {
         return *source->uid && strcmp(source->uid, LKG_UID_LOCAL) != 0 && *source->sha256;

@@ -151,6 +151,7 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
                 .assigned = &d->pointers.assigned,
                 .node_uid = d->pointers.node_uid,
                 .carried_out = d->desired == LKG_DESIRED_REMOTE && !*d->waiting,
+                .waits_for_slot = lkg_component_waits_for_slot(c),
         };
         struct lkg_places_answer answer;
 

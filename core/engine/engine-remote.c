@@ -232,14 +232,20 @@ static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum
 static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
 {
         struct lkg_slot_wish wish;
-        char words[256];
-        bool go_on;
+        char words[256], held_back[256] = "";
+        bool go_on, may = !c->slot_needed ||
+                          lkg_places_may_switch(e->places, &c->dynamic->pointers.assigned, held_back);
 
         lkg_component_slot_wish(c, lkg_realtime_ns(), &wish);
+        wish.any = wish.any && may;
         go_on = lkg_rollout_lets_go(lkg_places_slot(e->places, &wish, words),
                                     e->config->remote.rollout_slots == LKG_SLOTS_PREFER);
         go_on = !c->slot_needed || (wish.any && go_on);
-        lkg_component_say_slot(c, go_on ? "" : words);
+        if (!go_on && may && *c->dynamic->waiting) {
+                (void)snprintf(held_back, sizeof(held_back), "%.130s; %.120s", words, c->dynamic->waiting);
+                may = false;
+        }
+        lkg_component_say_slot(c, go_on ? "" : may ? words : held_back);
         return go_on;
 }
 

@@ -17,8 +17,10 @@
 struct lkg_slot_keeper {
         struct lkg_apiserver *api; /* borrowed */
         struct lkg_seeker seeker;
-        char uid[LKG_SLOT_TEXT_MAX]; /* of the ConfigMap whose slots are watched; "" = none */
-        char position[LKG_SLOT_TEXT_MAX];
+        char uid[LKG_SLOT_TEXT_MAX];      /* of the ConfigMap whose slots are watched; "" = none */
+        char position[LKG_SLOT_TEXT_MAX]; /* resourceVersion of what was heard last */
+        char floor
+                [LKG_SLOT_TEXT_MAX]; /* the same when the list was asked for: a list from before it is of a server that was restored */
         struct lkg_call *call, *watch;
         struct lkg_watch_stream stream;
         bool failing; /* the FAILED that is being written is the one that halts the rollout */
@@ -107,8 +109,11 @@ static void take_part(struct lkg_slot_keeper *keeper, const struct lkg_value *li
                                       : NULL;
         struct lkg_rollout_slot slot;
 
-        if (keeper->n_parts++ == 0)
+        if (keeper->n_parts++ == 0) {
+                if (version && lkg_slot_version_older(version, keeper->floor))
+                        lkg_seeker_forget(&keeper->seeker);
                 lkg_seeker_list_begins(&keeper->seeker);
+        }
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(items, i);
 
@@ -262,6 +267,7 @@ static int send_list(struct lkg_slot_keeper *keeper, const char *token, struct l
 static int begin_list(struct lkg_slot_keeper *keeper, struct lkg_error *err)
 {
         keeper->n_parts = 0;
+        (void)snprintf(keeper->floor, sizeof(keeper->floor), "%s", keeper->position);
         return send_list(keeper, /* token= */ NULL, err);
 }
 
@@ -307,7 +313,8 @@ static void tell_halt(struct lkg_slot_keeper *keeper)
         char words[160];
 
         lkg_ledger_count(&keeper->seeker.ledger, wish->id.hash, &counts);
-        if (!keeper->failing || counts.n_failed != wish->max_failures || !options->rollout_halted)
+        if (!keeper->failing || !options->rollout_halted ||
+            counts.n_failed != lkg_slots_halting(wish->max_in_trial, wish->max_failures))
                 return;
         (void)snprintf(words, sizeof(words),
                        "rollout halted, %u of at most %u failed; %u nodes have it, %u try it",
@@ -485,7 +492,7 @@ void lkg_places_rollout_status(const struct lkg_places *places, struct lkg_rollo
         ret->any = true;
         ret->verdict = lkg_seeker_verdict(&keeper->seeker, ret->words);
         ret->max_in_trial = keeper->seeker.wish.max_in_trial;
-        ret->max_failures = keeper->seeker.wish.max_failures;
+        ret->max_failures = lkg_slots_halting(ret->max_in_trial, keeper->seeker.wish.max_failures);
         ret->n_conflicts = keeper->seeker.n_conflicts;
         ret->own = lkg_seeker_own(&keeper->seeker);
         lkg_ledger_count(&keeper->seeker.ledger, keeper->seeker.wish.id.hash, &ret->counts);

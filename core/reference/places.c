@@ -142,6 +142,23 @@ static void look_at_file(struct lkg_places *places, const struct lkg_places_know
 /* ---- from the API server ---- */
 
 /*
+ * Who waits for a slot keeps the limits that the content came with, or later ones: a version whose limits are wrong, or gone, is not
+ * recorded. Otherwise a slip of the pen would release every node that waits, even behind a rollout that has halted itself.
+ */
+static bool would_lose_limits(const struct lkg_rollout *rollout, struct lkg_places_answer *ret)
+{
+        if (!rollout)
+                return false;
+        if (rollout->state == LKG_ROLLOUT_UNCLEAR)
+                say(ret, LKG_PLACES_UNKNOWN, rollout->words);
+        else if (!rollout->limits.max_in_trial)
+                say(ret, LKG_PLACES_WAITING,
+                    "annotation " LKG_ANNOTATION_IN_TRIAL
+                    " is gone, its last value counts for this content");
+        return rollout->state == LKG_ROLLOUT_UNCLEAR || !rollout->limits.max_in_trial;
+}
+
+/*
  * A rollout may hold new content back. A new version with the assigned content is recorded, whatever its annotations say.
  * Only for objects of the API server: a file is local to this node.
  */
@@ -152,7 +169,7 @@ static bool is_held_back(struct lkg_apiserver *api, const struct lkg_places_know
 
         if (lkg_config_source_equal(known->assigned, &ret->source) ||
             lkg_config_source_same_content(known->assigned, &ret->source))
-                return false;
+                return known->waits_for_slot && would_lose_limits(rollout, ret);
         if (!rollout)
                 say(ret, LKG_PLACES_WAITING, "waiting for the rollout: the Node was not read yet");
         else if (rollout->state == LKG_ROLLOUT_UNCLEAR)
@@ -160,6 +177,25 @@ static bool is_held_back(struct lkg_apiserver *api, const struct lkg_places_know
         else if (rollout->state != LKG_ROLLOUT_GO)
                 say(ret, LKG_PLACES_WAITING, rollout->words);
         return !rollout || rollout->state != LKG_ROLLOUT_GO;
+}
+
+bool lkg_places_may_switch(struct lkg_places *places, const struct lkg_config_source *source,
+                           char ret_words[static 256])
+{
+        struct lkg_apiserver *api = places->apiserver;
+        const struct lkg_rollout *rollout = NULL;
+
+        *ret_words = '\0';
+        if (!api || places->place == LKG_PLACE_FILE)
+                return true;
+        if (api->object.answer == LKG_ANSWER_OBJECT && strcmp(api->configmap.uid, source->uid) == 0)
+                rollout = lkg_apiserver_rollout(api, &api->configmap);
+        if (!rollout)
+                (void)snprintf(ret_words, 256,
+                               "waiting for a rollout slot: the ConfigMap has not been read yet");
+        else if (rollout->state != LKG_ROLLOUT_GO)
+                (void)snprintf(ret_words, 256, "%s", rollout->words);
+        return rollout && rollout->state == LKG_ROLLOUT_GO;
 }
 
 /*

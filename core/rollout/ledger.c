@@ -43,7 +43,7 @@ const struct lkg_rollout_slot *lkg_ledger_find(const struct lkg_ledger *ledger, 
 }
 
 /* resourceVersions are numbers, and may be compared (Kubernetes API concepts, "Resource versions", since 1.35). */
-static bool is_older(const char *a, const char *b)
+bool lkg_slot_version_older(const char *a, const char *b)
 {
         size_t n, m;
 
@@ -90,7 +90,8 @@ int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slo
         if (!known && (r = insert(ledger, slot, &known)) < 0)
                 return r;
         known->listed = true;
-        if (is_older(slot->version, known->version)) /* a list that crossed with a newer event */
+        if (lkg_slot_version_older(slot->version,
+                                   known->version)) /* a list that crossed with a newer event */
                 return 0;
         seen_ns = strcmp(known->version, slot->version) == 0 && known->seen_ns ? known->seen_ns : now_ns;
         *known = *slot;

@@ -38,10 +38,28 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 /* ---- whose slot is it? ---- */
 
+static enum lkg_slot_outcome outcome_of(const struct lkg_seeker *seeker, const char *sha256,
+                                        char reason[static LKG_SLOT_REASON_MAX])
+{
+        *reason = '\0';
+        return seeker->ops.outcome(sha256, reason, seeker->ops.userdata);
+}
+
+/* Has this machine tried it, or does it? Then the state directory says so, whatever has become of the Node object meanwhile. */
+static bool is_tried_here(const struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot)
+{
+        char reason[LKG_SLOT_REASON_MAX];
+        enum lkg_slot_outcome outcome = outcome_of(seeker, slot->sha256, reason);
+
+        return outcome == LKG_OUTCOME_TRYING || outcome == LKG_OUTCOME_GOOD || outcome == LKG_OUTCOME_BAD;
+}
+
+/* By the name of the Node and its uid: a machine that was installed anew under an old name is another one. */
 static bool is_mine(const struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot)
 {
         return slot->state == LKG_SLOT_HELD && strcmp(slot->node, seeker->node) == 0 &&
-               (!*slot->node_uid || !*seeker->node_uid || strcmp(slot->node_uid, seeker->node_uid) == 0);
+               (!*slot->node_uid || !*seeker->node_uid || strcmp(slot->node_uid, seeker->node_uid) == 0 ||
+                is_tried_here(seeker, slot));
 }
 
 static bool is_of_wish(const struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot)
@@ -66,16 +84,9 @@ int lkg_seeker_own(const struct lkg_seeker *seeker)
         return mine ? (int)mine->index : -1;
 }
 
-static enum lkg_slot_outcome outcome_of(const struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot,
-                                        char reason[static LKG_SLOT_REASON_MAX])
-{
-        *reason = '\0';
-        return seeker->ops.outcome(slot->sha256, reason, seeker->ops.userdata);
-}
-
 static bool has_halted(const struct lkg_seeker *seeker, const struct lkg_slot_counts *counts)
 {
-        return counts->n_failed >= seeker->wish.max_failures;
+        return counts->n_failed >= lkg_slots_halting(seeker->wish.max_in_trial, seeker->wish.max_failures);
 }
 
 /* Slow start: one more than have succeeded at a time; a slot that has failed, and does not halt the rollout, is made up for. */
@@ -117,8 +128,10 @@ void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish
 {
         if (strcmp(wish->id.uid, seeker->wish.id.uid) != 0 && has_any(seeker)) {
                 seeker->wish.any = false; /* first give back what is held of the other ConfigMap */
+                seeker->postponed = true;
                 return;
         }
+        seeker->postponed = false;
         if (strcmp(wish->id.uid, seeker->wish.id.uid) != 0) {
                 lkg_ledger_deinit(&seeker->ledger);
                 seeker->must_list = true;
@@ -172,13 +185,14 @@ static void decide(struct lkg_seeker *seeker, uint64_t now_ns)
         if (!mine)
                 return;
         seeker->granted_ns = now_ns;
-        if (outcome_of(seeker, mine, reason) == LKG_OUTCOME_TRYING) {
+        if (outcome_of(seeker, mine->sha256, reason) == LKG_OUTCOME_TRYING) {
                 seeker->granted = true;
                 return;
         }
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
         seeker->granted = !has_halted(seeker, &counts) && mine->index < seeker->wish.max_in_trial &&
-                          mine->index <= highest_open(&counts) && !seeker->ledger.too_many;
+                          mine->index <= highest_open(&counts) &&
+                          counts.n_held <= seeker->wish.max_in_trial && !seeker->ledger.too_many;
 }
 
 static void allowed(struct lkg_seeker *seeker)
@@ -211,6 +225,12 @@ static void forgive_silence(struct lkg_seeker *seeker)
 {
         for (size_t i = 0; i < seeker->ledger.n_items; i++)
                 seeker->ledger.items[i].seen_ns = 0;
+}
+
+void lkg_seeker_forget(struct lkg_seeker *seeker)
+{
+        lkg_ledger_deinit(&seeker->ledger);
+        seeker->granted = false;
 }
 
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
@@ -351,7 +371,7 @@ static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_ro
                                   struct lkg_seeker_moment at, uint64_t *due_ns)
 {
         char reason[LKG_SLOT_REASON_MAX];
-        enum lkg_slot_outcome outcome = outcome_of(seeker, mine, reason);
+        enum lkg_slot_outcome outcome = outcome_of(seeker, mine->sha256, reason);
         bool first = mine == my_slot(seeker);
         struct lkg_rollout_slot next = *mine;
 
@@ -374,6 +394,8 @@ static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_ro
                 next = *mine;
                 next.asked = false;
                 next.renewed_ns = at.wall_ns;
+                if (*seeker->node_uid)
+                        set_text(next.node_uid, sizeof(next.node_uid), seeker->node_uid);
         }
         seeker->renew_at_ns = 0;
         return write_slot(seeker, &next, false);
@@ -404,7 +426,8 @@ static unsigned choose(const struct lkg_seeker *seeker, uint32_t random, unsigne
         unsigned n = 0, last, which;
 
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        if (has_halted(seeker, &counts) || seeker->ledger.too_many || seeker->wish.max_in_trial == 0)
+        if (has_halted(seeker, &counts) || seeker->ledger.too_many ||
+            counts.n_held >= seeker->wish.max_in_trial)
                 return 0;
         last = seeker->wish.max_in_trial - 1;
         if (last > highest_open(&counts))
@@ -440,6 +463,40 @@ static struct lkg_rollout_slot taken(const struct lkg_seeker *seeker, unsigned i
                 LKG_SLOT_PATIENCE_MORE;
         *slot.reason = '\0';
         return slot;
+}
+
+static bool has_failed_here(const struct lkg_seeker *seeker)
+{
+        for (size_t i = 0; i < seeker->ledger.n_items; i++)
+                if (is_of_wish(seeker, &seeker->ledger.items[i]) &&
+                    seeker->ledger.items[i].state == LKG_SLOT_FAILED &&
+                    strcmp(seeker->ledger.items[i].node, seeker->node) == 0)
+                        return true;
+        return false;
+}
+
+/*
+ * On trial and without a slot, because somebody has deleted it, or slots came later than the trial: the fleet has to know, even if
+ * there are more on trial then than there may be.
+ */
+static enum lkg_slot_request reclaim(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
+                                     uint64_t *due_ns)
+{
+        char reason[LKG_SLOT_REASON_MAX];
+        struct lkg_rollout_slot slot;
+        unsigned index = 0;
+
+        (void)due_ns;
+        if (!seeker->wish.max_in_trial || seeker->postponed || seeker->ledger.too_many || my_slot(seeker) ||
+            outcome_of(seeker, seeker->wish.id.sha256, reason) != LKG_OUTCOME_TRYING ||
+            has_failed_here(seeker))
+                return LKG_SLOT_NOTHING;
+        while (index < LKG_SLOTS_MAX && !is_takeable(seeker, index))
+                index++;
+        if (index == LKG_SLOTS_MAX)
+                return LKG_SLOT_NOTHING;
+        slot = taken(seeker, index, at.wall_ns);
+        return write_slot(seeker, &slot, /* taking= */ false);
 }
 
 /* Carrier sensing: wait a random time, and give up when somebody else was faster. */
@@ -524,8 +581,9 @@ static const struct lkg_rollout_slot *find_old(const struct lkg_seeker *seeker, 
                 const struct lkg_rollout_slot *slot = &seeker->ledger.items[i];
                 bool vanished = slot->seen_ns && now_ns >= slot->seen_ns + slot->patience_ns;
 
-                if (!is_of_wish(seeker, slot) && !slot->collected && slot->created_ns &&
-                    slot->created_ns + LKG_SLOT_OLD_NS < newest &&
+                /* Another key is a pool of its own, whose rollout may be halted or under way. */
+                if (!is_of_wish(seeker, slot) && strcmp(slot->key, seeker->wish.id.key) == 0 &&
+                    !slot->collected && slot->created_ns && slot->created_ns + LKG_SLOT_OLD_NS < newest &&
                     (slot->state != LKG_SLOT_HELD || vanished))
                         return slot;
         }
@@ -556,10 +614,7 @@ enum lkg_slot_request lkg_seeker_next(struct lkg_seeker *seeker, struct lkg_seek
 {
         static enum lkg_slot_request (*const steps[])(struct lkg_seeker *, struct lkg_seeker_moment,
                                                       uint64_t *) = {
-                tend_mine,
-                take,
-                note_vanished,
-                collect,
+                tend_mine, reclaim, take, note_vanished, collect,
         };
         enum lkg_slot_request request = LKG_SLOT_NOTHING;
 
@@ -596,6 +651,12 @@ enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char r
         struct lkg_slot_counts counts;
 
         *ret_words = '\0';
+        if (seeker->postponed) {
+                (void)snprintf(ret_words, 256,
+                               "waiting for a rollout slot: the trial of ConfigMap %.60s/%.60s ends first",
+                               seeker->wish.id.ns, seeker->wish.id.name);
+                return LKG_SLOT_WAITING;
+        }
         if (seeker->granted)
                 return LKG_SLOT_GRANTED;
         if (seeker->refused_request != LKG_SLOT_NOTHING) {
@@ -613,6 +674,13 @@ enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char r
                                counts.failed ? ", node " : "", counts.failed ? counts.failed->node : "",
                                counts.failed ? ": " : "", counts.failed ? counts.failed->reason : "");
                 return LKG_SLOT_HALTED;
+        }
+        if (seeker->ledger.too_many) {
+                (void)snprintf(ret_words, 256,
+                               "waiting for a rollout slot: there are more than %u slots of ConfigMap "
+                               "%.60s/%.60s, which is too many",
+                               LKG_SLOTS_KNOWN_MAX, seeker->wish.id.ns, seeker->wish.id.name);
+                return LKG_SLOT_WAITING;
         }
         (void)snprintf(ret_words, 256, "waiting for a rollout slot (%u of %u in trial, %u done, %u failed)",
                        counts.n_held, seeker->wish.max_in_trial, counts.n_done, counts.n_failed);

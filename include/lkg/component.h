@@ -390,6 +390,8 @@ void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lk
 /** lkg_rollback_of() - the kind of a rollback, for metrics. */
 /** lkg_component_needs_slot() - does the assigned source, which was tried and is good, need a slot? */
 bool lkg_component_needs_slot(const struct lkg_component *c);
+/** lkg_component_waits_for_slot() - is what is assigned limited by slots, and not followed yet? */
+bool lkg_component_waits_for_slot(const struct lkg_component *c);
 /** lkg_component_slot_wish() - the slot that is wanted, or kept, or given back. @wall_ns: now. @ret: id.uid "" = none */
 void lkg_component_slot_wish(const struct lkg_component *c, uint64_t wall_ns, struct lkg_slot_wish *ret);
 /** lkg_component_say_slot() - why it waits; "" = it does not. */

@@ -85,6 +85,7 @@ struct lkg_places_known {
         const struct lkg_config_source *assigned;
         const char *node_uid; /* of the Node whose reference was followed last; "" = none */
         bool carried_out;     /* the desired configuration is assigned, and no rollout holds it back */
+        bool waits_for_slot;  /* it is assigned with limits (<lkg/slots.h>), and not followed yet */
 };
 
 enum lkg_places_says {
@@ -151,6 +152,13 @@ void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret)
  */
 enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lkg_slot_wish *wish,
                                       char ret_words[static 256]);
+/**
+ * lkg_places_may_switch() - may this node switch to @source, which is assigned and needs a slot, as far as the newest annotations of its
+ * ConfigMap say? They may have changed since it was assigned: a halt must stop those who wait for a slot, too.
+ * @ret_words: why not
+ */
+bool lkg_places_may_switch(struct lkg_places *places, const struct lkg_config_source *source,
+                           char ret_words[static 256]);
 /** lkg_places_rollout_status() - counts.failed is NULL; see failed_node. */
 void lkg_places_rollout_status(const struct lkg_places *places, struct lkg_rollout_status *ret);
 /**

@@ -111,6 +111,8 @@ void lkg_slot_name(const struct lkg_rollout_slot *slot, char ret[static LKG_SLOT
 void lkg_slot_write(enum lkg_slot_kind kind, const struct lkg_rollout_slot *slot,
                     const struct lkg_rollout_id *id, const char *ns, struct lkg_json *json);
 
+/** lkg_slot_version_older() - is resourceVersion @a before @b? false: not, or they are no numbers. */
+bool lkg_slot_version_older(const char *a, const char *b);
 /** lkg_slot_give_back() - nobody holds it, and no failure is noted in it. */
 void lkg_slot_give_back(struct lkg_rollout_slot *slot);
 
@@ -133,6 +135,14 @@ struct lkg_slot_counts {
         unsigned n_held, n_failed, n_done;
         const struct lkg_rollout_slot *failed; /* the first one; NULL = none */
 };
+/**
+ * lkg_slots_halting() - with so many failures a rollout halts itself. A slot that has failed is never used again, so it also ends when
+ * there is none left.
+ */
+static inline unsigned lkg_slots_halting(unsigned max_in_trial, unsigned max_failures)
+{
+        return max_in_trial && max_in_trial < max_failures ? max_in_trial : max_failures;
+}
 /** lkg_ledger_count() - of one rollout. */
 void lkg_ledger_count(const struct lkg_ledger *ledger, const char *hash, struct lkg_slot_counts *ret);
 
@@ -182,8 +192,9 @@ struct lkg_seeker {
         bool in_contact; /* the watch is open, or the last list succeeded */
         bool must_list;  /* what is known may be wrong */
         bool granted;
-        uint64_t granted_ns;                   /* a granted slot that is not used goes back after a minute */
-        unsigned n_refusals;                   /* answers with 403, one after the other */
+        bool postponed;      /* another ConfigMap is wanted: not before the slot of this one is given back */
+        uint64_t granted_ns; /* a granted slot that is not used goes back after a minute */
+        unsigned n_refusals; /* answers with 403, one after the other */
         enum lkg_slot_request refused_request; /* not allowed since then; NOTHING = all are */
         enum lkg_slot_request under_way;
         struct lkg_rollout_slot writing; /* CREATE, UPDATE */
@@ -215,6 +226,8 @@ void lkg_seeker_list_begins(struct lkg_seeker *seeker);
 void lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns);
 void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void lkg_seeker_removed(struct lkg_seeker *seeker, const char *hash, unsigned index);
+/** lkg_seeker_forget() - the API server has gone back in time (etcd restored): nothing that is known counts. */
+void lkg_seeker_forget(struct lkg_seeker *seeker);
 /** lkg_seeker_lost_contact() - nothing that other nodes do is heard any more. */
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker);
 /** lkg_seeker_answered() - to CREATE, UPDATE, or a LIST that failed. @written: DONE: the object as it is now; NULL = not known */

@@ -35,7 +35,7 @@ enum breakage { BREAKS_NONE, BREAKS_ALL, BREAKS_SOME }; /* SOME: 2 % of the node
 static const struct scenario {
         const char *name;
         enum breakage breakage;
-        bool crashes, vanishes, outages, read_only, two_versions, lost_answers, wrong_clocks;
+        bool crashes, vanishes, outages, read_only, two_versions, lost_answers, wrong_clocks, limits;
 } scenarios[] = {
         { .name = "good" },
         { .name = "bad", .breakage = BREAKS_ALL },
@@ -49,6 +49,7 @@ static const struct scenario {
         { .name = "bad-read-only", .breakage = BREAKS_ALL, .read_only = true, .vanishes = true },
         { .name = "two", .breakage = BREAKS_ALL, .two_versions = true },
         { .name = "clocks", .breakage = BREAKS_SOME, .wrong_clocks = true, .crashes = true },
+        { .name = "limits", .breakage = BREAKS_SOME, .limits = true, .crashes = true },
         { .name = "everything",
           .breakage = BREAKS_ALL,
           .crashes = true,
@@ -84,7 +85,20 @@ struct node {
         bool ever_broken[3]; /* by version */
 };
 
-enum event_kind { WAKE, ARRIVES, ANSWERED, SEEN, TOLD, AWAY, BACK, NO_WRITES, WRITES, NEXT_VERSION, KILLED };
+enum event_kind {
+        WAKE,
+        ARRIVES,
+        ANSWERED,
+        SEEN,
+        TOLD,
+        AWAY,
+        BACK,
+        NO_WRITES,
+        WRITES,
+        LIMITS,
+        NEXT_VERSION,
+        KILLED
+};
 
 struct event {
         uint64_t at_ns, order;
@@ -109,6 +123,7 @@ static struct world {
         size_t n_slots;
         uint64_t version;
         bool away, takes_no_writes;
+        unsigned max_in_trial;     /* as the annotation says now, at most opt.n_slots */
         uint64_t refuses_until_ns; /* it has started, and has not read its Roles yet */
         struct lkg_config_source current;
         unsigned which; /* 1 or 2: version of the configuration */
@@ -453,7 +468,7 @@ static bool run_component(struct node *node)
 
 static bool follow(struct node *node)
 {
-        struct lkg_slot_wish wish = { .max_in_trial = opt.n_slots,
+        struct lkg_slot_wish wish = { .max_in_trial = w.max_in_trial,
                                       .max_failures = opt.n_failures,
                                       .fleet = opt.n_nodes,
                                       .duration_ns = DURATION };
@@ -625,6 +640,10 @@ static void happens(const struct event *e)
                 say(NULL, "writes again");
                 push((struct event){ .at_ns = w.now_ns + between(M, 2 * H), .kind = NO_WRITES });
                 return;
+        case LIMITS: /* an operator changes the annotation; it may be lower than the number of those who try it */
+                w.max_in_trial = (unsigned)between(1, opt.n_slots);
+                push((struct event){ .at_ns = w.now_ns + between(M, 2 * H), .kind = LIMITS });
+                return;
         case NEXT_VERSION:
                 new_version(2);
                 return;
@@ -670,7 +689,10 @@ static void begin(uint64_t seed)
                 if (opt.scenario->crashes)
                         push((struct event){ .at_ns = between(S, H), .kind = KILLED, .node = i });
         }
+        w.max_in_trial = opt.n_slots;
         new_version(1);
+        if (opt.scenario->limits)
+                push((struct event){ .at_ns = between(S, H), .kind = LIMITS });
         if (opt.scenario->outages)
                 push((struct event){ .at_ns = between(S, H), .kind = AWAY });
         if (opt.scenario->read_only)

@@ -652,6 +652,10 @@ static void test_old_slots_are_collected(void **state)
         slots[1] = node.seeker.writing;
         (void)strcpy(slots[1].version, "6");
         lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slots[1], at(3 * S));
+        (void)strcpy(slots[2].key, "special"); /* a pool of its own: its failures stay */
+        slots[2].created_ns = 5 * S;
+        (void)strcpy(slots[2].version, "7");
+        lkg_seeker_put(&node.seeker, &slots[2], 4 * S);
         assert_int_equal(next(&node, 700 * S), LKG_SLOT_NOTHING);
         lkg_seeker_deinit(&node.seeker);
 }
@@ -732,6 +736,146 @@ static void test_a_holder_that_is_refused_goes_on_asking(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
+/* Slots can be deleted by hand, or be asked for when the trial runs already. */
+static void test_on_trial_without_a_slot(void **state)
+{
+        struct lkg_rollout_slot others[2] = { make_slot(0, LKG_SLOT_HELD, "a", "5"),
+                                              make_slot(1, LKG_SLOT_HELD, "b", "6") };
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        node.outcome = LKG_OUTCOME_TRYING;
+        list(&node, others, 2, S);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_CREATE); /* above the two that there may be */
+        assert_int_equal(node.seeker.writing.index, 2);
+        assert_string_equal(node.seeker.writing.node, "me");
+        lkg_seeker_deinit(&node.seeker);
+
+        begin(&node); /* noted as vanished: that is its slot */
+        node.outcome = LKG_OUTCOME_TRYING;
+        others[0] = make_slot(0, LKG_SLOT_FAILED, "me", "5");
+        list(&node, others, 2, S);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* The same machine under a new Node object; and another machine under an old name. */
+static void test_another_node_uid(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        struct node node;
+
+        (void)state;
+        (void)strcpy(slot.node_uid, "before");
+        begin(&node);
+        (void)strcpy(node.seeker.node_uid, "now");
+        node.outcome = LKG_OUTCOME_TRYING;
+        list(&node, &slot, 1, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, 500 * S), LKG_SLOT_UPDATE);
+        assert_string_equal(node.seeker.writing.node_uid, "now");
+        lkg_seeker_deinit(&node.seeker);
+
+        begin(&node);
+        (void)strcpy(node.seeker.node_uid, "now");
+        list(&node, &slot, 1, S);
+        assert_int_equal(lkg_seeker_own(&node.seeker), -1);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* The number of nodes counts, not that of the slot. */
+static void test_a_lowered_number(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FREE, "", "5"),
+                                             make_slot(1, LKG_SLOT_HELD, "other", "6") };
+        struct lkg_slot_wish wish;
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        slots[0].successes = 3;
+        list(&node, slots, 2, S);
+        wish = node.seeker.wish;
+        wish.max_in_trial = 1;
+        lkg_seeker_wish(&node.seeker, &wish);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_NOTHING);
+        wish.max_in_trial = 2;
+        lkg_seeker_wish(&node.seeker, &wish);
+        assert_int_equal(next(&node, 3 * S), LKG_SLOT_UPDATE);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+static void test_more_failures_than_slots(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FAILED, "a", "5"),
+                                             make_slot(1, LKG_SLOT_FAILED, "b", "6") };
+        struct lkg_slot_wish wish;
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        wish = node.seeker.wish;
+        wish.max_failures = 9;
+        lkg_seeker_wish(&node.seeker, &wish);
+        list(&node, slots, 1, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
+        lkg_seeker_put(&node.seeker, &slots[1], 2 * S);
+        assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* The trial of another ConfigMap has a slot: it says nothing about this one. */
+static void test_another_configmap(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        struct lkg_slot_wish wish;
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        node.outcome = LKG_OUTCOME_TRYING;
+        list(&node, &slot, 1, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        wish = node.seeker.wish;
+        (void)strcpy(wish.id.uid, "uid-2");
+        assert_int_equal(lkg_rollout_id_seal(&wish.id), 0);
+        lkg_seeker_wish(&node.seeker, &wish);
+        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
+        node.outcome = LKG_OUTCOME_GOOD;
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
+        slot = node.seeker.writing;
+        (void)strcpy(slot.version, "6");
+        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slot, at(3 * S));
+        lkg_seeker_wish(&node.seeker, &wish);
+        list(&node, NULL, 0, 4 * S);
+        assert_int_equal(next(&node, 5 * S), LKG_SLOT_CREATE);
+        assert_string_equal(node.seeker.writing.uid, "uid-2");
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* etcd was restored: what was known is newer than what there is. */
+static void test_versions_that_go_back(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FREE, "", "5000");
+        struct node node;
+
+        (void)state;
+        assert_true(lkg_slot_version_older("3000", "5000"));
+        assert_false(lkg_slot_version_older("10000", "5000"));
+        assert_false(lkg_slot_version_older("5000", ""));
+        begin(&node);
+        list(&node, &slot, 1, S);
+        (void)strcpy(slot.version, "3000");
+        lkg_seeker_put(&node.seeker, &slot, 2 * S); /* an event that crossed with a list */
+        assert_string_equal(lkg_ledger_find(&node.seeker.ledger, slot.hash, 0)->version, "5000");
+        lkg_seeker_forget(&node.seeker);
+        lkg_seeker_put(&node.seeker, &slot, 3 * S);
+        assert_string_equal(lkg_ledger_find(&node.seeker.ledger, slot.hash, 0)->version, "3000");
+        lkg_seeker_deinit(&node.seeker);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -756,6 +900,12 @@ int main(void)
                 cmocka_unit_test(test_the_window_shrinks_with_those_who_are_left),
                 cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
                 cmocka_unit_test(test_old_slots_are_collected),
+                cmocka_unit_test(test_on_trial_without_a_slot),
+                cmocka_unit_test(test_another_node_uid),
+                cmocka_unit_test(test_a_lowered_number),
+                cmocka_unit_test(test_more_failures_than_slots),
+                cmocka_unit_test(test_another_configmap),
+                cmocka_unit_test(test_versions_that_go_back),
                 cmocka_unit_test(test_a_missing_permission),
                 cmocka_unit_test(test_a_permission_to_create_is_missing),
                 cmocka_unit_test(test_a_holder_that_is_refused_goes_on_asking),

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators and accidents do in the middle of a rollout with slots: none of it makes more nodes switch, or forgets a failure."""
+import pytest
+
+import lkgfs_testlib as lib
+from lkgfs_apinode import source_id
+from test_slots import rollout, slots  # noqa: F401  pylint: disable=unused-import
+
+ONE = {"lkgfs.io/rollout-max-in-trial": "1"}
+BODY = "maxPods: 13\n"
+
+
+def first_of(slots, nodes, obj):
+    """Wait until one node tries the content and the others wait for a slot; return it and them."""
+    slots.fleet.wait(lambda: any(source_id(obj) in node.status("active") for node in nodes), "one node goes first")
+    first, = [node for node in nodes if source_id(obj) in node.status("active")]
+    others = [node for node in nodes if node is not first]
+    for node in others:
+        node.wait("condition", "waiting for a rollout slot (1 of ")
+    return first, others
+
+
+def shows(node, text="maxPods: 13"):
+    return text in node.mount.document()
+
+
+def tool(slots, *words):
+    return lib.run(lib.LKGFS, "rollout", "--kubeconfig", slots.fleet.real.directory / "admin.conf", "--rollout-namespace", slots.namespace,
+                   slots.fleet.reference, *words)
+
+
+def succeed(slots, node):
+    """Its trial passes, and its slot is given back."""
+    before = sum(int(slot["successes"]) for slot in slots.all().values())
+    node.live()
+    slots.fleet.wait(lambda: sum(int(slot["successes"]) for slot in slots.all().values()) == before + 1, "one more success")
+
+
+def test_a_halt_stops_who_waits_for_a_slot(slots):
+    nodes = [slots.node() for _ in range(2)]
+    first, (other,) = first_of(slots, nodes, slots.put(BODY, **ONE))
+    assert tool(slots, "--halt").returncode == 0
+    other.wait("condition", "True rollout halted")
+    succeed(slots, first)
+    other.wait("rollout", "in_trial=0")
+    assert not shows(other) and "True rollout halted" in other.status("condition")
+    assert tool(slots, "--resume").returncode == 0
+    other.shows("maxPods: 13")
+
+
+def test_a_percentage_stops_who_waits_for_a_slot(slots):
+    nodes = [slots.node() for _ in range(2)]
+    first, (other,) = first_of(slots, nodes, slots.put(BODY, **ONE))
+    slots.fleet.put(BODY, {"lkgfs.io/rollout-percent": "0"})
+    other.wait("condition", "is not below rollout-percent 0")
+    succeed(slots, first)
+    other.wait("rollout", "in_trial=0")
+    assert not shows(other)
+
+
+@pytest.mark.parametrize("value,words", [
+    ("0", "rollout unclear: annotation lkgfs.io/rollout-max-in-trial is \"0\""),
+    ("1 ", "rollout unclear: annotation lkgfs.io/rollout-max-in-trial is \"1 \""),
+    (None, "annotation lkgfs.io/rollout-max-in-trial is gone, its last value counts for this content"),
+])
+@pytest.mark.parametrize("halted", [False, True], ids=["in-trial", "halted"])
+def test_lost_limits_release_nobody(slots, value, words, halted):
+    """A slip of the pen, also after the rollout has halted itself, and also when the engine is started anew."""
+    nodes = [slots.node() for _ in range(2)]
+    first, (other,) = first_of(slots, nodes, slots.put(BODY, **ONE))
+    if halted:
+        for _ in range(3):
+            first.crash()
+        other.wait("condition", "True rollout halted: 1 failed")
+    slots.fleet.put(BODY, {"lkgfs.io/rollout-max-in-trial": value, **({} if value else {"lkgfs.io/rollout-max-failures": None})})
+    other.wait("condition", words)
+    other.mount.kill_child("lkgfs-engine")
+    other.wait("condition", words)
+    if not halted:
+        succeed(slots, first)
+    else:
+        slots.fleet.wait(lambda: rollout(other)["failed"] == "1", "the new engine knows the failure")
+    if value or halted:
+        assert not shows(other)
+    else:  # the last value counts: it goes with a slot
+        other.shows("maxPods: 13")
+        assert [slot["node"] for slot in slots.all().values() if slot["state"] == "held"] == [other.name]
+
+
+def test_a_configmap_that_is_made_anew(slots):
+    """Who tries the one before takes a slot of the new one only when that trial has ended."""
+    nodes = [slots.node() for _ in range(2)]
+    first, (other,) = first_of(slots, nodes, slots.put(BODY, **ONE))
+    slots.fleet.real.delete_configmap(slots.fleet.configmap)
+    anew = slots.put("maxPods: 14\n", **ONE)
+    other.follows(anew)
+    first.wait("condition", f"waiting for a rollout slot: the trial of ConfigMap {slots.fleet.reference} ends first")
+    assert not shows(first, "maxPods: 14")
+    first.live()
+    first.wait("condition", "waiting for a rollout slot (1 of 1 in trial")
+    assert not shows(first, "maxPods: 14")
+
+
+def test_a_lowered_number(slots):
+    """Two try it; with one at a time the third waits for both."""
+    nodes = [slots.node() for _ in range(4)]
+    obj = slots.put(BODY, **{"lkgfs.io/rollout-max-in-trial": "2"})
+    first, others = first_of(slots, nodes, obj)
+    succeed(slots, first)
+    slots.fleet.wait(lambda: sum(shows(node) for node in others) == 2, "two more")
+    pair = [node for node in others if shows(node)]
+    third, = [node for node in others if node not in pair]
+    slots.fleet.put(BODY, ONE)
+    third.wait("condition", "waiting for a rollout slot (2 of 1 in trial")
+    succeed(slots, pair[0])
+    third.wait("condition", "waiting for a rollout slot (1 of 1 in trial")
+    assert not shows(third)
+    succeed(slots, pair[1])
+    third.shows("maxPods: 13")
+
+
+def test_a_slot_that_is_deleted(slots):
+    """Whoever tries the content takes it again, and a failure is on record."""
+    nodes = [slots.node() for _ in range(2)]
+    first, (other,) = first_of(slots, nodes, slots.put(BODY, **{"lkgfs.io/rollout-max-in-trial": "2"}))
+    slots.kubectl("delete", "configmap", "-n", slots.namespace, "-l", "lkgfs.io/rollout")
+    slots.fleet.wait(lambda: first.name in [slot["node"] for slot in slots.all().values()], "it has a slot again")
+    for _ in range(3):
+        first.crash()
+    slots.fleet.wait(lambda: "failed" in [slot["state"] for slot in slots.all().values()], "the failure is noted")
+
+
+def test_more_failures_than_slots(slots):
+    """No slot is left: that is a halt, and says so."""
+    nodes = [slots.node() for _ in range(2)]
+    first, (other,) = first_of(slots, nodes, slots.put(BODY, **ONE, **{"lkgfs.io/rollout-max-failures": "2"}))
+    for _ in range(3):
+        first.crash()
+    other.wait("condition", "True rollout halted: 1 failed")
+    assert tool(slots).returncode == 1
+
+
+def test_a_node_object_that_is_made_anew(slots):
+    """The kubelet registers the same machine again: its slot is still its own."""
+    node = slots.node()
+    node.follows(slots.put(BODY, **ONE))
+    before = slots.all()[0]["nodeUid"]
+    slots.fleet.real.delete_node(node.name)
+    slots.fleet.real.create_node(node.name, {"lkgfs.io/config-source": slots.fleet.reference})
+    slots.fleet.wait(lambda: slots.fleet.real.condition(node.name), "it reports to the new Node")
+    node.live()
+    slots.fleet.wait(lambda: slots.all()[0]["state"] == "free", "given back")
+    assert slots.all()[0]["successes"] == "1" and before
