@@ -676,7 +676,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "is served without a time limit, also after a reboot." },
         { 7007, LKG_WARNING, "invalid rollout annotation", "Correct the named annotation of the ConfigMap.",
           "lkgfs.io/halt is true or false, lkgfs.io/rollout-percent a number from 0 to 100 with at most "
-          "three decimals. While one of them is something else, no node switches to this version, because "
+          "three decimals. lkgfs.io/rollout-max-in-trial and lkgfs.io/rollout-max-failures (which needs the "
+          "former) are whole numbers from 1 to 1000, lkgfs.io/rollout-fleet is one from 1 to 1000000. While "
+          "one of them is something else, no node switches to this version, because "
           "it is not known which nodes were meant. Nodes that follow it already continue." },
         { 7008, LKG_NOTE, "not the node's own credential",
           "Use the node's own kubeconfig, or set remote.condition and remote.events to false.",

@@ -4,6 +4,8 @@
 #include <lkg/doc.h>
 #include <lkg/schema.h>
 
+#include "changes.h"
+#include "defaults.h"
 #include "tree.h"
 
 static const char *const class_names[] = {
@@ -72,10 +74,88 @@ const struct lkg_field *lkg_schema_field(const struct lkg_schema *schema, const 
         return found ? found->field : NULL;
 }
 
+/* ---- two values of a field ---- */
+
+/* The row's own node; NULL: the pointer leads deeper, or nowhere. */
+static const struct lkg_schema_node *node_at(const struct lkg_schema *schema, const char *pointer)
+{
+        const struct lkg_schema_node *node = schema ? lkg_schema_root(schema) : NULL;
+
+        while (node && *pointer == '/') {
+                size_t size = strcspn(++pointer, "/");
+
+                node = node->class == LKG_CLASS_STRUCT ? step(node, pointer, size) : NULL;
+                pointer += size;
+        }
+        return node;
+}
+
+/* Without a --config file a kubelet has another default of this field. Return: 0, 1; -ENOMEM. */
+static int depends_on_base(const struct lkg_schema *schema, const struct lkg_schema_node *node)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flag_base = NULL;
+
+        if (!lkg_schema_is_kubelet(schema))
+                return 0;
+        flag_base = lkg_value_new_map(NULL, 0, 0);
+        if (!flag_base || lkg_defaults_flag_base(flag_base) < 0)
+                return -ENOMEM;
+        return lkg_object_get(flag_base, node->field->path) != NULL;
+}
+
+static bool is_unset(const struct lkg_value *value)
+{
+        return !value || lkg_value_type(value) == LKG_NULL;
+}
+
+/* What the component makes of it: the default of a field that is left out. Return: 0, @ret may be NULL: it is not known; -ENOMEM. */
+static int effective(const struct lkg_schema_node *node, const struct lkg_value *value,
+                     struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        int r;
+
+        *ret = NULL;
+        if (is_unset(value)) {
+                *ret = node->def ? lkg_value_ref(node->def) : NULL;
+                return 0;
+        }
+        r = lkg_typed_scalar(node, value, node->field->path, &ignored, ret);
+        if (r == -EBADMSG) /* of the wrong type */
+                *ret = lkg_value_unref(*ret);
+        return r == -EBADMSG ? 0 : r;
+}
+
+int lkg_schema_same_effect(const struct lkg_schema *schema, const char *pointer,
+                           const struct lkg_value *before, const struct lkg_value *after, bool has_base)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *x = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *y = NULL;
+        const struct lkg_schema_node *node = node_at(schema, pointer);
+        int r;
+
+        if (!node || !node->field || node->class >= LKG_CLASS_STRUCT)
+                return 0;
+        if (is_unset(before) && is_unset(after)) /* null is nothing */
+                return 1;
+        r = effective(node, before, &x);
+        if (r == 0)
+                r = effective(node, after, &y);
+        if (r < 0)
+                return r;
+        if (!x || !y || !lkg_value_equal(x, y))
+                return 0;
+        if (has_base || (!is_unset(before) && !is_unset(after)))
+                return 1;
+        r = depends_on_base(schema, node);
+        return r < 0 ? r : !r;
+}
+
 /* ---- two documents ---- */
 
 struct collecting {
         const struct lkg_schema *schema;
+        bool has_base;
         struct lkg_field_changes *changes;
 };
 
@@ -93,11 +173,13 @@ static int collect(const char *pointer, const struct lkg_value *before, const st
         const struct collecting *c = userdata;
         const struct lkg_field *field = lkg_schema_field(c->schema, pointer);
         struct lkg_field_change *item;
+        int r;
 
-        (void)before;
-        (void)after;
         if (has(c->changes, field))
                 return 0;
+        r = lkg_schema_same_effect(c->schema, pointer, before, after, c->has_base);
+        if (r != 0)
+                return r < 0 ? r : 0;
         if (LKG_GROW(c->changes->items, c->changes->n_items) < 0)
                 return -ENOMEM;
         item = &c->changes->items[c->changes->n_items];
@@ -119,9 +201,9 @@ static int by_class(const void *a, const void *b)
 }
 
 int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
-                       const struct lkg_value *after, struct lkg_field_changes *ret)
+                       const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret)
 {
-        struct collecting c = { schema, ret };
+        struct collecting c = { schema, has_base, ret };
         int r;
 
         *ret = (struct lkg_field_changes){ 0 };

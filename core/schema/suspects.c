@@ -9,6 +9,8 @@
 #include <lkg/suspects.h>
 #include <lkg/utf8.h>
 
+#include "changes.h"
+
 /* ---- places: the text of `origin` ---- */
 
 struct suspect_place {
@@ -94,7 +96,10 @@ static int collect(const char *pointer, const struct lkg_value *before, const st
 {
         struct finding *finding = userdata;
         struct suspect *item;
+        int r = lkg_schema_same_effect(finding->schema, pointer, before, after, /* has_base= */ false);
 
+        if (r != 0) /* what changes nothing is not to blame */
+                return r < 0 ? r : 0;
         if (LKG_RESERVE(finding->items, finding->n, finding->allocated) < 0)
                 return -ENOMEM;
         item = &finding->items[finding->n];

@@ -19,7 +19,7 @@ static int find_changes(const struct lkg_value *before, const struct lkg_value *
         r = lkg_schema_get(kind, lkg_map_get_string(after, "apiVersion"), 0, &schema);
         if (r < 0)
                 return r == -ENOENT ? 1 : r;
-        return lkg_schema_changes(schema, before, after, ret);
+        return lkg_schema_changes(schema, before, after, /* has_base= */ false, ret);
 }
 
 int lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf)

@@ -31,7 +31,7 @@ static void add_change(struct lkg_candidate *candidate, const char *against,
 static int add_changes(struct lkg_candidate *candidate, const char *against, const struct lkg_value *before)
 {
         struct lkg_field_changes changes;
-        int r = lkg_schema_changes(candidate->schema, before, candidate->doc, &changes);
+        int r = lkg_schema_changes(candidate->schema, before, candidate->doc, candidate->has_base, &changes);
 
         for (size_t i = 0; r == 0 && i < changes.n_items; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;

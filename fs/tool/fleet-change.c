@@ -21,45 +21,77 @@ static void put_annotation(const char *value, struct lkg_json *json)
                 lkg_json_end(json);
 }
 
-/* A JSON merge patch, so that nothing else of the object is touched. */
+/*
+ * A JSON merge patch, so that nothing else of the object is touched. It needs nothing but the right to patch; only after it the
+ * nodes are counted, and who may not count them is told so.
+ *
+ * @words: "" = they are counted; why not
+ */
 static int annotate(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                    const char *value)
+                    const char *value, char words[static LKG_API_WORDS_MAX])
 {
         LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         const struct lkg_resource resource = lkg_fleet_configmap(fleet);
         struct lkg_error err = { 0 };
 
+        *words = '\0';
         put_annotation(value, &json);
         if (!lkg_fleet_send(api, &resource, "patch", &json, &answer))
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", answer.words);
-        return lkg_fleet_take_configmap(fleet, answer.object, &err) < 0
-                       ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message)
-                       : LKG_TOOL_OK;
+        if (lkg_fleet_take_configmap(fleet, answer.object, &err) < 0)
+                (void)snprintf(words, LKG_API_WORDS_MAX, "%.500s", err.message);
+        else if (lkg_fleet_look_at_slots(api, fleet, words))
+                *words = '\0';
+        return LKG_TOOL_OK;
+}
+
+/* Counts of a wrong namespace are all 0. */
+static void put_place(const struct lkg_fleet *fleet, struct lkg_buf *buf)
+{
+        if (fleet->rollout.limits.max_in_trial && !lkg_fleet_has_slots(fleet))
+                lkg_buf_printf(buf, " (no slot is in namespace %s)", fleet->slot_namespace);
+        lkg_buf_putc(buf, '\n');
 }
 
 static int halt(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                 struct lkg_buf *buf)
 {
-        int r = annotate(tool, api, fleet, "true");
+        char words[LKG_API_WORDS_MAX];
+        int r = annotate(tool, api, fleet, "true", words);
 
-        if (r == LKG_TOOL_OK)
-                lkg_buf_printf(
-                        buf,
-                        "halted: no other node switches; %u on trial go on with it, %u have it already\n",
-                        fleet->counts.n_held, fleet->counts.n_done);
-        return r;
+        if (r != LKG_TOOL_OK)
+                return r;
+        lkg_buf_puts(buf, "halted: no other node switches; ");
+        if (*words) {
+                lkg_buf_puts(buf, "how many have it or try it is not known: ");
+                lkg_tool_put_clean(buf, words);
+                lkg_buf_putc(buf, '\n');
+                return LKG_TOOL_OK;
+        }
+        lkg_buf_printf(buf, "%u on trial go on with it, %u have it already", fleet->counts.n_held,
+                       fleet->counts.n_done);
+        put_place(fleet, buf);
+        return LKG_TOOL_OK;
 }
 
 static int resume(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                   struct lkg_buf *buf)
 {
-        int r = annotate(tool, api, fleet, NULL);
+        char words[LKG_API_WORDS_MAX];
+        int r = annotate(tool, api, fleet, NULL, words);
 
         if (r != LKG_TOOL_OK)
                 return r;
+        if (*words) {
+                lkg_buf_puts(buf, "resumed; whether the rollout has halted itself is not known: ");
+                lkg_tool_put_clean(buf, words);
+                lkg_buf_putc(buf, '\n');
+                return LKG_TOOL_OK;
+        }
         if (lkg_fleet_state(fleet) != LKG_FLEET_HALTED) {
-                lkg_buf_puts(buf, "resumed\n");
+                lkg_buf_puts(buf, "resumed");
+                put_place(fleet, buf);
                 return LKG_TOOL_OK;
         }
         lkg_buf_printf(buf,
@@ -93,8 +125,9 @@ static int no_such_failure(const struct lkg_tool *tool, const struct lkg_fleet *
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
 
         list_failed(fleet, &names);
-        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "no failure of node %s is on record; failed: %s",
-                             tool->options.forgive, lkg_buf_failed(&names) ? "?" : names.data);
+        return lkg_tool_fail(
+                tool, LKG_TOOL_FAILED, "no failure of node %s is on record in namespace %s; failed: %s",
+                tool->options.forgive, fleet->slot_namespace, lkg_buf_failed(&names) ? "?" : names.data);
 }
 
 static bool write_slot(struct lkg_fleet_api *api, const struct lkg_fleet *fleet,
@@ -143,8 +176,11 @@ static int forgive(const struct lkg_tool *tool, struct lkg_fleet_api *api, struc
                    struct lkg_buf *buf)
 {
         const char *node = tool->options.forgive;
+        char words[LKG_API_WORDS_MAX];
         int r = LKG_TOOL_OK;
 
+        if (!lkg_fleet_look(api, fleet, /* nodes= */ false, words))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
         if (!lkg_fleet_find(fleet, node, LKG_SLOT_FAILED))
                 return no_such_failure(tool, fleet);
         while (r == LKG_TOOL_OK && lkg_fleet_find(fleet, node, LKG_SLOT_FAILED))
@@ -162,11 +198,13 @@ int lkg_fleet_change(const struct lkg_tool *tool, struct lkg_fleet_api *api, str
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         int r = LKG_TOOL_OK;
 
-        if (tool->options.forgive)
-                r = forgive(tool, api, fleet, &buf);
-        if (r == LKG_TOOL_OK && tool->options.halt)
+        if (tool->options.halt) /* first: it is the brake */
                 r = halt(tool, api, fleet, &buf);
+        if (r == LKG_TOOL_OK && tool->options.forgive)
+                r = forgive(tool, api, fleet, &buf);
         if (r == LKG_TOOL_OK && tool->options.resume)
                 r = resume(tool, api, fleet, &buf);
-        return r == LKG_TOOL_FAILED ? r : lkg_tool_print(&buf, r);
+        if (r == LKG_TOOL_FAILED && buf.size == 0)
+                return r;
+        return lkg_tool_print(&buf, r); /* what has been done is said, even if the rest has failed */
 }

@@ -11,7 +11,7 @@ static const char *const state_names[] = {
         [LKG_FLEET_NO_SLOTS] = "no slots", [LKG_FLEET_UNCLEAR] = "unclear",
         [LKG_FLEET_STOPPED] = "stopped",   [LKG_FLEET_HALTED] = "halted",
         [LKG_FLEET_RUNNING] = "running",   [LKG_FLEET_NOT_BEGUN] = "not begun",
-        [LKG_FLEET_QUIET] = "quiet",
+        [LKG_FLEET_QUIET] = "quiet",       [LKG_FLEET_NOT_HERE] = "unclear",
 };
 
 const char *lkg_fleet_state_name(enum lkg_fleet_state state)
@@ -236,6 +236,47 @@ static bool has_begun(const struct lkg_fleet *fleet)
         return false;
 }
 
+bool lkg_fleet_has_slots(const struct lkg_fleet *fleet)
+{
+        return fleet->ledger.n_items + fleet->n_no_slots > 0;
+}
+
+/* Does the node's condition count slots? "waiting for a rollout slot (0 of 5 in trial, 0 done, 0 failed)" is true before the first. */
+static bool speaks_of_slots(const char *words)
+{
+        unsigned held, max, done, failed;
+
+        if (sscanf(words, "rollout halted: %u failed", &failed) == 1)
+                return failed > 0;
+        return sscanf(words, "waiting for a rollout slot (%u of %u in trial, %u done, %u failed", &held,
+                      &max, &done, &failed) == 4 &&
+               held + done + failed > 0;
+}
+
+/*
+ * Without a slot the rollout has not begun, unless there is reason to doubt that this is where the slots are. Those of an earlier
+ * content are reason enough to believe it: a node says for some time yet what it knew of that one.
+ */
+static bool is_elsewhere(const struct lkg_fleet *fleet)
+{
+        if (lkg_fleet_has_slots(fleet))
+                return false;
+        if (fleet->lacks_slot_namespace)
+                return true;
+        for (size_t i = 0; i < fleet->n_nodes; i++)
+                if (speaks_of_slots(fleet->nodes[i].words))
+                        return true;
+        return false;
+}
+
+const char *lkg_fleet_not_here(const struct lkg_fleet *fleet)
+{
+        return fleet->lacks_slot_namespace
+                       ? "there is no such namespace; are the slots in another one (--rollout-namespace)?"
+                       : "the nodes say otherwise: are the slots in another namespace "
+                         "(--rollout-namespace)?";
+}
+
 enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet)
 {
         if (fleet->rollout.state == LKG_ROLLOUT_UNCLEAR)
@@ -244,6 +285,8 @@ enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet)
                 return LKG_FLEET_STOPPED;
         if (!fleet->rollout.limits.max_in_trial)
                 return LKG_FLEET_NO_SLOTS;
+        if (is_elsewhere(fleet))
+                return LKG_FLEET_NOT_HERE;
         if (fleet->counts.n_failed >= fleet->rollout.limits.max_failures)
                 return LKG_FLEET_HALTED;
         if (fleet->counts.n_held > 0 || (fleet->n_waiting > 0 && has_begun(fleet)))
@@ -329,11 +372,6 @@ static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum 
         return list_all(api, fleet, &resource, of_configmap, lkg_fleet_take_slots, words) == LKG_API_OK;
 }
 
-static bool has_any(const struct lkg_fleet *fleet)
-{
-        return fleet->ledger.n_items + fleet->n_no_slots > 0;
-}
-
 /* The nodes know whether their slots are ConfigMaps or Leases (remote.rolloutObjects); here it shows in what is there. */
 static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                        char words[static LKG_API_WORDS_MAX])
@@ -343,16 +381,31 @@ static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
         char ignored[LKG_API_WORDS_MAX];
         bool ok = list_slots(api, fleet, first, words);
 
-        if ((ok && has_any(fleet)) || (list_slots(api, fleet, other, ignored) && has_any(fleet)))
+        if ((ok && lkg_fleet_has_slots(fleet)) ||
+            (list_slots(api, fleet, other, ignored) && lkg_fleet_has_slots(fleet)))
                 return true;
         lkg_fleet_begin_slots(fleet);
         fleet->slot_kind = first;
         return ok;
 }
 
+/* A list in a namespace that does not exist is empty, and no error. Whoever may not get namespaces is not told. */
+static void look_for_namespace(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
+{
+        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
+        const struct lkg_resource resource = { .group_version = "v1",
+                                               .plural = "namespaces",
+                                               .kind = "Namespace",
+                                               .name = fleet->slot_namespace };
+
+        fleet->lacks_slot_namespace = !lkg_fleet_has_slots(fleet) &&
+                                      !lkg_fleet_get(api, &resource, &answer) &&
+                                      answer.status == LKG_API_NOT_FOUND;
+}
+
 /* What was known stays where there is no answer. */
-static bool look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                          char words[static LKG_API_WORDS_MAX])
+bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
+                             char words[static LKG_API_WORDS_MAX])
 {
         LKG_CLEANUP(lkg_ledger_deinit) struct lkg_ledger before = fleet->ledger;
         bool ok;
@@ -366,6 +419,8 @@ static bool look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                 before = none;
         }
         lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
+        if (ok)
+                look_for_namespace(api, fleet);
         return ok;
 }
 
@@ -388,10 +443,11 @@ static void look_at_nodes(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes,
                     char words[static LKG_API_WORDS_MAX])
 {
-        if (!look_at_configmap(api, fleet, words) || !look_at_slots(api, fleet, words))
+        if (!look_at_configmap(api, fleet, words) || !lkg_fleet_look_at_slots(api, fleet, words))
                 return false;
         if (nodes)
                 look_at_nodes(api, fleet);
         lkg_fleet_settle(fleet);
+        fleet->looked_ns = lkg_realtime_ns();
         return true;
 }

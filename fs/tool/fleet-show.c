@@ -20,6 +20,10 @@ static void put_state(const struct lkg_fleet *fleet, struct lkg_buf *buf)
                 lkg_buf_puts(buf, ": ");
                 lkg_tool_put_clean(buf, fleet->rollout.words);
                 break;
+        case LKG_FLEET_NOT_HERE:
+                lkg_buf_printf(buf, ": no slot is in namespace %s; %s", fleet->slot_namespace,
+                               lkg_fleet_not_here(fleet));
+                break;
         case LKG_FLEET_STOPPED:
                 lkg_buf_puts(buf, ": " LKG_ANNOTATION_HALT " is \"true\", until --resume");
                 break;
@@ -59,6 +63,8 @@ static void put_head(const struct lkg_fleet *fleet, struct lkg_buf *buf)
 
         lkg_buf_printf(buf, "ConfigMap  %s/%s, key %s, resourceVersion %s\n", fleet->id.ns, fleet->id.name,
                        fleet->id.key, fleet->id.version);
+        if (rollout->limits.max_in_trial)
+                lkg_buf_printf(buf, "slots      in namespace %s\n", fleet->slot_namespace);
         put_state(fleet, buf);
         if (rollout->has_percent && rollout->percent_milli < 100000)
                 lkg_buf_printf(buf, "percent    %u.%03u\n", rollout->percent_milli / 1000,
@@ -184,16 +190,24 @@ static void put_waiting(const struct lkg_fleet *fleet, int width, uint64_t now_n
                 lkg_buf_printf(buf, "and %zu more that wait\n", fleet->n_waiting - n);
 }
 
+/* Since when, so that nobody takes the figures of an hour ago for those of now. */
+static void put_trouble(const struct lkg_fleet *fleet, const char *trouble, struct lkg_buf *buf)
+{
+        char time[21];
+
+        lkg_format_rfc3339(fleet->looked_ns, time);
+        lkg_buf_printf(buf, "this is old, of %s: ", time);
+        lkg_tool_put_clean(buf, trouble);
+        lkg_buf_putc(buf, '\n');
+}
+
 void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *trouble, struct lkg_buf *buf)
 {
         int width = width_of(fleet);
 
         put_head(fleet, buf);
-        if (*trouble) {
-                lkg_buf_puts(buf, "this is old: ");
-                lkg_tool_put_clean(buf, trouble);
-                lkg_buf_putc(buf, '\n');
-        }
+        if (*trouble)
+                put_trouble(fleet, trouble, buf);
         if (fleet->counts.n_failed + fleet->counts.n_held + fleet->n_waiting == 0)
                 return;
         lkg_buf_printf(buf, "\n%-*s  SLOT  STATE     FOR      WHY\n", width, "NODE");
@@ -274,7 +288,10 @@ void lkg_fleet_map(const struct lkg_fleet *fleet, struct lkg_tool_map *ret)
         lkg_tool_map_string(ret, "resourceVersion", fleet->id.version);
         lkg_tool_map_string(ret, "sha256", fleet->id.sha256);
         lkg_tool_map_string(ret, "state", lkg_fleet_state_name(state));
+        if (state == LKG_FLEET_NOT_HERE)
+                lkg_tool_map_string(ret, "slotsTrouble", lkg_fleet_not_here(fleet));
         lkg_tool_map_bool(ret, "halted", lkg_fleet_is_halted(fleet));
+        lkg_tool_map_string(ret, "slotNamespace", fleet->slot_namespace);
         if (rollout->limits.max_in_trial) {
                 lkg_tool_map_number(ret, "maxInTrial", rollout->limits.max_in_trial);
                 lkg_tool_map_number(ret, "maxFailures", rollout->limits.max_failures);

@@ -55,6 +55,7 @@ bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resour
 enum lkg_fleet_state {
         LKG_FLEET_NO_SLOTS, /* no annotation asks for slots */
         LKG_FLEET_UNCLEAR,  /* an annotation is wrong: no node switches */
+        LKG_FLEET_NOT_HERE, /* no slots are found, and the nodes speak of some; shown as "unclear", too */
         LKG_FLEET_STOPPED,  /* lkgfs.io/halt */
         LKG_FLEET_HALTED,   /* it has halted itself */
         LKG_FLEET_RUNNING,
@@ -78,7 +79,9 @@ struct lkg_fleet {
         struct lkg_rollout rollout; /* what the annotations say; the bucket is nobody's */
         struct lkg_ledger ledger;   /* of all contents of the ConfigMap; LKG_SLOT_FREE etc. */
         struct lkg_slot_counts counts;
-        unsigned n_no_slots; /* objects there that are no slots */
+        unsigned n_no_slots;       /* objects there that are no slots */
+        bool lacks_slot_namespace; /* there is no such namespace; false also if nobody may tell */
+        uint64_t looked_ns;        /* wall time of the last look that was complete; 0 = none yet */
         struct lkg_fleet_node *nodes;
         size_t n_nodes, n_allocated;
         bool knows_nodes;
@@ -105,6 +108,10 @@ void lkg_fleet_settle(struct lkg_fleet *fleet);
 enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet);
 /** lkg_fleet_is_halted() - does no node switch, until an operator does something? */
 bool lkg_fleet_is_halted(const struct lkg_fleet *fleet);
+/** lkg_fleet_has_slots() - is anything there that nodes have written, of any content? */
+bool lkg_fleet_has_slots(const struct lkg_fleet *fleet);
+/** lkg_fleet_not_here() - in LKG_FLEET_NOT_HERE: why, and what to do. */
+const char *lkg_fleet_not_here(const struct lkg_fleet *fleet);
 /** lkg_fleet_find() - this node's slot of the rollout in that state; NULL = none. */
 const struct lkg_rollout_slot *lkg_fleet_find(const struct lkg_fleet *fleet, const char *node,
                                               enum lkg_rollout_slot_state state);
@@ -115,6 +122,9 @@ const struct lkg_rollout_slot *lkg_fleet_find(const struct lkg_fleet *fleet, con
  */
 bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes,
                     char words[static LKG_API_WORDS_MAX]);
+/** lkg_fleet_look_at_slots() - for the slots alone, of a ConfigMap that has been taken. Return: as _look(). */
+bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
+                             char words[static LKG_API_WORDS_MAX]);
 
 /* ---- showing it: fleet-show.c ---- */
 
@@ -126,7 +136,7 @@ void lkg_fleet_map(const struct lkg_fleet *fleet, struct lkg_tool_map *ret);
 
 /* ---- changing it: fleet-change.c ---- */
 
-/** lkg_fleet_change() - --halt, --resume, --forgive, after a look. Return: exit status. */
+/** lkg_fleet_change() - --halt, --forgive, --resume. Nothing needs to be known before. Return: exit status. */
 int lkg_fleet_change(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet);
 
 /** lkg_verb_rollout_of_fleet() - NAMESPACE/NAME[/KEY] was named. */

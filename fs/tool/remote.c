@@ -11,6 +11,7 @@
 
 #include <include/lkg/remote-base.h>
 #include <lkg/limits.h>
+#include <lkg/rollout.h>
 
 #define KEY_NOTE "lkgfs.io/config-key"
 
@@ -55,6 +56,18 @@ static int choose_source(const struct lkg_tool *tool, const struct lkg_configmap
         return lkg_configmap_resolve(configmap, &reference, ret, err);
 }
 
+/* As a node reports it: with a wrong annotation no node switches, whatever the document is like. */
+static void judge_rollout(const char *file, const struct lkg_configmap *configmap, struct lkg_report *report)
+{
+        const struct lkg_where where = { .file = file };
+        struct lkg_rollout rollout;
+
+        lkg_rollout_decide(configmap, "", &rollout);
+        if (rollout.state == LKG_ROLLOUT_UNCLEAR)
+                lkg_report_add(report, LKG_WARNING, 7007, &where, "%s; no node switches to it",
+                               rollout.words);
+}
+
 /* Takes over @configmap. */
 static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configmap,
                      struct lkg_remote_base **ret, struct lkg_report *report)
@@ -72,6 +85,7 @@ static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configma
                 add_refusal(tool->options.remote, &err, report);
                 return LKG_TOOL_DIFFERENT;
         }
+        judge_rollout(tool->options.remote, configmap, report);
         r = lkg_remote_base_new(configmap, &source, &trial_settings, ret, report);
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));

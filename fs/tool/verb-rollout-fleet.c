@@ -15,6 +15,11 @@ static bool has_change(const struct lkg_tool *tool)
         return tool->options.halt || tool->options.resume || tool->options.forgive;
 }
 
+static bool is_text(const struct lkg_tool *tool)
+{
+        return tool->options.format == LKG_TOOL_NATIVE || tool->options.format == LKG_TOOL_TEXT;
+}
+
 bool lkg_rollout_is_of_fleet(const struct lkg_tool *tool)
 {
         return tool->verb->run == lkg_verb_rollout &&
@@ -31,6 +36,10 @@ static int read_reference(const struct lkg_tool *tool, struct lkg_reference *ret
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "which ConfigMap? want NAMESPACE/NAME[/KEY]");
         if (tool->options.halt && tool->options.resume)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--halt and --resume are opposites");
+        if (has_change(tool) && !is_text(tool))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "--halt, --resume and --forgive answer with a line of text; "
+                                     "ask for the state with -o without them");
         if (lkg_reference_from_text(text, strlen(text), ret, &err) < 0 ||
             ret->type != LKG_REFERENCE_CONFIGMAP)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
@@ -40,7 +49,9 @@ static int read_reference(const struct lkg_tool *tool, struct lkg_reference *ret
 
 static int status_of(const struct lkg_fleet *fleet)
 {
-        return lkg_fleet_is_halted(fleet) ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
+        bool stands = lkg_fleet_is_halted(fleet) || lkg_fleet_state(fleet) == LKG_FLEET_NOT_HERE;
+
+        return stands ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
 }
 
 static int print(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
@@ -48,7 +59,7 @@ static int print(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_tool_map map;
 
-        if (tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML) {
+        if (!is_text(tool)) {
                 lkg_fleet_map(fleet, &map);
                 return lkg_tool_print_map(tool, &map, status_of(fleet));
         }
@@ -97,14 +108,14 @@ static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
 
 static int look_and_act(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        bool text = tool->options.format == LKG_TOOL_NATIVE || tool->options.format == LKG_TOOL_TEXT;
         char words[LKG_API_WORDS_MAX];
 
-        if (!lkg_fleet_look(api, fleet, !has_change(tool), words))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
-        if (has_change(tool))
+        if (has_change(
+                    tool)) /* without a look: what halts must not wait for an answer that may be refused */
                 return lkg_fleet_change(tool, api, fleet);
-        if (text && (tool->options.watch || isatty(STDOUT_FILENO) == 1))
+        if (!lkg_fleet_look(api, fleet, /* nodes= */ true, words))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
+        if (is_text(tool) && (tool->options.watch || isatty(STDOUT_FILENO) == 1))
                 return follow(tool, api, fleet);
         return print(tool, fleet);
 }

@@ -212,12 +212,14 @@ struct lkg_field_changes {
 };
 
 /**
- * lkg_schema_changes() - the fields in which two documents differ, each once.
+ * lkg_schema_changes() - the fields in which two documents differ, each once. What one of them leaves out and the other sets to
+ * the default, or writes in another way, is no difference.
  * @before, @after: documents of the kind, not masked
+ * @has_base: both have a base; otherwise, or if it is not known, fields whose default depends on it differ when one is left out
  * Return: 0; -ENOMEM.
  */
 int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
-                       const struct lkg_value *after, struct lkg_field_changes *ret);
+                       const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret);
 void lkg_field_changes_deinit(struct lkg_field_changes *changes);
 
 /**

@@ -66,6 +66,7 @@ def test_the_whole_rollout(slots):
     assert row(done.text, first)[1:3] == ["0", "failed"] and "crash loop" in row(done.text, first)[4]
     value = json.loads(rollout(slots, "-o", "json").text)
     assert (value["state"], value["halted"], value["failed"], value["inTrial"], value["nodes"]) == ("halted", True, 1, 0, 3)
+    assert value["slotNamespace"] == slots.namespace
     assert value["slots"][0]["node"] == first.name and value["resourceVersion"] == obj["metadata"]["resourceVersion"]
 
 
@@ -74,7 +75,7 @@ def test_forgive(slots):
     nodes = [slots.node() for _ in range(2)]
     first, (other,) = fail(slots, nodes)
     done = rollout(slots, "--forgive", "somebody")
-    assert done.returncode == 2 and f"no failure of node somebody is on record; failed: {first.name}" in done.errors
+    assert done.returncode == 2 and f"no failure of node somebody is on record in namespace {slots.namespace}; failed: {first.name}" in done.errors
     done = rollout(slots, "--forgive", first.name)
     assert done.returncode == 0 and f"forgiven: the failure of {first.name} does not count any more, 0 of 1 are left" in done.text, done
     slots.fleet.wait(lambda: "maxPods: 13" in other.mount.document(), "the other one goes")
@@ -121,6 +122,43 @@ def test_an_operator_needs_no_more_than_the_roles(slots):
     assert rollout(slots, "--resume", kubeconfig=conf).returncode == 0
 
 
+def test_halting_needs_no_more_than_patch(slots):
+    """The emergency brake: whoever may not see the slots halts all the same, and is told that they are not counted."""
+    group = f"lkgfs:brakemen-{slots.fleet.number}"
+    conf = slots.fleet.real.credential(f"brakeman-{slots.fleet.number}", f"/O={group}/CN=brakeman")
+    slots.fleet.real.grant(f"{slots.fleet.role}-brakeman", group, ["patch"], [slots.fleet.configmap])
+    node = slots.node()
+    node.follows(slots.put("maxPods: 40\n"))
+    slots.fleet.wait(lambda: rollout(slots, "--halt", kubeconfig=conf).returncode == 0, "the role counts")
+    assert rollout(slots).text.splitlines()[2] == 'state      stopped: lkgfs.io/halt is "true", until --resume'
+    done = rollout(slots, "--halt", kubeconfig=conf)
+    assert done.returncode == 0 and "halted: no other node switches; how many have it or try it is not known: list " in done.text, done
+    assert "is forbidden (403)" in done.text and len(done.text.splitlines()) == 1
+    done = rollout(slots, "--halt", "--forgive", node.name, kubeconfig=conf)
+    assert done.returncode == 2 and done.text.startswith("halted: ") and "is forbidden (403)" in done.errors, done
+    done = rollout(slots, "--resume", kubeconfig=conf)
+    assert done.returncode == 0 and done.text.startswith("resumed; whether the rollout has halted itself is not known: list "), done
+    assert "stopped" not in rollout(slots).text
+    done = rollout(slots, "--forgive", node.name, kubeconfig=conf)
+    assert done.returncode == 2 and "is forbidden (403)" in done.errors, done
+
+
+def test_a_wrong_namespace(slots):
+    """It is not said that a rollout has not begun that the nodes know to be halted."""
+    fail(slots, [slots.node() for _ in range(2)])
+    done = rollout(slots, "--rollout-namespace", "default")
+    assert done.returncode == 1, done
+    assert done.text.splitlines()[1:3] == [
+        "slots      in namespace default",
+        "state      unclear: no slot is in namespace default; the nodes say otherwise: are the slots in another namespace (--rollout-namespace)?"]
+    done = rollout(slots, "--rollout-namespace", "nowhere")
+    assert done.returncode == 1 and "no slot is in namespace nowhere; there is no such namespace; are the" in done.text, done
+    value = json.loads(rollout(slots, "--rollout-namespace", "nowhere", "-o", "json").text)
+    assert (value["state"], value["slotNamespace"], value["halted"]) == ("unclear", "nowhere", False) and "no such namespace" in value["slotsTrouble"]
+    done = rollout(slots, "--halt", "--rollout-namespace", "default")
+    assert done.returncode == 0 and done.text.endswith(" have it already (no slot is in namespace default)\n"), done
+
+
 def test_it_follows_the_rollout(slots, tmp_path):
     """Into a pipe: a table whenever something has changed. An API server that is away is said, and waited for."""
     node = slots.node()
@@ -137,7 +175,7 @@ def test_it_follows_the_rollout(slots, tmp_path):
     try:
         until("in trial   1 of 2")
         slots.fleet.real.down()
-        until("this is old: ")
+        until("this is old, of 20")
         slots.fleet.real.up()
         node.live()
         until("done       1")
@@ -187,6 +225,8 @@ def test_a_plugin_gives_the_credential(slots, tmp_path):
 
 @pytest.mark.parametrize("words,status,said", [
     (["--halt", "--resume"], 64, "--halt and --resume are opposites"),
+    (["--halt", "-o", "json"], 64, "--halt, --resume and --forgive answer with a line of text"),
+    (["--forgive", "x", "-o", "yaml"], 64, "ask for the state with -o without them"),
     (["--kubeconfig", "/nowhere"], 2, "kubeconfig '/nowhere': No such file or directory"),
     (["--rollout-namespace", "../x"], 2, "is no namespace of an object"),
 ])

@@ -75,7 +75,7 @@ static void test_most_dangerous_first(void **state)
 {
         char *text = as_text(find("KubeletConfiguration",
                                   HEADER "logging: {verbosity: 1}\npodsPerCore: 5\ncgroupDriver: systemd\n"
-                                         "clusterDNS: [10.0.0.1]\nfailSwapOn: true\n",
+                                         "clusterDNS: [10.0.0.1]\nfailSwapOn: false\n",
                                   HEADER "cgroupDriver: cgroupfs\npodsPerCore: 6\nlogging: {verbosity: 2}\n"
                                          "clusterDNS: [10.0.0.2]\nevictionHard: {memory.available: 5Mi}\n",
                                   false));
@@ -94,7 +94,7 @@ static void test_most_dangerous_first(void **state)
                 /* gone: its place in the last known good */
                 "{\"changeClass\":\"restart\",\"danger\":\"stops\",\"field\":\"failSwapOn\","
                 "\"file\":\"/etc/d/10-old.conf\",\"layer\":\"drop-in 10-old.conf\",\"line\":7,"
-                "\"old\":\"true\",\"pointer\":\"/failSwapOn\"},"
+                "\"old\":\"false\",\"pointer\":\"/failSwapOn\"},"
                 "{\"changeClass\":\"recreate\",\"danger\":\"pods\",\"field\":\"clusterDNS\","
                 "\"file\":\"/etc/d/20-new.conf\",\"layer\":\"drop-in 20-new.conf\",\"line\":6,"
                 "\"new\":\"[\\\"10.0.0.2\\\"]\",\"old\":\"[\\\"10.0.0.1\\\"]\",\"pointer\":\"/clusterDNS\"},"
@@ -120,6 +120,39 @@ static void test_equal_documents_have_none(void **state)
         lkg_buf_putc(&said, '\0');
         assert_string_equal(said.data, "no field differs from the last known good");
         lkg_value_unref(suspects);
+}
+
+static size_t n_suspects(const char *kind, const char *before, const char *after)
+{
+        struct lkg_value *suspects = find(kind, before, after, false);
+        size_t n = lkg_value_size(lkg_map_get(suspects, "fields"));
+
+        lkg_value_unref(suspects);
+        return n;
+}
+
+/* A field that is left out has its default, and one value can be written in several ways. */
+static void test_what_changes_nothing_is_no_suspect(void **state)
+{
+        static const char kubelet[] = "KubeletConfiguration";
+
+        (void)state;
+        assert_int_equal(n_suspects(kubelet, HEADER, HEADER "cgroupDriver: cgroupfs\n"), 0);
+        assert_int_equal(n_suspects(kubelet, HEADER "logging: {format: text}\n", HEADER), 0);
+        assert_int_equal(n_suspects(kubelet, HEADER "maxPods: 110\n", HEADER "maxPods: null\n"), 0);
+        assert_int_equal(n_suspects(kubelet, HEADER "syncFrequency: 60s\n", HEADER "syncFrequency: 1m\n"),
+                         0);
+        assert_int_equal(n_suspects(kubelet, HEADER, HEADER "cgroupDriver: systemd\n"), 1);
+        assert_int_equal(n_suspects(kubelet, HEADER "syncFrequency: 60s\n", HEADER "syncFrequency: 61s\n"),
+                         1);
+        assert_int_equal(n_suspects(kubelet, HEADER, HEADER "maxPods: \"110\"\n"), 1); /* the wrong type */
+        assert_int_equal(n_suspects(kubelet, HEADER, HEADER "providerID: \"\"\n"), 1); /* has no default */
+        /* without --config it would be AlwaysAllow */
+        assert_int_equal(n_suspects(kubelet, HEADER, HEADER "authorization: {mode: Webhook}\n"), 1);
+        /* a key of a map is no field, and a kind without a table has no defaults */
+        assert_int_equal(n_suspects(kubelet, HEADER, HEADER "featureGates: {AllBeta: false}\n"), 1);
+        assert_int_equal(n_suspects(NULL, HEADER, HEADER "cgroupDriver: cgroupfs\n"), 1);
+        assert_int_equal(n_suspects(NULL, HEADER, HEADER "x: null\n"), 1);
 }
 
 /* Neither in the map nor in the words of an Event. */
@@ -258,6 +291,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_most_dangerous_first),
                 cmocka_unit_test(test_equal_documents_have_none),
+                cmocka_unit_test(test_what_changes_nothing_is_no_suspect),
                 cmocka_unit_test(test_secrets_stay_secret),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_a_kind_without_a_table),

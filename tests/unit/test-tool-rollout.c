@@ -130,14 +130,19 @@ static void take_nodes(struct fixture *f, struct lkg_buf *list)
         lkg_buf_deinit(list);
 }
 
-static const char *shown(struct fixture *f)
+static const char *shown_with(struct fixture *f, const char *trouble)
 {
         lkg_buf_deinit(&f->text);
         f->text = (struct lkg_buf)LKG_BUF_INIT;
-        lkg_fleet_show(&f->fleet, NOW, "", &f->text);
+        lkg_fleet_show(&f->fleet, NOW, trouble, &f->text);
         lkg_buf_putc(&f->text, '\0');
         assert_false(lkg_buf_failed(&f->text));
         return f->text.data;
+}
+
+static const char *shown(struct fixture *f)
+{
+        return shown_with(f, "");
 }
 
 #define LIMITS "\"lkgfs.io/rollout-max-in-trial\": \"5\""
@@ -162,6 +167,7 @@ static void test_the_table(void **state)
         assert_string_equal(
                 shown(f),
                 "ConfigMap  kube-system/node-config, key kubelet, resourceVersion 9\n"
+                "slots      in namespace lkgfs-rollout\n"
                 "state      running\n"
                 "in trial   1 of 5 at a time\n"
                 "done       44\n"
@@ -217,6 +223,77 @@ static void test_another_content(void **state)
         take_slots(f, &list);
         assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NOT_BEGUN);
         assert_null(strstr(shown(f), "worker-1"));
+}
+
+/* Slots in another namespace, or the wrong option: the nodes know better. */
+static void test_slots_that_are_not_here(void **state)
+{
+        static const char *const quiet[] = {
+                "waiting for a rollout slot (0 of 5 in trial, 0 done, 0 failed)", /* before the first node goes */
+                "waiting for a rollout slot: a permission is missing",
+                "rollout halted", /* lkgfs.io/halt */
+                "all checks passed",
+        };
+        static const char *const telling[] = {
+                "waiting for a rollout slot (1 of 5 in trial, 0 done, 0 failed): using current",
+                "waiting for a rollout slot (0 of 5 in trial, 7 done, 0 failed)",
+                "rollout halted: 1 failed, node a: current failed trial period",
+        };
+        struct fixture *f = *state;
+        struct lkg_buf list = LKG_BUF_INIT;
+
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(quiet); i++) {
+                put_node(&list, "a", "kube-system/node-config", quiet[i]);
+                take_nodes(f, &list);
+                assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NOT_BEGUN);
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(telling); i++) {
+                put_node(&list, "a", "kube-system/node-config", telling[i]);
+                take_nodes(f, &list);
+                assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NOT_HERE);
+        }
+        assert_false(lkg_fleet_is_halted(&f->fleet));
+        assert_non_null(strstr(shown(f),
+                               "state      unclear: no slot is in namespace lkgfs-rollout; the nodes "
+                               "say otherwise: are the slots in another namespace "
+                               "(--rollout-namespace)?\n"));
+        assert_int_equal(take_configmap(f, LIMITS ", \"lkgfs.io/halt\": \"true\""), 0);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_STOPPED);
+        /* what the node says may be about the content before this one, whose slots are here */
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        f->fleet.n_no_slots = 1;
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NOT_BEGUN);
+}
+
+static void test_no_such_namespace(void **state)
+{
+        struct fixture *f = *state;
+        struct lkg_tool_map map;
+
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        f->fleet.lacks_slot_namespace = true;
+        assert_non_null(strstr(shown(f),
+                               "state      unclear: no slot is in namespace lkgfs-rollout; there is no such "
+                               "namespace; are the slots in another one (--rollout-namespace)?\n"));
+        lkg_fleet_map(&f->fleet, &map);
+        assert_false(map.failed);
+        assert_string_equal(lkg_map_get_string(map.value, "state"), "unclear");
+        assert_non_null(strstr(lkg_map_get_string(map.value, "slotsTrouble"), "there is no such namespace"));
+        lkg_tool_map_deinit(&map);
+        assert_int_equal(take_configmap(f, ""), 0); /* nobody needs it */
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NO_SLOTS);
+}
+
+static void test_old_figures(void **state)
+{
+        struct fixture *f = *state;
+
+        assert_int_equal(take_configmap(f, LIMITS), 0);
+        f->fleet.looked_ns = NOW - 3600 * S;
+        assert_null(strstr(shown(f), "this is old"));
+        assert_non_null(strstr(shown_with(f, "connect: Connection refused"),
+                               "\nthis is old, of 2026-09-21T13:13:20Z: connect: Connection refused\n"));
 }
 
 /* Whoever may not list Nodes sees the rest, and is told. */
@@ -287,6 +364,8 @@ static void test_as_a_value(void **state)
         assert_false(map.failed);
         assert_string_equal(lkg_map_get_string(map.value, "state"), "halted");
         assert_string_equal(lkg_map_get_string(map.value, "configMap"), "kube-system/node-config");
+        assert_string_equal(lkg_map_get_string(map.value, "slotNamespace"), "lkgfs-rollout");
+        assert_null(lkg_map_get(map.value, "slotsTrouble"));
         assert_null(lkg_map_get(map.value, "waiting")); /* nobody knows */
         slots = lkg_map_get(map.value, "slots");
         assert_int_equal(lkg_value_size(slots), 1);
@@ -301,8 +380,11 @@ static void test_as_a_value(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(the_table),       TEST(its_states), TEST(another_content), TEST(without_the_nodes),
-                TEST(hostile_objects), TEST(many_wait),  TEST(as_a_value),
+                TEST(the_table),         TEST(its_states),
+                TEST(another_content),   TEST(without_the_nodes),
+                TEST(hostile_objects),   TEST(many_wait),
+                TEST(as_a_value),        TEST(slots_that_are_not_here),
+                TEST(no_such_namespace), TEST(old_figures),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
