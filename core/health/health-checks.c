@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <lkg/health-checks.h>
 
 /* ---- the Node ---- */
@@ -11,54 +14,126 @@ static bool asks_node(const struct lkg_component *c, const struct lkg_config *co
 
 /* ---- the health endpoint ---- */
 
-/* Upstream's defaults: pkg/kubelet/apis/config/v1beta1/defaults.go, pkg/proxy/apis/config/v1alpha1/defaults.go. */
-static bool find_endpoint(const char *component, const struct lkg_value *doc,
-                          char ret[static LKG_HEALTH_URL_MAX])
+struct place {
+        char host[LKG_HEALTH_URL_MAX]; /* "" = the default */
+        const char *port;              /* "" = unknown */
+};
+
+/* A kube-proxy has both in one field: 0.0.0.0:10256, or [::]:10256. */
+static void split_address(const char *address, struct place *ret)
 {
-        bool kubelet = strcmp(component, "kubelet") == 0;
+        const char *colon = address ? strrchr(address, ':') : NULL;
+        bool brackets = address && *address == '[';
+        size_t n = colon ? (size_t)(colon - address) : 0;
+
+        ret->port = colon ? colon + 1 : address && *address ? "" : "10256";
+        if (brackets && n >= 2 && address[n - 1] == ']')
+                (void)snprintf(ret->host, sizeof(ret->host), "%.*s", (int)n - 2, address + 1);
+        else
+                (void)snprintf(ret->host, sizeof(ret->host), "%.*s", (int)n, address ? address : "");
+}
+
+/* Upstream's defaults: pkg/kubelet/apis/config/v1beta1/defaults.go, pkg/proxy/apis/config/v1alpha1/defaults.go. */
+static void read_place(const char *component, const struct lkg_value *doc, struct place *ret)
+{
         const char *address = lkg_map_get_string(doc, "healthzBindAddress");
         const struct lkg_value *port = lkg_map_get(doc, "healthzPort");
-        const char *digits = port ? lkg_value_text(port, NULL) : "10248";
 
-        if (!kubelet) { /* 0.0.0.0:10256, or [::]:10256 */
-                const char *colon = address ? strrchr(address, ':') : NULL;
-
-                digits = colon ? colon + 1 : address && *address ? "" : "10256";
-                address = NULL;
+        if (strcmp(component, "kubelet") != 0) {
+                split_address(address, ret);
+                return;
         }
-        if (!*digits || strspn(digits, "0123456789") != strlen(digits) || strcmp(digits, "0") == 0)
+        (void)snprintf(ret->host, sizeof(ret->host), "%s", address ? address : "");
+        ret->port = port ? lkg_value_text(port, NULL) : "10248";
+}
+
+/*
+ * Where to ask what listens on @host: all addresses include loopback. Only an address is taken, so a document cannot write
+ * anything else into the URL.
+ * Return: is that this machine's loopback?
+ */
+static bool to_ask(const char *host, char ret[static INET6_ADDRSTRLEN + 2])
+{
+        char text[INET6_ADDRSTRLEN] = "127.0.0.1";
+        bool ours = true, six = false;
+        struct in6_addr v6;
+        struct in_addr v4;
+
+        *ret = '\0';
+        if (inet_pton(AF_INET, host, &v4) == 1) {
+                ours = v4.s_addr == htonl(INADDR_ANY) || ntohl(v4.s_addr) >> 24 == 127;
+                if (v4.s_addr != htonl(INADDR_ANY))
+                        (void)inet_ntop(AF_INET, &v4, text, sizeof(text));
+        } else if (inet_pton(AF_INET6, host, &v6) == 1) {
+                six = true;
+                if (IN6_IS_ADDR_UNSPECIFIED(&v6))
+                        v6 = in6addr_loopback;
+                ours = IN6_IS_ADDR_LOOPBACK(&v6);
+                (void)inet_ntop(AF_INET6, &v6, text, sizeof(text));
+        } else if (*host) {
                 return false;
-        if (!address || !*address || strcmp(address, "0.0.0.0") == 0)
-                address = "127.0.0.1";
-        else if (strcmp(address, "::") == 0)
-                address = "::1";
-        return snprintf(ret, LKG_HEALTH_URL_MAX,
-                        strchr(address, ':') ? "http://[%s]:%s/healthz" : "http://%s:%s/healthz", address,
-                        digits) < (int)LKG_HEALTH_URL_MAX;
+        }
+        (void)snprintf(ret, INET6_ADDRSTRLEN + 2, six ? "[%s]" : "%s", text);
+        return ours;
+}
+
+/*
+ * Who may edit the ConfigMap chooses address and port, so without allowRemote only this machine is asked: otherwise the engines
+ * of a fleet could be sent anywhere.
+ * Return: why it is not asked; "" = it is.
+ */
+static const char *find_endpoint(const struct lkg_config_component *k, const struct lkg_value *doc,
+                                 char ret[static LKG_HEALTH_URL_MAX])
+{
+        char host[INET6_ADDRSTRLEN + 2];
+        struct place place;
+        bool ours;
+
+        *ret = '\0';
+        read_place(k->name, doc, &place);
+        if (strcmp(place.port, "0") == 0)
+                return "not asked: the served document turns the health endpoint off (port 0)";
+        ours = to_ask(place.host, host);
+        if (!*host || !*place.port || strspn(place.port, "0123456789") != strlen(place.port) ||
+            strlen(place.port) > 5)
+                return "not asked: the served document has no usable address or port for it";
+        if (!ours && !k->health.http.allow_remote)
+                return "not asked: the served document puts it on an address other than loopback, see "
+                       "allowRemote";
+        (void)snprintf(ret, LKG_HEALTH_URL_MAX, "http://%s:%s/healthz", host, place.port);
+        return "";
 }
 
 /* The document on trial may move the endpoint: it is asked where it is now. */
 static const char *url_of_document(struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *effective = NULL;
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        bool remote = c->config->health.http.allow_remote;
 
-        if (!c->active || c->health_generation == c->active->number)
+        if (!c->active || (c->health_generation == c->active->number && c->health_remote == remote))
                 return c->health_url;
         if (lkg_component_effective(c, &effective) < 0)
                 return c->health_url; /* no memory: the next cycle tries again */
         c->health_generation = c->active->number;
-        if (!effective || !find_endpoint(c->config->name, effective, c->health_url))
-                *c->health_url = '\0';
+        c->health_remote = remote;
+        *c->health_url = '\0';
+        c->health_off = effective ? find_endpoint(c->config, effective, c->health_url) : "";
+        if (*c->health_off)
+                lkg_log(LOG_WARNING, &fields, "trial.health.http.url auto: %s", c->health_off);
         return c->health_url;
+}
+
+static bool is_auto(const struct lkg_component *c)
+{
+        return c->dynamic && strcmp(c->config->health.http.url, "auto") == 0;
 }
 
 static const char *endpoint(struct lkg_component *c)
 {
-        const char *url = c->config->health.http.url;
-
         if (!c->dynamic) /* no trial without a store */
                 return "";
-        return strcmp(url, "auto") == 0 ? url_of_document(c) : url;
+        return is_auto(c) ? url_of_document(c) : c->config->health.http.url;
 }
 
 /* ---- both ---- */
@@ -94,5 +169,7 @@ bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, con
                 health = lkg_places_node_health(places, words);
         changed = see(c, LKG_CHECK_NODE, health, words);
         health = lkg_probes_health(probes, c->index, words);
+        if (health == LKG_HEALTH_OFF && is_auto(c) && c->health_off)
+                (void)snprintf(words, sizeof(words), "%s", c->health_off);
         return see(c, LKG_CHECK_HTTP, health, words) || changed;
 }

@@ -144,6 +144,8 @@ struct lkg_component {
         char health_url
                 [LKG_HEALTH_URL_MAX]; /* of generation health_generation, for trial.health.http.url: auto */
         uint64_t health_generation;   /* 0 = not looked up yet */
+        bool health_remote;           /* allowRemote at that time */
+        const char *health_off;       /* why that document's endpoint is not asked; "" or NULL = it is */
         bool own_event;               /* the last process exited because of our change event ... */
         int ended_fd; /* ... unless this pidfd says that it was killed; -EBADF = there is none */
         uint64_t

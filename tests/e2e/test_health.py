@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health before promotion: a component that is alive and useless does not make its configuration the last known good."""
 import http.server
+import socket
 import threading
 
 import pytest
@@ -13,7 +14,7 @@ from lkgfs_node import NAMESPACE, Node
 class Endpoint:
     """A health endpoint whose answer is `status`; None = it accepts and says nothing until it is told otherwise."""
 
-    def __init__(self):
+    def __init__(self, address="127.0.0.1"):
         self.status, self.n = 200, 0
         self.told = threading.Condition()
         outer = self
@@ -32,7 +33,7 @@ class Endpoint:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}/healthz"
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -237,11 +238,54 @@ def test_where_the_document_says(mounts, endpoint):
         other.asked()
         node.live()
         node.wait("last-known-good", source)
-        node.assign("healthzPort: 0\n")
-        node.wait("trial", "health_http=off")
+        source = node.assign("healthzPort: 0\n")
+        node.wait("trial", "health_http=off: not asked: the served document turns the health endpoint off (port 0)\n")
+        node.live()
+        node.wait("last-known-good", source)
     finally:
         node.close()
         other.close()
+
+
+@pytest.fixture
+def elsewhere():
+    """An endpoint that listens everywhere, and an address of this machine that is not loopback (a route is enough, nothing is sent)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address other than loopback")
+        address = probe.getsockname()[0]
+    one = Endpoint("0.0.0.0")
+    yield one, address
+    one.close()
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_document_cannot_send_us_elsewhere(mounts, elsewhere, allowed):
+    """Who may edit the ConfigMap chooses address and port: without allowRemote it is this machine that is asked, or nobody."""
+    other, address = elsewhere
+    node = Node(mounts, trial={"duration": "2s"}, component=health("auto", allowRemote=allowed))
+    try:
+        source = node.assign(f"healthzBindAddress: {address}\nhealthzPort: {other.port}\n")
+        node.wait("trial", "health_http=good" if allowed else "health_http=off: not asked: the served document puts it on an address "
+                                                              "other than loopback, see allowRemote\n")
+        assert (other.n > 0) == allowed
+        node.live()
+        node.wait("last-known-good", source)
+        assert (other.n > 0) == allowed
+    finally:
+        node.close()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.2"])
+def test_all_addresses_include_loopback(mounts, elsewhere, address):
+    other, _ = elsewhere
+    node = Node(mounts, component=health("auto"), base=lib.HEADER + f"healthzBindAddress: {address}\nhealthzPort: {other.port}\n")
+    try:
+        node.wait("trial", "health_http=good")
+    finally:
+        node.close()
 
 
 @pytest.mark.parametrize("url,words", [
