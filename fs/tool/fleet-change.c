@@ -189,7 +189,7 @@ static int forgive(const struct lkg_tool *tool, struct lkg_fleet_api *api, struc
                 lkg_buf_printf(buf,
                                "forgiven: the failure of %s does not count any more, %u of %u are left; "
                                "on %s the content stays marked bad until `lkgfs forget` there\n",
-                               node, fleet->counts.n_failed, fleet->rollout.limits.max_failures, node);
+                               node, fleet->counts.n_failed, lkg_fleet_halting(fleet), node);
         return r;
 }
 

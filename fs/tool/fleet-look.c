@@ -277,6 +277,11 @@ const char *lkg_fleet_not_here(const struct lkg_fleet *fleet)
                          "(--rollout-namespace)?";
 }
 
+unsigned lkg_fleet_halting(const struct lkg_fleet *fleet)
+{
+        return lkg_slots_halting(fleet->rollout.limits.max_in_trial, fleet->rollout.limits.max_failures);
+}
+
 enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet)
 {
         if (fleet->rollout.state == LKG_ROLLOUT_UNCLEAR)
@@ -287,7 +292,7 @@ enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet)
                 return LKG_FLEET_NO_SLOTS;
         if (is_elsewhere(fleet))
                 return LKG_FLEET_NOT_HERE;
-        if (fleet->counts.n_failed >= fleet->rollout.limits.max_failures)
+        if (fleet->counts.n_failed >= lkg_fleet_halting(fleet))
                 return LKG_FLEET_HALTED;
         if (fleet->counts.n_held > 0 || (fleet->n_waiting > 0 && has_begun(fleet)))
                 return LKG_FLEET_RUNNING;

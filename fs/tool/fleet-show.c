@@ -74,7 +74,7 @@ static void put_head(const struct lkg_fleet *fleet, struct lkg_buf *buf)
                                rollout->limits.max_in_trial);
         if (rollout->limits.max_in_trial || counts->n_done + counts->n_failed + counts->n_held > 0)
                 lkg_buf_printf(buf, "done       %u\nfailed     %u, halts with %u\n", counts->n_done,
-                               counts->n_failed, rollout->limits.max_failures);
+                               counts->n_failed, lkg_fleet_halting(fleet));
         put_nodes_line(fleet, buf);
         if (fleet->n_no_slots > 0)
                 lkg_buf_printf(buf, "ignored    %u objects in %s that are no slots\n", fleet->n_no_slots,
@@ -294,7 +294,7 @@ void lkg_fleet_map(const struct lkg_fleet *fleet, struct lkg_tool_map *ret)
         lkg_tool_map_string(ret, "slotNamespace", fleet->slot_namespace);
         if (rollout->limits.max_in_trial) {
                 lkg_tool_map_number(ret, "maxInTrial", rollout->limits.max_in_trial);
-                lkg_tool_map_number(ret, "maxFailures", rollout->limits.max_failures);
+                lkg_tool_map_number(ret, "maxFailures", lkg_fleet_halting(fleet));
         }
         lkg_tool_map_number(ret, "inTrial", fleet->counts.n_held);
         lkg_tool_map_number(ret, "done", fleet->counts.n_done);

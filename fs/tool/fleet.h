@@ -106,6 +106,8 @@ int lkg_fleet_take_nodes(struct lkg_fleet *fleet, const struct lkg_value *list, 
 void lkg_fleet_settle(struct lkg_fleet *fleet);
 
 enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet);
+/** lkg_fleet_halting() - with so many failures it halts itself. */
+unsigned lkg_fleet_halting(const struct lkg_fleet *fleet);
 /** lkg_fleet_is_halted() - does no node switch, until an operator does something? */
 bool lkg_fleet_is_halted(const struct lkg_fleet *fleet);
 /** lkg_fleet_has_slots() - is anything there that nodes have written, of any content? */
