@@ -73,7 +73,8 @@ static bool is_same_trial(const struct lkg_trial *a, const struct lkg_trial *b)
         return a->state == b->state && a->prior == b->prior && a->good_ns == b->good_ns &&
                a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns &&
                a->stable_ns == b->stable_ns && a->stable_since_ns == b->stable_since_ns &&
-               a->extended == b->extended;
+               a->extended == b->extended && a->away_ns == b->away_ns &&
+               a->away_since_ns == b->away_since_ns;
 }
 
 void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
@@ -151,7 +152,8 @@ uint64_t lkg_component_trial_deadline(const struct lkg_component *c, const struc
         if (!d || d->trial.state != LKG_TRIAL_RUNNING)
                 return UINT64_MAX;
         due = is_on_trial(c, config) ? lkg_trial_due(&d->trial) : UINT64_MAX;
-        save = d->trial.running_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS : UINT64_MAX;
+        save = d->trial.running_since_ns || d->trial.away_since_ns ? d->trial_saved_ns + LKG_TRIAL_SAVE_NS
+                                                                   : UINT64_MAX;
         first = due < save ? due : save;
         return first <= c->trial_failed_ns ? UINT64_MAX : first;
 }

@@ -23,10 +23,13 @@ void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c)
 
         if (!d || !d->watched || !c->facts || d->trial.state != LKG_TRIAL_RUNNING)
                 return;
-        for (size_t i = 0; i < c->facts->n_processes; i++)
+        event.away = true;
+        for (size_t i = 0; i < c->facts->n_processes; i++) {
+                event.away = event.away && c->facts->processes[i].pidfd < 0;
                 event.alive =
                         event.alive || (!waits_for_us(e, c, &c->facts->processes[i]) &&
                                         lkg_component_runs_tried(c, e->config, &c->facts->processes[i]));
+        }
         (void)lkg_engine_step(e, c, &event, &err);
 }
 

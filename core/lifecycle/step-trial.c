@@ -232,15 +232,23 @@ void lkg_on_start_failed(struct lkg_stepping *s)
 
 /* ---- the clock ---- */
 
+/* An absence is durable from its beginning, and with it that there was a life: one that nobody ends must not last for ever. */
 void lkg_on_alive(struct lkg_stepping *s)
 {
+        bool on_trial = lkg_lifecycle_on_trial(s->l, s->facts);
+        const struct lkg_trial *before = &s->l->trial;
         struct lkg_trial *trial = &s->next->trial;
 
-        if (!s->facts->watched || trial->state != LKG_TRIAL_RUNNING ||
-            s->event->alive == (trial->running_since_ns != 0))
+        if (!s->facts->watched || trial->state != LKG_TRIAL_RUNNING)
                 return;
         *trial = lkg_trial_alive(*trial, s->event->alive, s->now_ns);
+        *trial = lkg_trial_away(*trial, s->event->away, on_trial, s->now_ns);
+        if (trial->running_since_ns == before->running_since_ns && trial->away_ns == before->away_ns &&
+            trial->away_since_ns == before->away_since_ns)
+                return;
         (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        if (trial->away_since_ns && !before->away_since_ns)
+                lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL);
 }
 
 /* Durable at once: what has been good since is judged, also by the next engine. */
@@ -289,7 +297,8 @@ void lkg_on_trial_due(struct lkg_stepping *s)
                 reject(s);
         else if (judged.verdict == LKG_TRIAL_EXTEND)
                 extend(s, judged.next);
-        else if (trial->running_since_ns && s->now_ns - s->facts->trial_saved_ns >= LKG_TRIAL_SAVE_NS)
+        else if ((trial->running_since_ns || trial->away_since_ns) &&
+                 s->now_ns - s->facts->trial_saved_ns >= LKG_TRIAL_SAVE_NS)
                 (void)lkg_then(s, LKG_EFFECT_SAVE_TRIAL);
 }
 

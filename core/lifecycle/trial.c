@@ -167,6 +167,13 @@ uint64_t lkg_trial_stable(const struct lkg_trial *trial, uint64_t now_ns)
         return add(trial->stable_ns, now_ns - trial->stable_since_ns);
 }
 
+uint64_t lkg_trial_absence(const struct lkg_trial *trial, uint64_t now_ns)
+{
+        if (!trial->away_since_ns || now_ns < trial->away_since_ns)
+                return trial->away_ns;
+        return add(trial->away_ns, now_ns - trial->away_since_ns);
+}
+
 static struct lkg_trial stop_clock(struct lkg_trial trial, uint64_t now_ns)
 {
         trial.good_ns = lkg_trial_elapsed(&trial, now_ns);
@@ -204,7 +211,9 @@ const char *lkg_trial_say_unhealthy(const struct lkg_trial *trial, const char *b
         char stable_for[LKG_DURATION_MAX];
 
         (void)lkg_duration_format((int64_t)trial->rules.stable_for_ns, stable_for);
-        if (bad)
+        if (trial->away_since_ns)
+                (void)snprintf(ret, LKG_HEALTH_WORDS_MAX, "it does not run");
+        else if (bad)
                 (void)snprintf(ret, LKG_HEALTH_WORDS_MAX, "%s", bad);
         else
                 (void)snprintf(ret, LKG_HEALTH_WORDS_MAX,
@@ -270,12 +279,24 @@ static bool waits_for_answer(const struct lkg_trial *trial, uint64_t now_ns)
                lkg_trial_health(trial, NULL) == LKG_HEALTH_UNKNOWN;
 }
 
+/* When a component that is away has been so for too long. */
+static uint64_t given_up_at(const struct lkg_trial *trial)
+{
+        uint64_t limit = add(trial->rules.duration_ns, LKG_TRIAL_ABSENT_NS);
+
+        if (!trial->away_since_ns)
+                return UINT64_MAX;
+        return add(trial->away_since_ns, limit > trial->away_ns ? limit - trial->away_ns : 0);
+}
+
 uint64_t lkg_trial_due(const struct lkg_trial *trial)
 {
         uint64_t over, stable, last;
 
-        if (trial->state != LKG_TRIAL_RUNNING || !trial->running_since_ns)
+        if (trial->state != LKG_TRIAL_RUNNING)
                 return UINT64_MAX;
+        if (!trial->running_since_ns)
+                return given_up_at(trial);
         over = exceeds_at(trial, trial->rules.duration_ns);
         if (!trial->extended)
                 return over;
@@ -306,7 +327,7 @@ struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uin
 struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns)
 {
         trial.running_since_ns = trial.state == LKG_TRIAL_RUNNING && !watched ? since(now_ns) : 0;
-        trial.stable_since_ns = 0;
+        trial.stable_since_ns = trial.away_since_ns = 0;
         trial.resumed_ns = since(now_ns);
         for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
                 trial.seen[i] = trial.judged[i] ? LKG_HEALTH_UNKNOWN : LKG_HEALTH_OFF;
@@ -332,6 +353,7 @@ static struct lkg_trial_step finish(struct lkg_trial trial, enum lkg_trial_state
                                     enum lkg_trial_verdict verdict, uint64_t now_ns)
 {
         trial = stop_clock(trial, now_ns);
+        trial.away_ns = trial.away_since_ns = 0;
         trial.state = state;
         return (struct lkg_trial_step){ trial, verdict };
 }
@@ -340,6 +362,7 @@ struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint6
 {
         if (trial.state != LKG_TRIAL_RUNNING)
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
+        trial.away_ns = trial.away_since_ns = 0;
         /* It was over before this start, but lkg_trial_tick() was not called since. */
         if (is_over(&trial, now_ns) && is_stable(&trial, now_ns))
                 return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
@@ -363,10 +386,24 @@ struct lkg_trial lkg_trial_alive(struct lkg_trial trial, bool alive, uint64_t no
         return watch_stability(trial, now_ns);
 }
 
+struct lkg_trial lkg_trial_away(struct lkg_trial trial, bool away, bool on_trial, uint64_t now_ns)
+{
+        bool runs = away && on_trial && trial.state == LKG_TRIAL_RUNNING && !trial.running_since_ns &&
+                    trial.prior > 0 && trial.good_ns > 0;
+
+        if (away && runs == (trial.away_since_ns != 0))
+                return trial;
+        trial.away_ns = away ? lkg_trial_absence(&trial, now_ns) : 0;
+        trial.away_since_ns = runs ? since(now_ns) : 0;
+        return trial;
+}
+
 struct lkg_trial_step lkg_trial_tick(struct lkg_trial trial, uint64_t now_ns)
 {
         bool passed;
 
+        if (trial.state == LKG_TRIAL_RUNNING && trial.away_since_ns && now_ns >= given_up_at(&trial))
+                return finish(trial, LKG_TRIAL_FAILED, LKG_TRIAL_REJECT, now_ns);
         if (trial.state != LKG_TRIAL_RUNNING || !trial.running_since_ns || !is_over(&trial, now_ns))
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
         passed = is_stable(&trial, now_ns);

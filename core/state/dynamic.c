@@ -102,9 +102,10 @@ static int forget_prior_starts(struct lkg_dynamic *d, struct lkg_error *err)
         if (trial.state != LKG_TRIAL_RUNNING || trial.prior == 0)
                 return 0;
         trial.prior = 0;
+        trial.away_ns = trial.away_since_ns = 0;
         r = lkg_store_save_trial(&d->store, tried, &trial, lkg_boottime_ns(), err);
         if (r >= 0)
-                d->trial.prior = 0;
+                d->trial = trial;
         return r;
 }
 

@@ -139,6 +139,8 @@ static void read_health(const struct lkg_fields *fields, struct lkg_trial *trial
                 trial->rules.stable_for_ns = lkg_fields_number(fields, "stableForNs", TRIAL_MAX_NS, 0);
         if (lkg_map_get(fields->map, "stableNs"))
                 trial->stable_ns = lkg_fields_number(fields, "stableNs", TRIAL_MAX_NS, 0);
+        if (lkg_map_get(fields->map, "awayNs"))
+                trial->away_ns = lkg_fields_number(fields, "awayNs", TRIAL_MAX_NS, 0);
         trial->extended = lkg_map_get(fields->map, "extended") && lkg_fields_flag(fields, "extended");
         if (list && !is_list)
                 lkg_fields_complain(fields, "judged", "a list");
@@ -206,6 +208,7 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
                          const struct lkg_trial *trial, uint64_t now_ns, struct lkg_error *err)
 {
         uint64_t good_ns = lkg_trial_elapsed(trial, now_ns), stable_ns = lkg_trial_stable(trial, now_ns);
+        uint64_t away_ns = lkg_trial_absence(trial, now_ns);
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         int r;
 
@@ -220,6 +223,7 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
         lkg_json_u64(&json, "lastStartTime", trial->last_start_time);
         lkg_json_u64(&json, "goodNs", good_ns < TRIAL_MAX_NS ? good_ns : TRIAL_MAX_NS);
         lkg_json_u64(&json, "stableNs", stable_ns < TRIAL_MAX_NS ? stable_ns : TRIAL_MAX_NS);
+        lkg_json_u64(&json, "awayNs", away_ns < TRIAL_MAX_NS ? away_ns : TRIAL_MAX_NS);
         lkg_json_bool(&json, "extended", trial->extended);
         lkg_json_list(&json, "judged", LKG_JSON_TIGHT);
         for (unsigned k = 0; k < _LKG_CHECK_MAX; k++)

@@ -232,7 +232,7 @@ enum lkg_event_kind {
         LKG_EVENT_PIN,         /* an engine starts: has the assignment changed since a rollback pinned? */
         /* from processes and the clock */
         LKG_EVENT_START,     /* the component starts: startup; the step sets its `local` */
-        LKG_EVENT_ALIVE,     /* alive: a process that has read the configuration on trial is running */
+        LKG_EVENT_ALIVE,     /* alive: a process that has read the configuration on trial is running; away */
         LKG_EVENT_HEALTH,    /* facts.health is new */
         LKG_EVENT_TRY_DUE,   /* time has passed */
         LKG_EVENT_TRIAL_DUE, /* time has passed; reason: what is not healthy, NULL = nothing at the moment */
@@ -313,6 +313,7 @@ struct lkg_event {
         const struct lkg_hold *hold;
         const struct lkg_startup *startup;
         bool alive;
+        bool away; /* ALIVE: no process of the component is running, whatever it has read */
         enum lkg_hold_command command;
         uint64_t argument, ticket;
         const struct lkg_held_by *by; /* NULL = not a command: the clock or a rule */

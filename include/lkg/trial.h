@@ -15,6 +15,8 @@
 #define LKG_TRIAL_THRESHOLD_MAX 10u
 #define LKG_TRIAL_ASK_NS \
         (60 * LKG_NSEC_PER_SEC) /* after a restart, until a check that does not answer counts as such */
+#define LKG_TRIAL_ABSENT_NS \
+        (300 * LKG_NSEC_PER_SEC) /* beyond its duration, until a component that has ended is given up */
 #define LKG_TRIAL_SAVE_NS (30 * LKG_NSEC_PER_SEC) /* a power failure may lose this much of the clock */
 
 /*
@@ -108,6 +110,8 @@ struct lkg_trial {
         uint64_t stable_since_ns; /* 0 = stopped */
         uint64_t resumed_ns;      /* CLOCK_BOOTTIME at which this engine took it over; 0 = it began here */
         bool extended;            /* the duration was exceeded, and it was not stable */
+        uint64_t away_ns;       /* for how long no process of the component has lived, up to away_since_ns */
+        uint64_t away_since_ns; /* 0 = that clock is stopped */
 };
 
 /**
@@ -151,6 +155,18 @@ struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint6
  */
 struct lkg_trial lkg_trial_alive(struct lkg_trial trial, bool alive, uint64_t now_ns);
 
+/**
+ * lkg_trial_away() - @away: no process of the component lives, whatever it would run with. @on_trial: a start would be one of this
+ * trial; if not, that clock stands still.
+ *
+ * It counts only after a counted start and a life in this trial. Otherwise nothing was tried, as with a component that an
+ * administrator has stopped, and the trial waits.
+ */
+struct lkg_trial lkg_trial_away(struct lkg_trial trial, bool away, bool on_trial, uint64_t now_ns);
+
+/** lkg_trial_absence() - for how long has no process of the component lived, of what counts? */
+uint64_t lkg_trial_absence(const struct lkg_trial *trial, uint64_t now_ns);
+
 /** lkg_trial_see() - what the checks say now; right after lkg_trial_begin(): what they said before the change. */
 struct lkg_trial lkg_trial_see(struct lkg_trial trial,
                                const enum lkg_health_state seen[static _LKG_CHECK_MAX], uint64_t now_ns);
@@ -162,8 +178,8 @@ struct lkg_trial lkg_trial_see(struct lkg_trial trial,
 enum lkg_health_state lkg_trial_health(const struct lkg_trial *trial, enum lkg_check *ret_bad);
 
 /**
- * lkg_trial_say_unhealthy() - what is not healthy, for people: @bad, the words of the bad check; if there is none at the moment,
- * for how long the component did not live without a break. Return: @ret.
+ * lkg_trial_say_unhealthy() - what is not healthy, for people: that the component does not run; @bad, the words of the bad check; if
+ * there is none at the moment, for how long the component did not live without a break. Return: @ret.
  */
 const char *lkg_trial_say_unhealthy(const struct lkg_trial *trial, const char *bad,
                                     char ret[static LKG_HEALTH_WORDS_MAX]);
@@ -172,7 +188,8 @@ const char *lkg_trial_say_unhealthy(const struct lkg_trial *trial, const char *b
 uint64_t lkg_trial_stable(const struct lkg_trial *trial, uint64_t now_ns);
 
 /**
- * lkg_trial_tick() - time has passed, and the clock runs. PROMOTE once it exceeds the duration and the component is stable;
+ * lkg_trial_tick() - time has passed. REJECT if the component has been away for longer than the duration and LKG_TRIAL_ABSENT_NS.
+ * While the clock runs: PROMOTE once it exceeds the duration and the component is stable;
  * EXTEND once, if it is not. After twice the duration, and not within LKG_TRIAL_ASK_NS of lkg_trial_resume(): PROMOTE if a judged check does not answer at the moment and none is bad (the API server may be
  * away); else REJECT.
  */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health before promotion: a component that is alive and useless does not make its configuration the last known good."""
 import http.server
+import json
 import socket
 import threading
 
@@ -209,6 +210,59 @@ def test_the_engine_dies_in_the_extension(node, endpoint):
     node.wait("trial", "extended=yes")
     node.mount.kill_child("lkgfs-engine")
     node.wait("condition", "not healthy")
+
+
+def gone(node):
+    """A restart of lkgfs, after which the component has been away for as long as a trial allows: 10 minutes and 5, less a second."""
+    node.mount.stop()
+    path = lib.os.path.join(node.mount.state, "dynamic/kubelet/trial.json")
+    trial = json.loads(trial_json(node))
+    trial["awayNs"] = 899 * 10**9
+    lib.write_file(path, json.dumps(trial) + "\n", 0o600)
+    node.mount.start()
+    return trial
+
+
+def trial_json(node):
+    return lib.read_file(lib.os.path.join(node.mount.state, "dynamic/kubelet/trial.json")).decode()
+
+
+def test_a_component_that_is_not_started_again(mounts):
+    """As after systemd's start limit: two crashes that are no crash loop, and then nothing."""
+    node = Node(mounts)
+    try:
+        source = node.assign("maxPods: 41\n")
+        node.crash()
+        node.crash()
+        node.mount.wait_for(lambda: node.trial()["deadline"], "it is going to be given up")
+        assert node.trial()["state"] == "running" and node.trial()["prior_starts"] == "2"
+        assert gone(node)["goodNs"] > 0
+        node.wait("condition", failed(node, "it does not run"))
+        (name, record), = node.bad().items()
+        assert name == source and record["cause"] == "not_healthy"
+        assert "maxPods: 41" not in node.live().document
+    finally:
+        node.close()
+
+
+def test_a_component_that_was_not_started(mounts):
+    """Nothing was tried, so nothing has failed; and one that runs, if only with what was held, is not away."""
+    node = Node(mounts)
+    try:
+        source = node.assign("maxPods: 41\n")
+        node.wait("active", source)
+        gone(node)
+        node.mount.drop("50-a.conf", "maxPods: 7\n")
+        assert node.trial()["state"] == "running" and node.trial()["deadline"] == "" and node.bad() == {}
+        life = node.live()
+        gone(node)
+        node.mount.wait_for(lambda: node.trial()["deadline"], "the clock runs")
+        assert node.trial()["state"] == "running" and node.bad() == {}
+        life.end()
+        node.mount.wait_for(lambda: "awayNs" in (text := trial_json(node)) and json.loads(text)["awayNs"] < 60 * 10**9, "it counts anew")
+        assert node.bad() == {}
+    finally:
+        node.close()
 
 
 def test_scope_all(mounts, endpoint):

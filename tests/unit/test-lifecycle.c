@@ -336,6 +336,36 @@ static void document_extension_over(struct world *w)
         w->l.trial.seen[LKG_CHECK_HTTP] = w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_BAD;
 }
 
+/* It has crashed, and nobody starts it again. */
+static void away(struct world *w)
+{
+        on_trial(w);
+        w->l.trial.prior = 1;
+        w->l.trial.running_since_ns = 0;
+        w->l.trial.away_since_ns = NOW - 10 * LKG_NSEC_PER_SEC;
+}
+
+static void away_too_long(struct world *w)
+{
+        away(w);
+        w->l.trial.away_ns = 890 * LKG_NSEC_PER_SEC;
+}
+
+static void document_away_too_long(struct world *w)
+{
+        document_on_trial(w);
+        w->l.trial.prior = 1;
+        w->l.trial.running_since_ns = 0;
+        w->l.trial.away_since_ns = NOW - 10 * LKG_NSEC_PER_SEC;
+        w->l.trial.away_ns = 890 * LKG_NSEC_PER_SEC;
+}
+
+static void away_held(struct world *w)
+{
+        away_too_long(w);
+        hold(w, LKG_HOLD_ON, 7);
+}
+
 /* `remote.enabled: false` in the middle of a trial: the local configuration is served. */
 static void remote_off(struct world *w)
 {
@@ -387,6 +417,10 @@ static const struct {
         { "extension over, not healthy", extension_over },
         { "extension over, API server away", extension_over_unknown },
         { "document, extension over", document_extension_over },
+        { "away", away },
+        { "away for too long", away_too_long },
+        { "document, away for too long", document_away_too_long },
+        { "away for too long, held", away_held },
 };
 
 static void make(struct world *w, size_t state)
@@ -460,6 +494,7 @@ static const struct {
         { "start, reported", { LKG_EVENT_START, .startup = &crash, .by_command = true } },
         { "alive", { LKG_EVENT_ALIVE, .alive = true } },
         { "not alive", { LKG_EVENT_ALIVE } },
+        { "not alive, away", { LKG_EVENT_ALIVE, .away = true } },
         { "health", { LKG_EVENT_HEALTH } },
         { "try due", { LKG_EVENT_TRY_DUE } },
         { "trial due", { LKG_EVENT_TRIAL_DUE } },
@@ -605,6 +640,8 @@ static void say_change(struct lkg_buf *buf, const struct lkg_lifecycle *a, const
                 lkg_buf_printf(buf, " prior=%u", b->trial.prior);
         if (!a->trial.running_since_ns != !b->trial.running_since_ns)
                 lkg_buf_printf(buf, " clock=%s", b->trial.running_since_ns ? "runs" : "stopped");
+        if (!a->trial.away_since_ns != !b->trial.away_since_ns)
+                lkg_buf_printf(buf, " absence=%s", b->trial.away_since_ns ? "runs" : "stopped");
         if (a->record.hold.mode != b->record.hold.mode)
                 lkg_buf_printf(buf, " hold=\"%s\"", lkg_hold_mode_name(b->record.hold.mode));
         if (a->record.hold.generation != b->record.hold.generation)

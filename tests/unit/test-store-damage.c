@@ -156,7 +156,7 @@ static const struct variant {
 } variants[] = {
         { "missing",
           NULL,
-          { "nodeUid", "cause", "passedOver", "stableForNs", "stableNs", "judged", "extended" } },
+          { "nodeUid", "cause", "passedOver", "stableForNs", "stableNs", "awayNs", "judged", "extended" } },
         { "null", "null", { "assigned", "active", "lastKnownGood", "rollback", "source", "from" } },
         { "true", "true", { "counted", "local", "extended" } },
         { "-1", "-1", { NULL } },

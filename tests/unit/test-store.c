@@ -90,6 +90,7 @@ static void test_records_are_readable(void **state)
                             "  \"lastStartTime\": 123456,\n"
                             "  \"goodNs\": 42000000007,\n"
                             "  \"stableNs\": 5000000003,\n"
+                            "  \"awayNs\": 6000000004,\n"
                             "  \"extended\": true,\n"
                             "  \"judged\": [\"node\",\"http\"],\n"
                             "  \"started\": \"2026-01-02T03:04:05.123456789Z\"\n"

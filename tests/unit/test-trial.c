@@ -720,6 +720,84 @@ static void test_a_restart_does_not_decide(void **state)
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 21 * M + 2 * S).verdict, LKG_TRIAL_REJECT);
 }
 
+/* ---- a component that does not run any more ---- */
+
+/* A trial of 10 minutes whose component has crashed after a minute, and is away since BOOTED + 1 minute. */
+static struct lkg_trial gone(bool counted)
+{
+        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
+
+        trial = lkg_trial_start(trial, counted, BOOTED).next;
+        trial = lkg_trial_alive(trial, true, BOOTED);
+        trial = lkg_trial_alive(trial, false, BOOTED + M);
+        return lkg_trial_away(trial, true, true, BOOTED + M);
+}
+
+static void test_a_component_that_stays_away_has_failed(void **state)
+{
+        struct lkg_trial trial = gone(true);
+        char words[LKG_HEALTH_WORDS_MAX];
+
+        (void)state;
+        assert_int_equal(lkg_trial_due(&trial), BOOTED + 16 * M);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 16 * M - NANO).verdict, LKG_TRIAL_GO_ON);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 16 * M).verdict, LKG_TRIAL_REJECT);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 16 * M).next.state, LKG_TRIAL_FAILED);
+        assert_string_equal(lkg_trial_say_unhealthy(&trial, "the Node is not Ready", words),
+                            "it does not run");
+}
+
+/* Nothing was tried: nobody has started it, or it was stopped and started by somebody. */
+static void test_what_was_not_tried_does_not_fail(void **state)
+{
+        struct lkg_trial trial = gone(false),
+                         never = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
+
+        (void)state;
+        assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 1000 * M).verdict, LKG_TRIAL_GO_ON);
+        never = lkg_trial_away(never, true, true, BOOTED);
+        assert_int_equal(lkg_trial_due(&never), UINT64_MAX);
+        never = lkg_trial_start(never, true, BOOTED).next; /* reported, but its process is not known */
+        never = lkg_trial_away(never, true, true, BOOTED);
+        assert_int_equal(lkg_trial_due(&never), UINT64_MAX);
+        assert_int_equal(lkg_trial_tick(never, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
+}
+
+static void test_a_life_ends_an_absence(void **state)
+{
+        struct lkg_trial trial = gone(true), other;
+
+        (void)state;
+        other = lkg_trial_away(trial, false, true, BOOTED + 15 * M); /* a process with something else */
+        assert_int_equal(lkg_trial_due(&other), UINT64_MAX);
+        other = lkg_trial_away(other, true, true, BOOTED + 20 * M);
+        assert_int_equal(lkg_trial_due(&other), BOOTED + 35 * M);
+        other = lkg_trial_start(trial, false, BOOTED + 15 * M).next;
+        assert_int_equal(lkg_trial_absence(&other, BOOTED + 15 * M), 0);
+        other = lkg_trial_away(other, true, true, BOOTED + 20 * M);
+        assert_int_equal(lkg_trial_due(&other), BOOTED + 35 * M);
+}
+
+/* While it is held back, or without an engine, the absence does not become longer, nor is it forgotten. */
+static void test_an_absence_survives(void **state)
+{
+        struct lkg_trial trial = gone(true);
+
+        (void)state;
+        trial = lkg_trial_away(trial, true, false, BOOTED + 6 * M);
+        assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
+        trial = lkg_trial_away(trial, true, true, BOOTED + 60 * M);
+        assert_int_equal(lkg_trial_due(&trial), BOOTED + 70 * M);
+        trial.away_ns = lkg_trial_absence(&trial, BOOTED + 64 * M); /* as the store writes it */
+        assert_int_equal(trial.away_ns, 9 * M);
+        trial = lkg_trial_resume(trial, true, 7 * S); /* after a reboot */
+        assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
+        trial = lkg_trial_away(trial, true, false, 8 * S); /* nothing is served yet */
+        trial = lkg_trial_away(trial, true, true, 9 * S);
+        assert_int_equal(lkg_trial_due(&trial), 9 * S + 6 * M);
+}
+
 static void test_stable_for_is_at_most_half(void **state)
 {
         (void)state;
@@ -758,6 +836,10 @@ int main(void)
                 cmocka_unit_test(test_a_start_begins_another_life),
                 cmocka_unit_test(test_health_survives_the_engine),
                 cmocka_unit_test(test_a_restart_does_not_decide),
+                cmocka_unit_test(test_a_component_that_stays_away_has_failed),
+                cmocka_unit_test(test_what_was_not_tried_does_not_fail),
+                cmocka_unit_test(test_a_life_ends_an_absence),
+                cmocka_unit_test(test_an_absence_survives),
                 cmocka_unit_test(test_stable_for_is_at_most_half),
         };
 
