@@ -14,13 +14,13 @@ static bool asks_node(const struct lkg_component *c, const struct lkg_config *co
 
 /* ---- the health endpoint ---- */
 
-struct place {
+struct listener {
         char host[LKG_HEALTH_URL_MAX]; /* "" = the default */
         const char *port;              /* "" = unknown */
 };
 
 /* A kube-proxy has both in one field: 0.0.0.0:10256, or [::]:10256. */
-static void split_address(const char *address, struct place *ret)
+static void split_address(const char *address, struct listener *ret)
 {
         const char *colon = address ? strrchr(address, ':') : NULL;
         bool brackets = address && *address == '[';
@@ -34,7 +34,7 @@ static void split_address(const char *address, struct place *ret)
 }
 
 /* Upstream's defaults: pkg/kubelet/apis/config/v1beta1/defaults.go, pkg/proxy/apis/config/v1alpha1/defaults.go. */
-static void read_place(const char *component, const struct lkg_value *doc, struct place *ret)
+static void read_listener(const char *component, const struct lkg_value *doc, struct listener *ret)
 {
         const char *address = lkg_map_get_string(doc, "healthzBindAddress");
         const struct lkg_value *port = lkg_map_get(doc, "healthzPort");
@@ -86,21 +86,21 @@ static const char *find_endpoint(const struct lkg_config_component *k, const str
                                  char ret[static LKG_HEALTH_URL_MAX])
 {
         char host[INET6_ADDRSTRLEN + 2];
-        struct place place;
+        struct listener listener;
         bool ours;
 
         *ret = '\0';
-        read_place(k->name, doc, &place);
-        if (strcmp(place.port, "0") == 0)
+        read_listener(k->name, doc, &listener);
+        if (strcmp(listener.port, "0") == 0)
                 return "not asked: the served document turns the health endpoint off (port 0)";
-        ours = to_ask(place.host, host);
-        if (!*host || !*place.port || strspn(place.port, "0123456789") != strlen(place.port) ||
-            strlen(place.port) > 5)
+        ours = to_ask(listener.host, host);
+        if (!*host || !*listener.port || strspn(listener.port, "0123456789") != strlen(listener.port) ||
+            strlen(listener.port) > 5)
                 return "not asked: the served document has no usable address or port for it";
         if (!ours && !k->health.http.allow_remote)
                 return "not asked: the served document puts it on an address other than loopback, see "
                        "allowRemote";
-        (void)snprintf(ret, LKG_HEALTH_URL_MAX, "http://%s:%s/healthz", host, place.port);
+        (void)snprintf(ret, LKG_HEALTH_URL_MAX, "http://%s:%s/healthz", host, listener.port);
         return "";
 }
 
