@@ -78,15 +78,18 @@ class RealApi:
 
     def request(self, method, path, body=None, content_type="application/json"):
         """Return the decoded answer; raises ApiError."""
-        self.connection = self.connection or self._connect()
         data = None if body is None else json.dumps(body)
+        was_open = self.connection is not None
+        self.connection = self.connection or self._connect()
         try:
             self.connection.request(method, path, data, {"Content-Type": content_type, "Accept": "application/json"})
             answer = self.connection.getresponse()
             text = answer.read()
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
             self.connection.close()
             self.connection = None
+            if was_open and isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError)):
+                return self.request(method, path, body, content_type)  # the server had closed an idle connection
             raise
         value = json.loads(text)
         if answer.status >= 300:
