@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <lkg/admission.h>
 
-int lkg_admit(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
-              const char *sha256, char **ret_why)
+int lkg_admit(const struct lkg_admission *admission, const struct lkg_content *content, char **ret_why)
 {
         *ret_why = NULL;
         if (!admission || !admission->admit)
                 return 0;
-        return admission->admit(what, file, sha256, ret_why, admission->userdata);
+        return admission->admit(content, ret_why, admission->userdata);
 }
 
 int lkg_admit_text(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
@@ -20,5 +19,7 @@ int lkg_admit_text(const struct lkg_admission *admission, enum lkg_admit_what wh
         if (!admission || !admission->admit)
                 return 0;
         r = lkg_sha256_hex(text, size, sha256);
-        return r < 0 ? r : lkg_admit(admission, what, file, sha256, ret_why);
+        if (r < 0)
+                return r;
+        return lkg_admit(admission, &(struct lkg_content){ what, file, sha256, size }, ret_why);
 }

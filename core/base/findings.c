@@ -199,7 +199,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 2030, LKG_ERROR, "an engine ended while it worked on this",
           "Correct or remove what is named; `echo now > control/<component>/sync` tries it again as it is.",
           "While an engine read, merged or validated this content it was ended: by a signal, by its memory "
-          "limit, or because it used more than 5 s of processor time. Its successor does not read the "
+          "limit, or because it used too much processor time (5 s, and half a second for each MiB). Its "
+          "successor does not read the "
           "content again, because it would end in the same way. The served document stays. The content is "
           "tried again when it changes, by `echo now > control/<component>/sync`, and after an upgrade of "
           "lkgfs. Please report the content: whatever it is, it should have been a finding." },

@@ -139,10 +139,11 @@ static struct lkg_judging_item *note(struct lkg_judging *judging, const struct l
         return item;
 }
 
-void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key,
-                     enum lkg_admit_what what, const char *component, const char *file, const char *sha256)
+void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key, const char *component,
+                     const struct lkg_content *content)
 {
-        (void)note(judging, key, what, component, file, sha256);
+        (void)note(judging, key, content->what, component, content->file, content->sha256);
+        atomic_fetch_add(&judging->bytes, content->size);
 }
 
 void lkg_judging_learn(struct lkg_judging *judging, const struct lkg_judging_key *key)
@@ -199,5 +200,6 @@ void lkg_judging_forget(struct lkg_judging *judging)
         atomic_store(&judging->others, 0);
         atomic_store(&judging->end, LKG_END_UNKNOWN);
         atomic_store(&judging->end_status, 0);
+        atomic_store(&judging->bytes, 0);
         atomic_store(&judging->since_ns, 0);
 }

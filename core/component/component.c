@@ -92,14 +92,13 @@ static int digest_of_facts(const struct lkg_component *c, char ret[static LKG_SH
         return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
 }
 
-static int admit(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
-                 void *userdata)
+static int admit(const struct lkg_content *content, char **ret_why, void *userdata)
 {
         const struct lkg_component *c = userdata;
         char by[LKG_SHA256_HEX] = "";
-        int r = what == LKG_ADMIT_TOGETHER ? digest_of_facts(c, by) : 0;
+        int r = content->what == LKG_ADMIT_TOGETHER ? digest_of_facts(c, by) : 0;
 
-        return r < 0 ? r : lkg_poison_admit(c->poison, c->config->name, what, file, sha256, by, ret_why);
+        return r < 0 ? r : lkg_poison_admit(c->poison, c->config->name, content, by, ret_why);
 }
 
 static void judged(const char *file, const char *sha256, void *userdata)

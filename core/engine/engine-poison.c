@@ -13,15 +13,14 @@
 /* ---- admission ---- */
 
 /* An object belongs to the component that follows a remote configuration. */
-static int admit_object(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
-                        void *userdata)
+static int admit_object(const struct lkg_content *content, char **ret_why, void *userdata)
 {
         struct lkg_engine *e = userdata;
 
         for (size_t i = 0; i < e->n_components; i++)
                 if (lkg_component_is_remote(&e->components[i], e->config))
-                        return lkg_poison_admit(&e->poison, e->components[i].config->name, what, file,
-                                                sha256, "", ret_why);
+                        return lkg_poison_admit(&e->poison, e->components[i].config->name, content, "",
+                                                ret_why);
         return 0;
 }
 

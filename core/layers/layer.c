@@ -464,6 +464,13 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
 
 /* ---- loading ---- */
 
+int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *admission, char **ret_why)
+{
+        const struct lkg_content content = { LKG_ADMIT_LAYER, layer->file, layer->sha256, layer->size };
+
+        return lkg_admit(admission, &content, ret_why);
+}
+
 /*
  * May @layer be decoded?
  * Return: 0; -EKEYREJECTED with a finding; -ENOMEM. A refused layer may be admitted later (a command, an
@@ -472,7 +479,7 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
 static int ask(struct lkg_layer *layer, const struct lkg_admission *admission)
 {
         LKG_CLEANUP(lkg_freep) char *why = NULL;
-        int r = lkg_admit(admission, LKG_ADMIT_LAYER, layer->file, layer->sha256, &why);
+        int r = lkg_layer_admit(layer, admission, &why);
 
         layer->refused = r == -EKEYREJECTED;
         if (layer->refused) {
@@ -577,6 +584,7 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
                 return -ENOMEM;
         layer->has_identity = true;
         layer->identity = identity;
+        layer->size = size;
         memcpy(layer->sha256, sha256, sizeof(sha256));
         r = ask(layer, place->admission);
         if (r == 0) {
@@ -664,6 +672,7 @@ int lkg_layer_from_memory(const struct lkg_stack_remote *remote, const char *key
         layer = layer_new(&place);
         if (!layer)
                 return -ENOMEM;
+        layer->size = size;
         memcpy(layer->sha256, sha256, sizeof(sha256));
         free(layer->file);
         layer->file = lkg_display(remote->file);

@@ -35,6 +35,7 @@ struct lkg_layer {
         struct lkg_file_id identity;
         bool racy; /* its identity is not reliable: written just before we read it, or being written since */
         char sha256[LKG_SHA256_HEX];
+        size_t size; /* bytes of the file */
         enum lkg_format format;
         struct lkg_value *
                 *docs; /* usually one; a kubeadm patch file may contain several; none if it is broken */
@@ -66,6 +67,9 @@ struct lkg_place {
         const struct lkg_admission *admission; /* NULL = everything is admitted */
         bool refuse_generated;                 /* for a base: see struct lkg_stack_config */
 };
+
+/** lkg_layer_admit() - lkg_admit() for the content of a layer. */
+int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *admission, char **ret_why);
 
 /**
  * lkg_layer_load() - load the current layer at @place.

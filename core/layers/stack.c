@@ -797,14 +797,16 @@ static int look_at_everything(struct lkg_stack *stack)
         return r;
 }
 
-/* The digest of all layers together: names and contents, in merge order. */
-static int digest_together(const struct lkg_stack *stack, char ret[static LKG_SHA256_HEX])
+/* The digest of all layers together, names and contents in merge order; and the bytes of all of them. */
+static int digest_together(const struct lkg_stack *stack, char ret[static LKG_SHA256_HEX], size_t *ret_size)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
+        *ret_size = 0;
         for (size_t i = 0; i < stack->layers.n; i++) {
                 const struct lkg_layer *layer = stack->layers.items[i];
 
+                *ret_size += layer->size;
                 lkg_buf_append(&buf, layer->file, strlen(layer->file) + 1);
                 lkg_buf_append(&buf, layer->sha256, strlen(layer->sha256) + 1);
         }
@@ -823,8 +825,7 @@ static int ask_again(struct lkg_stack *stack, char **ret_why)
                 const struct lkg_layer *layer = stack->layers.items[i];
 
                 if (!layer->judged && layer->n_docs > 0)
-                        r = lkg_admit(&stack->admission, LKG_ADMIT_LAYER, layer->file, layer->sha256,
-                                      ret_why);
+                        r = lkg_layer_admit(layer, &stack->admission, ret_why);
         }
         return r;
 }
@@ -836,15 +837,16 @@ static int ask_again(struct lkg_stack *stack, char **ret_why)
 static int ask_together(struct lkg_stack *stack)
 {
         char sha256[LKG_SHA256_HEX];
+        struct lkg_content all = { LKG_ADMIT_TOGETHER, "", sha256, 0 };
         char *why = NULL;
         int r = 0;
 
         if (stack->admission.admit && stack->layers.n > 0) {
                 r = ask_again(stack, &why);
                 if (r == 0)
-                        r = digest_together(stack, sha256);
+                        r = digest_together(stack, sha256, &all.size);
                 if (r == 0)
-                        r = lkg_admit(&stack->admission, LKG_ADMIT_TOGETHER, "", sha256, &why);
+                        r = lkg_admit(&stack->admission, &all, &why);
         }
         free(stack->refused);
         stack->refused = why;

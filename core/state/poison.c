@@ -284,15 +284,15 @@ void lkg_poison_close(struct lkg_poison *poison)
 /* ---- admission ---- */
 
 static int refuse_as_unknown(struct lkg_poison *poison, const struct lkg_judging_key *key,
-                             const char *component, const char *file, const char *sha256)
+                             const char *component, const struct lkg_content *content)
 {
         struct lkg_refused refused = poison->how;
 
         refused.key = *key;
         refused.n_new = LKG_JUDGING_ITEMS;
         copy_text(refused.component, component, sizeof(refused.component));
-        copy_text(refused.file, file, sizeof(refused.file));
-        copy_text(refused.sha256, sha256, sizeof(refused.sha256));
+        copy_text(refused.file, content->file, sizeof(refused.file));
+        copy_text(refused.sha256, content->sha256, sizeof(refused.sha256));
         return lkg_poison_add(poison, &refused);
 }
 
@@ -307,17 +307,18 @@ static int key_of(const char *component, const char *file, const char *sha256, c
         return r < 0 ? r : lkg_judging_key(component, file, *by ? digest : sha256, ret);
 }
 
-int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_admit_what what,
-                     const char *file, const char *sha256, const char *by, char **ret_why)
+int lkg_poison_admit(struct lkg_poison *poison, const char *component, const struct lkg_content *content,
+                     const char *by, char **ret_why)
 {
         const struct lkg_refused *refused;
         struct lkg_judging_key key;
-        int r = key_of(component, file, sha256, by, &key);
+        int r = key_of(component, content->file, content->sha256, by, &key);
 
         if (r < 0)
                 return r;
-        if (poison->refuse_unknown && what == LKG_ADMIT_LAYER && !lkg_judging_knows(poison->note, &key)) {
-                r = refuse_as_unknown(poison, &key, component, file, sha256);
+        if (poison->refuse_unknown && content->what == LKG_ADMIT_LAYER &&
+            !lkg_judging_knows(poison->note, &key)) {
+                r = refuse_as_unknown(poison, &key, component, content);
                 if (r < 0)
                         return r;
         }
@@ -328,7 +329,7 @@ int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_
                 return *ret_why ? -EKEYREJECTED : -ENOMEM;
         }
         if (poison->note)
-                lkg_judging_add(poison->note, &key, what, component, file, sha256);
+                lkg_judging_add(poison->note, &key, component, content);
         return 0;
 }
 

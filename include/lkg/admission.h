@@ -14,24 +14,29 @@ enum lkg_admit_what {
         LKG_ADMIT_OBJECT,   /* the origin of a layer: an API object as received, or as stored */
 };
 
+/* What is asked about. The texts are the caller's. */
+struct lkg_content {
+        enum lkg_admit_what what;
+        const char *file;   /* as findings name it; "" of LKG_ADMIT_TOGETHER */
+        const char *sha256; /* hexadecimal */
+        size_t size;        /* bytes; of LKG_ADMIT_TOGETHER: of all layers */
+};
+
 struct lkg_admission {
         /**
          * admit() - may this content be used? Called after it was read, right before it is used.
-         * @file:    as findings name it; "" of LKG_ADMIT_TOGETHER
          * @ret_why: the message if it may not; heap
          *
          * Return: 0; -EKEYREJECTED: it may not; -ENOMEM.
          */
-        int (*admit)(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
-                     void *userdata);
+        int (*admit)(const struct lkg_content *content, char **ret_why, void *userdata);
         /** judged() - a layer's content was merged and judged with the others, and did no harm. May be NULL. */
         void (*judged)(const char *file, const char *sha256, void *userdata);
         void *userdata;
 };
 
 /** lkg_admit() - call admit(); 0 if @admission is NULL. */
-int lkg_admit(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
-              const char *sha256, char **ret_why);
+int lkg_admit(const struct lkg_admission *admission, const struct lkg_content *content, char **ret_why);
 /** lkg_admit_text() - the same for content whose digest has not been computed. */
 int lkg_admit_text(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
                    const void *text, size_t size, char **ret_why);

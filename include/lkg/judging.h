@@ -5,8 +5,8 @@
  *
  * One small file in the private runtime directory, mapped by the supervisor and the current engine. It
  * outlives both and is removed with the runtime directory. Writing an item costs no system call. The
- * supervisor adds how an engine ended. Of the rest, it uses only the time when work began, which it compares
- * with the CPU time that it measures itself. After an engine has died, the next one reads the note once, at
+ * supervisor adds how an engine ended. Of the rest, it uses only when work began and how large the content is,
+ * which it compares with the CPU time that it measures itself. After an engine has died, the next one reads the note once, at
  * its start (core/state/poison.c).
  *
  * Order of writes: an item is filled before `n_items` counts it; `since_ns` is stored first and cleared
@@ -19,7 +19,7 @@
 #include <lkg/admission.h>
 
 #define LKG_JUDGING_NAME      "judging" /* in the runtime directory */
-#define LKG_JUDGING_MAGIC     UINT64_C(0x6c6b672d6a756402)
+#define LKG_JUDGING_MAGIC     UINT64_C(0x6c6b672d6a756403)
 #define LKG_JUDGING_KEY       16    /* bytes that identify content in a place */
 #define LKG_JUDGING_ITEMS     512   /* new contents in one piece of work; then "and others" */
 #define LKG_JUDGING_KNOWN     16384 /* the latest contents that were judged without harm */
@@ -66,6 +66,9 @@ struct lkg_judging {
         uint64_t n_saved;         /* how many of them are also in the state directory */
         struct lkg_judging_item items[LKG_JUDGING_ITEMS];
         struct lkg_judging_key known[LKG_JUDGING_KNOWN];
+
+        /* Of all content added since the work began: read, merged, judged together; each counts again. */
+        _Atomic uint64_t bytes;
 };
 
 /**
@@ -84,11 +87,11 @@ int lkg_judging_key(const char *component, const char *file, const char *sha256,
 bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_judging_key *b);
 
 /**
- * lkg_judging_add() - this content is about to be parsed, merged or judged. Begins the work if there was none.
- * @file: "" for LKG_ADMIT_TOGETHER
+ * lkg_judging_add() - this content of @component is about to be parsed, merged or judged. Begins the work if
+ * there was none.
  */
-void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key,
-                     enum lkg_admit_what what, const char *component, const char *file, const char *sha256);
+void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key, const char *component,
+                     const struct lkg_content *content);
 /** lkg_judging_count() - the number of items, limited to the size of the note, whatever it contains. */
 uint32_t lkg_judging_count(const struct lkg_judging *judging);
 /** lkg_judging_judged() - a layer was merged and judged. It becomes known once the work is done. */

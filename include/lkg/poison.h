@@ -65,8 +65,8 @@ void lkg_poison_close(struct lkg_poison *poison);
  * @by: digest of its other inputs (a command line); refused content is refused only together with them. "" =
  * none
  */
-int lkg_poison_admit(struct lkg_poison *poison, const char *component, enum lkg_admit_what what,
-                     const char *file, const char *sha256, const char *by, char **ret_why);
+int lkg_poison_admit(struct lkg_poison *poison, const char *component, const struct lkg_content *content,
+                     const char *by, char **ret_why);
 /** lkg_poison_judged() - a layer of @component was merged and judged without harm. */
 void lkg_poison_judged(struct lkg_poison *poison, const char *component, const char *file,
                        const char *sha256);

@@ -48,8 +48,9 @@ static void add(struct lkg_judging *judging, const char *file, const char *sha25
 {
         const struct lkg_judging_key k = key(file ? file : "", sha256);
 
-        lkg_judging_add(judging, &k, file ? LKG_ADMIT_LAYER : LKG_ADMIT_TOGETHER, "kubelet",
-                        file ? file : "", sha256);
+        lkg_judging_add(judging, &k, "kubelet",
+                        &(struct lkg_content){ file ? LKG_ADMIT_LAYER : LKG_ADMIT_TOGETHER, file ? file : "",
+                                               sha256, 1000 });
 }
 
 static struct lkg_judging *open_in(int dirfd)
@@ -197,8 +198,46 @@ static void test_work_by_processor_time(void **state)
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 assert_int_equal(
-                        lkg_work_look(&watch, rows[i].since_ns, rows[i].cpu_ns, rows[i].now_ns, 3 * S),
+                        lkg_work_look(&watch, rows[i].since_ns, 1000, rows[i].cpu_ns, rows[i].now_ns, 3 * S),
                         rows[i].want);
+}
+
+/* A slow machine may take its time for what is large, and no content has it for ever. */
+static void test_work_by_size(void **state)
+{
+        struct lkg_work_watch watch = { 0 };
+
+        (void)state;
+        assert_int_equal(lkg_work_limit_ns(0), 5 * S);
+        assert_int_equal(lkg_work_limit_ns((1 << 20) - 1), 5 * S);
+        assert_int_equal(lkg_work_limit_ns(1 << 20), 5 * S + S / 2);
+        assert_int_equal(lkg_work_limit_ns(50 << 20), 30 * S);
+        assert_int_equal(lkg_work_limit_ns(110 << 20), 60 * S);
+        assert_int_equal(lkg_work_limit_ns(111 << 20), 60 * S);
+        assert_int_equal(lkg_work_limit_ns(UINT64_MAX), 60 * S);
+        assert_int_equal(lkg_work_look(&watch, 50 * S, 0, 0, 50 * S, 3 * S), LKG_WORK_GOES_ON);
+        assert_int_equal(lkg_work_look(&watch, 50 * S, 10 << 20, 10 * S, 60 * S, 3 * S), LKG_WORK_GOES_ON);
+        assert_int_equal(lkg_work_look(&watch, 50 * S, 20 << 20, 11 * S, 61 * S, 3 * S), LKG_WORK_GOES_ON);
+        assert_int_equal(lkg_work_look(&watch, 50 * S, 20 << 20, 15 * S + 1, 65 * S, 3 * S),
+                         LKG_WORK_TOO_LONG);
+        assert_int_equal(watch.limit_ns, 15 * S);
+}
+
+/* What is added again is worked on again: read, merged, judged with the others. */
+static void test_the_size_of_the_work(void **state)
+{
+        struct lkg_judging *judging = open_in(dirfd_of_test);
+
+        (void)state;
+        add(judging, "50-x.conf", "aa");
+        add(judging, "50-x.conf", "aa");
+        add(judging, NULL, "all");
+        assert_int_equal(judging->bytes, 3000);
+        lkg_judging_done(judging);
+        assert_int_equal(judging->bytes, 0);
+        add(judging, "60-x.conf", "bb");
+        assert_int_equal(judging->bytes, 1000);
+        lkg_judging_close(judging);
 }
 
 int main(void)
@@ -210,6 +249,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_more_than_there_is_room_for, make_dir, remove_dir),
                 cmocka_unit_test_setup_teardown(test_another_layout_is_replaced, make_dir, remove_dir),
                 cmocka_unit_test(test_work_by_processor_time),
+                cmocka_unit_test(test_work_by_size),
+                cmocka_unit_test_setup_teardown(test_the_size_of_the_work, make_dir, remove_dir),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

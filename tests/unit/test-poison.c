@@ -62,7 +62,8 @@ static void die(enum lkg_judging_end end, int status)
 static bool admit_with(enum lkg_admit_what what, const char *file, const char *sha256, const char *by)
 {
         LKG_CLEANUP(lkg_freep) char *why = NULL;
-        int r = lkg_poison_admit(&poison, "kubelet", what, file, sha256, by, &why);
+        const struct lkg_content content = { what, file, sha256, 1 };
+        int r = lkg_poison_admit(&poison, "kubelet", &content, by, &why);
 
         assert_int_equal(!why, r == 0);
         assert_true(r == 0 || r == -EKEYREJECTED);
@@ -94,6 +95,7 @@ static const char *const three[] = { "base", "10-a", "20-b", NULL };
 
 static void test_only_what_is_new(void **state)
 {
+        const struct lkg_content other = { LKG_ADMIT_LAYER, "30-c", "2", 1 };
         char *why = NULL;
 
         (void)state;
@@ -111,7 +113,7 @@ static void test_only_what_is_new(void **state)
         assert_true(admit_layer("10-a", "1")); /* unchanged */
         assert_true(admit_layer("10-a", "3")); /* it has changed */
         assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
-        assert_int_equal(lkg_poison_admit(&poison, "kube-proxy", LKG_ADMIT_LAYER, "30-c", "2", "", &why), 0);
+        assert_int_equal(lkg_poison_admit(&poison, "kube-proxy", &other, "", &why), 0);
         lkg_poison_close(&poison);
 }
 
@@ -383,6 +385,7 @@ static void test_damaged_files(void **state)
 /* Messages name the path to write to, even if the view has its own directories below the source's. */
 static void test_words_name_the_virtual_directory(void **state)
 {
+        const struct lkg_content content = { LKG_ADMIT_LAYER, "10-a", "2", 1 };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_error err = { 0 };
 
@@ -395,9 +398,7 @@ static void test_words_name_the_virtual_directory(void **state)
                 char wanted[64];
 
                 assert_int_equal(lkg_poison_open(fd, fd, *dir, &poison, &report, &err), 0);
-                assert_int_equal(
-                        lkg_poison_admit(&poison, "kubelet", LKG_ADMIT_LAYER, "10-a", "2", "", &why),
-                        -EKEYREJECTED);
+                assert_int_equal(lkg_poison_admit(&poison, "kubelet", &content, "", &why), -EKEYREJECTED);
                 (void)snprintf(wanted, sizeof(wanted), "write now to %s%scontrol/kubelet/sync", *dir,
                                **dir ? "/" : "");
                 assert_non_null(strstr(why, wanted));

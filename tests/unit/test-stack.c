@@ -860,16 +860,17 @@ static void test_patch_files_that_hold_nothing(void **state)
 /* ---- admission ---- */
 
 static const char *refused_name; /* "" = all together, NULL = none */
-static struct lkg_buf asked;     /* what the admission was asked about, and (+) what was judged */
+static size_t size_asked;
+static struct lkg_buf asked; /* what the admission was asked about, and (+) what was judged */
 
-static int admit(enum lkg_admit_what what, const char *file, const char *sha256, char **ret_why,
-                 void *userdata)
+static int admit(const struct lkg_content *content, char **ret_why, void *userdata)
 {
-        const char *slash = strrchr(file, '/');
+        const char *slash = strrchr(content->file, '/');
 
         assert_ptr_equal(userdata, &refused_name);
-        assert_int_equal(strlen(sha256), 64);
-        assert_int_equal(what, *file ? LKG_ADMIT_LAYER : LKG_ADMIT_TOGETHER);
+        assert_int_equal(strlen(content->sha256), 64);
+        assert_int_equal(content->what, *content->file ? LKG_ADMIT_LAYER : LKG_ADMIT_TOGETHER);
+        size_asked += content->size;
         lkg_buf_printf(&asked, "%s ", slash ? slash + 1 : "all");
         if (!refused_name || strcmp(refused_name, slash ? slash + 1 : "") != 0)
                 return 0;
@@ -891,6 +892,7 @@ static bool look_and_ask(const char *want)
 
         lkg_buf_reset(&asked);
         lkg_buf_puts(&asked, "");
+        size_asked = 0;
         same = look();
         assert_string_equal(asked.size ? asked.data : "", want);
         return same;
@@ -915,6 +917,9 @@ static const struct lkg_finding *poison_finding(void)
 
 static void test_each_layer_is_asked_about_before_it_is_read(void **state)
 {
+        const size_t size = strlen(HEADER "maxPods: 12\n");
+        size_t all;
+
         (void)state;
         set_admission();
         (void)look_and_ask("kubelet.conf 10-a.conf 20-b.conf kubelet.conf 10-a.conf 20-b.conf "
@@ -922,6 +927,10 @@ static void test_each_layer_is_asked_about_before_it_is_read(void **state)
         assert_true(look_and_ask("all ")); /* a full look merges again */
         put("kubelet.conf.d/10-a.conf", HEADER "maxPods: 12\n");
         assert_false(look_and_ask("10-a.conf 10-a.conf all +10-a.conf "));
+        all = size_asked - 2 * size;
+        assert_true(all > 2 * size);
+        assert_true(look_and_ask("all "));
+        assert_int_equal(size_asked, all);
         lkg_buf_deinit(&asked);
 }
 
