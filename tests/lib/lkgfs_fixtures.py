@@ -39,6 +39,7 @@ def interrupt(*_):
 
 def pytest_sessionstart(session):
     signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it, and its children would, too
     if os.geteuid() != 0:
         pytest.exit("the end-to-end tests mount file systems: run them as root", 2)
     for program in (lib.LKGFSD, lib.LKGFS):

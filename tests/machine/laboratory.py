@@ -38,7 +38,8 @@ def accelerator():
     cpu = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     if os.access("/dev/kvm", os.R_OK | os.W_OK) and re.search(r"\b(vmx|svm)\b", cpu):
         return ["-machine", "q35,accel=kvm", "-cpu", "host"]
-    return ["-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
+    # What Debian needs and no more: with -cpu max a boot takes the translator a fifth longer.
+    return ["-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "Nehalem"]
 
 
 def make_image(folder):
