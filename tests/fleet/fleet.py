@@ -242,12 +242,12 @@ def plain(behaves):
 
 
 def disturbed(disturb, behaves="good"):
-    """While about a third of the nodes has it, something happens to the API server."""
+    """When a third of the nodes that the run waits for have it, something happens to the API server."""
     def play(run):
         version = run.put(behaves)
-        run.nodes.wait(lambda: len(run.nodes.with_word("good", version)) >= run.options.nodes / 3, "a third has it", 600)
+        run.nodes.wait(lambda: len(run.nodes.with_word("good", version)) >= (run.options.until or run.options.nodes) / 3, "a third has it", 600)
         disturb(run.cluster)
-        run.finish(version)
+        run.finish(version, run.options.until)
     return play
 
 
@@ -261,7 +261,7 @@ def two_versions(run):
     """A bad one, and the mended one as soon as the first node tries it."""
     first = run.put("bad")
     run.nodes.wait(lambda: run.nodes.with_word("switched", first), "the first node tries it", 120)
-    run.finish(run.put("good"))
+    run.finish(run.put("good"), run.options.until)
 
 
 def all_good(result):
@@ -314,7 +314,7 @@ def arguments(words=None):
     parser.add_argument("--spread", type=float, default=0, help="seconds in which the nodes start")
     parser.add_argument("--processes", type=int, help="one for a hundred nodes by default: a loop with thousands of sockets is slow")
     parser.add_argument("--server", choices=["real", "programmable"], default="real")
-    parser.add_argument("--until", type=int, help="a rollout that nothing disturbs is over when so many nodes have the version")
+    parser.add_argument("--until", type=int, help="a rollout is over when so many nodes have the version")
     parser.add_argument("--verbose", "-v", action="store_true", help="name each phase when it begins")
     parser.add_argument("--json", help="write everything to this file")
     parser.add_argument("--plot", help="draw the last rollout as SVG")

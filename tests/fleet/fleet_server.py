@@ -2,9 +2,9 @@
 """The programmable API server for ten thousand nodes: the objects of lkgfs_apistore behind one loop instead of a thread per
 connection. Each watch event is encoded once for all who watch. It runs in a process of its own, which answers commands of the test.
 
-TLS and HTTP/1.1, so a node has up to four connections: three watches and one for everything else. Where a process may not have so many
-descriptors, nodes may not watch their Node and their ConfigMap and read them every minute instead, as with kubeadm's own Role; that
-makes two. Otherwise everybody may do everything.
+TLS and HTTP/1.1, so a node has up to four connections: three watches and one for everything else, which is closed when it has been idle.
+Where a process may not have so many descriptors, nodes may not watch their Node and their ConfigMap and read them every minute instead, as
+with kubeadm's own Role; that makes little more than one. Otherwise everybody may do everything.
 """
 import collections
 import heapq
@@ -28,6 +28,7 @@ from fleet_real import issue, memory, processor
 PORTS = 8  # a port of the server has 28,000 ports of clients at most
 BACKLOG = 4096
 BOOKMARK_S = 60
+IDLE_S = 15
 HISTORY = 20000
 SLOTS = "lkgfs-rollout"
 COMPACT = {"separators": (",", ":")}
@@ -103,7 +104,8 @@ class Connection:
         self.sock, self.inward, self.out = sock, b"", []
         self.shaken = False
         self.watches = None
-        self.bookmark_at = self.ends_at = 0
+        self.ends_at = 0
+        self.used_at = time.monotonic()
 
 
 class Server:
@@ -121,6 +123,7 @@ class Server:
         self.epoll = select.epoll()
         self.epoll.register(pipe.fileno(), select.EPOLLIN)
         self.connections, self.listeners, self.timers = {}, {}, []
+        self.used = collections.deque()  # (used_at, connection), the longest idle first
         self.counts = collections.Counter()
         self.delay_s = 0
         self.listen()
@@ -135,7 +138,9 @@ class Server:
 
     def run(self):
         while True:
-            timeout = max(0, self.timers[0][0] - time.monotonic()) if self.timers else None
+            due = [self.timers[0][0]] if self.timers else []
+            due += [self.used[0][0] + IDLE_S] if self.used else []
+            timeout = max(0, min(due) - time.monotonic()) if due else None
             for fd, _ in self.epoll.poll(timeout):
                 if fd == self.pipe.fileno():
                     if not self.command():
@@ -167,8 +172,13 @@ class Server:
                 continue
             connection = Connection(sock)
             self.connections[sock.fileno()] = connection
+            self.is_used(connection)
             self.epoll.register(sock.fileno(), select.EPOLLIN)
             self.counts["connections"] += 1
+
+    def is_used(self, connection):
+        connection.used_at = time.monotonic()
+        self.used.append((connection.used_at, connection))
 
     def end(self, connection):
         self.store.forget(connection)
@@ -229,6 +239,7 @@ class Server:
             if len(rest) < size:
                 return
             connection.inward = rest[size:]
+            self.is_used(connection)
             method, target, _ = lines[0].split(" ")
             self.answer(connection, Request(method, target, headers, rest[:size], 0))
 
@@ -296,8 +307,12 @@ class Server:
         self.send(connection, chunk)
 
     def look_at_clock(self):
-        """Bookmarks and ends of watches that are due."""
+        """Bookmarks, and ends of watches and of idle connections, that are due."""
         now = time.monotonic()
+        while self.used and self.used[0][0] + IDLE_S <= now:
+            used_at, connection = self.used.popleft()
+            if connection.used_at == used_at and not connection.watches and self.connections.get(connection.sock.fileno()) is connection:
+                self.end(connection)
         while self.timers and self.timers[0][0] <= now:
             _, _, connection, ends_at = heapq.heappop(self.timers)
             if not connection.watches or connection.ends_at != ends_at:
@@ -306,6 +321,7 @@ class Server:
                 "kind": KINDS[connection.plural], "apiVersion": "v1", "metadata": {"resourceVersion": str(self.store.version)}}}))
             if ends_at <= now:
                 self.store.forget(connection)
+                self.is_used(connection)
                 self.send(connection, b"0\r\n\r\n")
             elif connection.watches:
                 heapq.heappush(self.timers, (min(now + BOOKMARK_S, ends_at), id(connection), connection, ends_at))
