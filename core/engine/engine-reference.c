@@ -44,6 +44,16 @@ static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
                 lkg_engine_event(e, c, true, "ConfigRejected", source, bad->reason);
 }
 
+/* Limits that come while the content is on trial: its holder takes a slot. Limits that go change nothing for it. */
+static void take_limits(struct lkg_remote_base *base, const struct lkg_configmap *configmap)
+{
+        struct lkg_rollout rollout;
+
+        lkg_rollout_decide(configmap, "", &rollout);
+        if (rollout.limits.max_in_trial)
+                base->limits = rollout.limits;
+}
+
 static void assign(struct lkg_engine *e, struct lkg_component *c, const struct lkg_places_answer *answer)
 {
         const struct lkg_config_source *source = &answer->source;
@@ -90,8 +100,10 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 return;
         }
         tell_assigned(e, c, source);
-        if (c->base && lkg_config_source_same_content(&c->base->source, source))
+        if (c->base && lkg_config_source_same_content(&c->base->source, source)) {
                 c->base->source = *source;
+                take_limits(c->base, answer->configmap);
+        }
         c->waited = lkg_candidate_unref(c->waited);
         c->slot_needed = false;
         lkg_component_try_anew(c);

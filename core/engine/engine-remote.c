@@ -284,6 +284,7 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
         case LKG_TRIED_WAIT:
                 lkg_candidate_unref(c->waited);
                 c->waited = lkg_candidate_ref(lkg_component_local(c));
+                c->slot_needed = false; /* who cannot use a slot leaves it to others */
                 break;
         }
         lkg_track_close(&c->tried);

@@ -22,6 +22,15 @@ int lkg_rollout_id_of(const struct lkg_config_source *source, struct lkg_rollout
         return lkg_rollout_id_seal(ret);
 }
 
+/*
+ * Does the mark say something about the content, so that the fleet has to know? A trial that failed does, and what made an engine
+ * crash. A layer of this node that the content does not go with, or an operator who went back here, does not.
+ */
+static bool is_failure(const struct lkg_bad *mark)
+{
+        return lkg_bad_failed_trial(mark->cause) || mark->cause == LKG_BAD_LOAD;
+}
+
 static const struct lkg_bad *find_bad(const struct lkg_bad_list *list, const char *uid, const char *sha256)
 {
         for (size_t i = 0; i < list->n_items; i++)
@@ -38,11 +47,11 @@ enum lkg_slot_outcome lkg_lifecycle_slot_outcome(const struct lkg_pointers *p,
 
         if (has_content(&p->good.source, uid, sha256))
                 return LKG_OUTCOME_GOOD;
-        if (mark) {
+        if (mark && is_failure(mark)) {
                 (void)snprintf(reason, LKG_SLOT_REASON_MAX, "%.255s", mark->reason);
                 return LKG_OUTCOME_BAD;
         }
         if (has_content(&p->active, uid, sha256))
                 return LKG_OUTCOME_TRYING;
-        return has_content(&p->assigned, uid, sha256) ? LKG_OUTCOME_WANTED : LKG_OUTCOME_OVER;
+        return !mark && has_content(&p->assigned, uid, sha256) ? LKG_OUTCOME_WANTED : LKG_OUTCOME_OVER;
 }

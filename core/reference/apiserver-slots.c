@@ -365,7 +365,7 @@ static void tell_changes(struct lkg_slot_keeper *keeper)
 {
         struct lkg_slot_counts counts;
         char words[256];
-        enum lkg_slot_verdict verdict = lkg_seeker_verdict(&keeper->seeker, words);
+        enum lkg_slot_verdict verdict = lkg_seeker_verdict(&keeper->seeker, lkg_boottime_ns(), words);
         size_t sum;
 
         lkg_ledger_count(&keeper->seeker.ledger, keeper->seeker.wish.id.hash, &counts);
@@ -475,7 +475,7 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
         lkg_seeker_wish(&keeper->seeker, wish);
         if (!keeper->call && *keeper->seeker.wish.id.uid)
                 arm(keeper, keeper->watch_at_ns);
-        verdict = lkg_seeker_verdict(&keeper->seeker, ret_words);
+        verdict = lkg_seeker_verdict(&keeper->seeker, lkg_boottime_ns(), ret_words);
         if ((verdict == LKG_SLOT_DOUBTED || verdict == LKG_SLOT_REFUSED || verdict == LKG_SLOT_SILENT) &&
             *keeper->trouble)
                 (void)snprintf(ret_words, 256, "waiting for a rollout slot: %.200s", keeper->trouble);
@@ -490,7 +490,7 @@ void lkg_places_rollout_status(const struct lkg_places *places, struct lkg_rollo
         if (!keeper || !*keeper->seeker.wish.id.uid || !keeper->seeker.wish.max_in_trial)
                 return;
         ret->any = true;
-        ret->verdict = lkg_seeker_verdict(&keeper->seeker, ret->words);
+        ret->verdict = lkg_seeker_verdict(&keeper->seeker, lkg_boottime_ns(), ret->words);
         ret->max_in_trial = keeper->seeker.wish.max_in_trial;
         ret->max_failures = lkg_slots_halting(ret->max_in_trial, keeper->seeker.wish.max_failures);
         ret->n_conflicts = keeper->seeker.n_conflicts;

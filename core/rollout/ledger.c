@@ -84,7 +84,8 @@ static int insert(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot
 int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, uint64_t now_ns)
 {
         struct lkg_rollout_slot *known = find(ledger, slot->hash, slot->index);
-        uint64_t seen_ns;
+        uint64_t seen_ns, known_ns;
+        bool same;
         int r;
 
         if (!known && (r = insert(ledger, slot, &known)) < 0)
@@ -93,9 +94,12 @@ int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slo
         if (lkg_slot_version_older(slot->version,
                                    known->version)) /* a list that crossed with a newer event */
                 return 0;
-        seen_ns = strcmp(known->version, slot->version) == 0 && known->seen_ns ? known->seen_ns : now_ns;
+        same = strcmp(known->version, slot->version) == 0;
+        seen_ns = same && known->seen_ns ? known->seen_ns : now_ns;
+        known_ns = same && known->known_ns ? known->known_ns : now_ns;
         *known = *slot;
         known->seen_ns = seen_ns;
+        known->known_ns = known_ns;
         known->listed = true;
         return 0;
 }

@@ -236,6 +236,8 @@ void lkg_seeker_forget(struct lkg_seeker *seeker)
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
 {
         seeker->in_contact = false;
+        seeker->granted =
+                false; /* others may fail, or take the slot for abandoned: the next list decides again */
         seeker->must_list = true;
         forgive_silence(seeker);
 }
@@ -475,9 +477,23 @@ static bool has_failed_here(const struct lkg_seeker *seeker)
         return false;
 }
 
+/* One below @n that can be taken, at random. Return: false: there is none. */
+static bool choose_below(const struct lkg_seeker *seeker, unsigned n, uint32_t random, unsigned *ret_index)
+{
+        unsigned first = (unsigned)part_of(n, random);
+
+        for (unsigned i = 0; i < n; i++)
+                if (is_takeable(seeker, (first + i) % n)) {
+                        *ret_index = (first + i) % n;
+                        return true;
+                }
+        return false;
+}
+
 /*
  * On trial and without a slot, because somebody has deleted it, or slots came later than the trial: the fleet has to know, even if
- * there are more on trial then than there may be.
+ * there are more on trial then than there may be. All slots may have been deleted at once, so those that were in them keep apart like
+ * all who want one.
  */
 static enum lkg_slot_request reclaim(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
                                      uint64_t *due_ns)
@@ -486,17 +502,22 @@ static enum lkg_slot_request reclaim(struct lkg_seeker *seeker, struct lkg_seeke
         struct lkg_rollout_slot slot;
         unsigned index = 0;
 
-        (void)due_ns;
         if (!seeker->wish.max_in_trial || seeker->postponed || seeker->ledger.too_many || my_slot(seeker) ||
             outcome_of(seeker, seeker->wish.id.sha256, reason) != LKG_OUTCOME_TRYING ||
-            has_failed_here(seeker))
+            has_failed_here(seeker) ||
+            (!choose_below(seeker, seeker->wish.max_in_trial, at.random, &index) &&
+             !choose_below(seeker, LKG_SLOTS_MAX, at.random, &index))) {
+                seeker->reclaim_at_ns = 0;
                 return LKG_SLOT_NOTHING;
-        while (index < LKG_SLOTS_MAX && !is_takeable(seeker, index))
-                index++;
-        if (index == LKG_SLOTS_MAX)
+        }
+        if (!seeker->reclaim_at_ns)
+                seeker->reclaim_at_ns = at.now_ns + 1 + part_of(window(seeker), at.random);
+        *due_ns = earlier(*due_ns, seeker->reclaim_at_ns);
+        if (at.now_ns < seeker->reclaim_at_ns)
                 return LKG_SLOT_NOTHING;
+        seeker->reclaim_at_ns = 0;
         slot = taken(seeker, index, at.wall_ns);
-        return write_slot(seeker, &slot, /* taking= */ false);
+        return write_slot(seeker, &slot, /* taking= */ true);
 }
 
 /* Carrier sensing: wait a random time, and give up when somebody else was faster. */
@@ -568,7 +589,19 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
         return write_slot(seeker, &slot, false);
 }
 
-/* Slots of other contents of this ConfigMap that are a day older than the newest one of the wanted content. */
+/*
+ * A slot of a rollout that another one has followed a day ago: by the API server's clock, which an engine that has just started can
+ * compare; or nobody has written it for a day of this observer, while something else was wanted.
+ */
+static bool is_old(const struct lkg_rollout_slot *slot, uint64_t newest, uint64_t now_ns)
+{
+        bool vanished = slot->seen_ns && now_ns >= slot->seen_ns + slot->patience_ns;
+        bool followed = slot->created_ns && slot->created_ns + LKG_SLOT_OLD_NS < newest;
+        bool silent = slot->known_ns && now_ns >= slot->known_ns + LKG_SLOT_OLD_NS;
+
+        return (followed || silent) && (slot->state != LKG_SLOT_HELD || vanished);
+}
+
 static const struct lkg_rollout_slot *find_old(const struct lkg_seeker *seeker, uint64_t now_ns)
 {
         uint64_t newest = 0;
@@ -579,12 +612,10 @@ static const struct lkg_rollout_slot *find_old(const struct lkg_seeker *seeker, 
                         newest = seeker->ledger.items[i].created_ns;
         for (size_t i = 0; i < seeker->ledger.n_items; i++) {
                 const struct lkg_rollout_slot *slot = &seeker->ledger.items[i];
-                bool vanished = slot->seen_ns && now_ns >= slot->seen_ns + slot->patience_ns;
 
                 /* Another key is a pool of its own, whose rollout may be halted or under way. */
                 if (!is_of_wish(seeker, slot) && strcmp(slot->key, seeker->wish.id.key) == 0 &&
-                    !slot->collected && slot->created_ns && slot->created_ns + LKG_SLOT_OLD_NS < newest &&
-                    (slot->state != LKG_SLOT_HELD || vanished))
+                    !slot->collected && is_old(slot, newest, now_ns))
                         return slot;
         }
         return NULL;
@@ -646,7 +677,27 @@ bool lkg_rollout_lets_go(enum lkg_slot_verdict verdict, bool prefer)
         return verdict == LKG_SLOT_GRANTED || (prefer && verdict == LKG_SLOT_REFUSED);
 }
 
-enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char ret_words[static 256])
+/*
+ * It does already; or it has been granted, and nothing has been heard since that speaks against it, and only for so long as others
+ * may still rely on it.
+ */
+static bool may_switch(const struct lkg_seeker *seeker, uint64_t now_ns)
+{
+        const struct lkg_rollout_slot *mine = my_slot(seeker);
+        char reason[LKG_SLOT_REASON_MAX];
+        struct lkg_slot_counts counts;
+
+        if (mine && outcome_of(seeker, mine->sha256, reason) == LKG_OUTCOME_TRYING)
+                return true;
+        if (!mine || !seeker->granted || !seeker->in_contact || seeker->must_list ||
+            now_ns >= seeker->granted_ns + UNUSED_NS)
+                return false;
+        lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
+        return !has_halted(seeker, &counts);
+}
+
+enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, uint64_t now_ns,
+                                         char ret_words[static 256])
 {
         struct lkg_slot_counts counts;
 
@@ -657,7 +708,7 @@ enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char r
                                seeker->wish.id.ns, seeker->wish.id.name);
                 return LKG_SLOT_WAITING;
         }
-        if (seeker->granted)
+        if (may_switch(seeker, now_ns))
                 return LKG_SLOT_GRANTED;
         if (seeker->refused_request != LKG_SLOT_NOTHING) {
                 (void)snprintf(ret_words, 256, "waiting for a rollout slot: a permission is missing");

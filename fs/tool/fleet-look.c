@@ -12,6 +12,7 @@ static const char *const state_names[] = {
         [LKG_FLEET_STOPPED] = "stopped",   [LKG_FLEET_HALTED] = "halted",
         [LKG_FLEET_RUNNING] = "running",   [LKG_FLEET_NOT_BEGUN] = "not begun",
         [LKG_FLEET_QUIET] = "quiet",       [LKG_FLEET_NOT_HERE] = "unclear",
+        [LKG_FLEET_TOO_MANY] = "unclear",
 };
 
 const char *lkg_fleet_state_name(enum lkg_fleet_state state)
@@ -292,6 +293,8 @@ enum lkg_fleet_state lkg_fleet_state(const struct lkg_fleet *fleet)
                 return LKG_FLEET_NO_SLOTS;
         if (is_elsewhere(fleet))
                 return LKG_FLEET_NOT_HERE;
+        if (fleet->ledger.too_many)
+                return LKG_FLEET_TOO_MANY;
         if (fleet->counts.n_failed >= lkg_fleet_halting(fleet))
                 return LKG_FLEET_HALTED;
         if (fleet->counts.n_held > 0 || (fleet->n_waiting > 0 && has_begun(fleet)))
@@ -303,7 +306,8 @@ bool lkg_fleet_is_halted(const struct lkg_fleet *fleet)
 {
         enum lkg_fleet_state state = lkg_fleet_state(fleet);
 
-        return state == LKG_FLEET_HALTED || state == LKG_FLEET_STOPPED || state == LKG_FLEET_UNCLEAR;
+        return state == LKG_FLEET_HALTED || state == LKG_FLEET_STOPPED || state == LKG_FLEET_UNCLEAR ||
+               state == LKG_FLEET_TOO_MANY;
 }
 
 static bool say(const struct lkg_error *err, char words[static LKG_API_WORDS_MAX])
@@ -377,19 +381,31 @@ static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum 
         return list_all(api, fleet, &resource, of_configmap, lkg_fleet_take_slots, words) == LKG_API_OK;
 }
 
-/* The nodes know whether their slots are ConfigMaps or Leases (remote.rolloutObjects); here it shows in what is there. */
+/*
+ * The nodes know whether their slots are ConfigMaps or Leases (remote.rolloutObjects); here it shows in what is there: those of the
+ * content that the ConfigMap has now. A fleet that has changed from one kind to the other has left slots of the former behind.
+ */
 static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                        char words[static LKG_API_WORDS_MAX])
 {
         enum lkg_slot_kind first = fleet->slot_kind,
                            other = first == LKG_SLOT_LEASE ? LKG_SLOT_CONFIGMAP : LKG_SLOT_LEASE;
         char ignored[LKG_API_WORDS_MAX];
-        bool ok = list_slots(api, fleet, first, words);
+        bool ok = list_slots(api, fleet, first, words), any = ok && fleet->ledger.n_items > 0;
+        struct lkg_ledger kept = fleet->ledger;
+        unsigned n_no_slots = fleet->n_no_slots;
 
-        if ((ok && lkg_fleet_has_slots(fleet)) ||
-            (list_slots(api, fleet, other, ignored) && lkg_fleet_has_slots(fleet)))
+        if (ok && has_begun(fleet))
                 return true;
+        fleet->ledger = (struct lkg_ledger){ .items = NULL };
+        if (list_slots(api, fleet, other, ignored) &&
+            (has_begun(fleet) || (!any && lkg_fleet_has_slots(fleet)))) {
+                lkg_ledger_deinit(&kept);
+                return true;
+        }
         lkg_fleet_begin_slots(fleet);
+        fleet->ledger = kept;
+        fleet->n_no_slots = n_no_slots;
         fleet->slot_kind = first;
         return ok;
 }

@@ -24,6 +24,13 @@ static void put_state(const struct lkg_fleet *fleet, struct lkg_buf *buf)
                 lkg_buf_printf(buf, ": no slot is in namespace %s; %s", fleet->slot_namespace,
                                lkg_fleet_not_here(fleet));
                 break;
+        case LKG_FLEET_TOO_MANY:
+                lkg_buf_printf(
+                        buf,
+                        ": there are more than %u slots of this ConfigMap, so no node takes one; delete "
+                        "those of earlier contents in namespace %s",
+                        LKG_SLOTS_KNOWN_MAX, fleet->slot_namespace);
+                break;
         case LKG_FLEET_STOPPED:
                 lkg_buf_puts(buf, ": " LKG_ANNOTATION_HALT " is \"true\", until --resume");
                 break;

@@ -56,6 +56,7 @@ enum lkg_fleet_state {
         LKG_FLEET_NO_SLOTS, /* no annotation asks for slots */
         LKG_FLEET_UNCLEAR,  /* an annotation is wrong: no node switches */
         LKG_FLEET_NOT_HERE, /* no slots are found, and the nodes speak of some; shown as "unclear", too */
+        LKG_FLEET_TOO_MANY, /* more slots than anybody looks at: no node switches; "unclear", too */
         LKG_FLEET_STOPPED,  /* lkgfs.io/halt */
         LKG_FLEET_HALTED,   /* it has halted itself */
         LKG_FLEET_RUNNING,

@@ -88,7 +88,8 @@ struct lkg_rollout_slot {
         uint64_t created_ns;             /* by the API server's clock */
         /* of the observer */
         uint64_t seen_ns; /* CLOCK_BOOTTIME since when it is in this version; 0 = out of contact meanwhile */
-        bool listed;      /* by the list that is being read */
+        uint64_t known_ns; /* the same, whether it was in contact or not; 0 = not by a seeker */
+        bool listed;       /* by the list that is being read */
 };
 
 /* What a slot is at the API server: remote.rolloutObjects, in this order. All nodes of a fleet must use the same. */
@@ -201,7 +202,7 @@ struct lkg_seeker {
         bool taking;                     /* it takes a slot */
         struct lkg_backoff backoff;
         uint64_t not_before_ns;                              /* after a failure */
-        uint64_t take_at_ns;                                 /* 0 = not decided yet */
+        uint64_t take_at_ns, reclaim_at_ns;                  /* 0 = not decided yet */
         uint64_t window_ns;                                  /* doubled with each conflict; 0 = the first */
         uint64_t renew_at_ns, vanished_at_ns, collect_at_ns; /* 0 = not decided yet */
         uint64_t n_conflicts, n_taken;
@@ -247,5 +248,6 @@ bool lkg_rollout_lets_go(enum lkg_slot_verdict verdict, bool prefer);
 /** lkg_seeker_own() - index of its slot for what is wanted; -1 = none. */
 int lkg_seeker_own(const struct lkg_seeker *seeker);
 
-/** lkg_seeker_verdict() - may this node switch to what it wants? @ret_words: why not, for the condition */
-enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, char ret_words[static 256]);
+/** lkg_seeker_verdict() - may this node switch to what it wants, now? @ret_words: why not, for the condition */
+enum lkg_slot_verdict lkg_seeker_verdict(const struct lkg_seeker *seeker, uint64_t now_ns,
+                                         char ret_words[static 256]);

@@ -5,6 +5,7 @@ Reads sources and documents; mounts nothing.
 """
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -276,3 +277,8 @@ def test_what_the_index_of_words_names_is_found():
         text = (ROOT / path).read_text()
         assert any(words.lower() in line.lower() for line in text.splitlines()), (words, path)
         assert re.search(rf"^(?:\w.*[ *])?{function}\(.*$", text, re.M), (function, path)
+
+
+def test_the_plan_of_rollouts_is_what_the_program_prints():
+    printed = lib.run(sys.executable, lib.REPOSITORY / "tests/fleet/fleet_plan.py", check=True).stdout.decode()
+    assert printed.count("\n") > 10 and printed in (lib.REPOSITORY / "docs/planning-a-rollout.md").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 /*
  * A rollout of a whole fleet, with a clock that is a number: nodes made of the product's own lifecycle (lkg_step()) and slots
  * (lkg_seeker_next()), and an API server in memory that delays, loses answers, goes away and comes back. Nodes die at any
- * durable step, and vanish for good; their wall clocks are wrong by years.
+ * durable step, and vanish for good; their wall clocks are wrong by years, their disks are full when they may switch, for hours.
  *
  *     fleet-seeds [--scenario NAME] [--seeds A-B] [--nodes N] [--slots N] [--failures N] [--verbose]
  *
@@ -35,7 +35,8 @@ enum breakage { BREAKS_NONE, BREAKS_ALL, BREAKS_SOME }; /* SOME: 2 % of the node
 static const struct scenario {
         const char *name;
         enum breakage breakage;
-        bool crashes, vanishes, outages, read_only, two_versions, lost_answers, wrong_clocks, limits;
+        bool crashes, vanishes, outages, read_only, two_versions, lost_answers, wrong_clocks, limits,
+                full_disks;
 } scenarios[] = {
         { .name = "good" },
         { .name = "bad", .breakage = BREAKS_ALL },
@@ -50,6 +51,8 @@ static const struct scenario {
         { .name = "two", .breakage = BREAKS_ALL, .two_versions = true },
         { .name = "clocks", .breakage = BREAKS_SOME, .wrong_clocks = true, .crashes = true },
         { .name = "limits", .breakage = BREAKS_SOME, .limits = true, .crashes = true },
+        { .name = "full-disks", .breakage = BREAKS_SOME, .full_disks = true, .outages = true },
+        { .name = "bad-full-disks", .breakage = BREAKS_ALL, .full_disks = true, .outages = true },
         { .name = "everything",
           .breakage = BREAKS_ALL,
           .crashes = true,
@@ -58,7 +61,8 @@ static const struct scenario {
           .read_only = true,
           .two_versions = true,
           .lost_answers = true,
-          .wrong_clocks = true },
+          .wrong_clocks = true,
+          .full_disks = true },
 };
 
 static struct options {
@@ -73,6 +77,7 @@ static struct options {
 struct node {
         unsigned number, life;
         bool gone, dead; /* for ever; until it is started again */
+        bool cut_off;    /* it alone does not reach the API server */
         char name[16];
         struct lkg_seeker seeker;
         struct virtual_node v;
@@ -80,7 +85,8 @@ struct node {
         struct lkg_config_source known; /* what the API server said last */
         int64_t clock_ns;               /* its wall clock is wrong by that much */
         uint64_t wake_ns;
-        unsigned dies_in; /* durable steps until it dies; 0 = never */
+        uint64_t full_until_ns; /* its disk: a switch cannot be made durable; 0 = not decided yet */
+        unsigned dies_in;       /* durable steps until it dies; 0 = never */
         bool broken;
         bool ever_broken[3]; /* by version */
 };
@@ -97,7 +103,9 @@ enum event_kind {
         WRITES,
         LIMITS,
         NEXT_VERSION,
-        KILLED
+        KILLED,
+        CUT_OFF,
+        CONNECTED
 };
 
 struct event {
@@ -306,7 +314,7 @@ static void arrives(const struct event *e)
         const struct lkg_rollout_slot *known;
 
         answer.at_ns = w.now_ns + between(S / 200, S / 5);
-        if (w.away || (w.takes_no_writes && e->request != LKG_SLOT_LIST)) {
+        if (w.away || w.nodes[e->node].cut_off || (w.takes_no_writes && e->request != LKG_SLOT_LIST)) {
                 answer.answer = LKG_SLOT_UNCLEAR;
                 answer.at_ns = w.now_ns + between(S, 10 * S);
         } else if (w.now_ns < w.refuses_until_ns) {
@@ -466,21 +474,38 @@ static bool run_component(struct node *node)
         return true;
 }
 
+/* Return: may it switch, and can it? Every fourth node cannot when it is to, for a time that the fleet does not wait. */
+static bool can_switch(struct node *node)
+{
+        char words[256];
+
+        if (lkg_seeker_verdict(&node->seeker, w.now_ns, words) != LKG_SLOT_GRANTED)
+                return false;
+        if (opt.scenario->full_disks && !node->full_until_ns) {
+                node->full_until_ns = w.now_ns + (between(0, 3) == 0 ? between(S, 3 * H) : 0);
+                wake_at(node, node->full_until_ns + 1);
+                if (node->full_until_ns > w.now_ns &&
+                    between(0, 1) == 0) /* what fills a disk is often a network that is gone */
+                        push((struct event){ .at_ns = w.now_ns + between(S / 10, M),
+                                             .kind = CUT_OFF,
+                                             .node = node->number });
+        }
+        return w.now_ns >= node->full_until_ns;
+}
+
 static bool follow(struct node *node)
 {
         struct lkg_slot_wish wish = { .max_in_trial = w.max_in_trial,
                                       .max_failures = opt.n_failures,
                                       .fleet = opt.n_nodes,
                                       .duration_ns = DURATION };
-        char words[256];
 
         if (*node->known.uid && !virtual_node_assign(&node->v, &node->known, w.now_ns))
                 return false;
         wish.any = virtual_node_wants(&node->v);
         wish.id = id_of(&node->v.l.pointers.assigned);
         lkg_seeker_wish(&node->seeker, &wish);
-        return !wish.any || lkg_seeker_verdict(&node->seeker, words) != LKG_SLOT_GRANTED ||
-               virtual_node_switch(&node->v, w.now_ns);
+        return !wish.any || !can_switch(node) || virtual_node_switch(&node->v, w.now_ns);
 }
 
 static bool live(struct node *node)
@@ -581,10 +606,10 @@ static void lose_watches(void)
 
 static void happens(const struct event *e)
 {
-        struct node *node = e->kind < AWAY || e->kind == KILLED ? &w.nodes[e->node] : NULL;
+        struct node *node = e->kind < AWAY || e->kind >= KILLED ? &w.nodes[e->node] : NULL;
 
         if (node && (node->gone || (node->life != e->life && e->kind != WAKE && e->kind != ARRIVES &&
-                                    e->kind != TOLD && e->kind != KILLED)))
+                                    e->kind != TOLD && e->kind < KILLED)))
                 return;
         switch (e->kind) {
         case WAKE:
@@ -619,6 +644,20 @@ static void happens(const struct event *e)
                         .at_ns = w.now_ns + between(M, 2 * H), .kind = KILLED, .node = e->node });
                 if (between(0, 1) == 0)
                         die(node);
+                return;
+        case CUT_OFF:
+                say(node, "is cut off");
+                node->cut_off = true;
+                node->watching = false;
+                if (!node->dead)
+                        lkg_seeker_lost_contact(&node->seeker);
+                push((struct event){
+                        .at_ns = w.now_ns + between(M, 3 * H), .kind = CONNECTED, .node = e->node });
+                return;
+        case CONNECTED:
+                say(node, "is connected again");
+                node->cut_off = false;
+                wake_at(node, w.now_ns + between(1, 2 * S));
                 return;
         case AWAY:
                 w.away = true;

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Prints the tables of docs/planning-a-rollout.md: how long a rollout takes and what the API server has to do, from what fleet.py has
-measured for one node and one slot.
+measured for one node and one slot; or, with what `fleet.py --json` has written, the tables of what was measured.
+
+    tests/fleet/fleet_plan.py [FILE...]
 """
+import json
 import pathlib
 import sys
 
@@ -15,7 +18,7 @@ EVENT_BYTES = 1200  # of one slot event of a watch
 EVENT_CPU_S = 9e-5  # of the API server
 SLOT_BYTES = 1100   # of one slot in a list
 HANDOVER_S = 15     # from a slot that is given back to the next node that has it, on average of a round
-CONFLICTS = 4.5     # per slot that is taken
+CONFLICTS = 3.5     # per slot that is taken
 
 FLEETS = ((10, (2, 5)), (100, (5, 20)), (1000, (20, 100)), (10000, (100, 500)), (100000, (500, 1000)))
 TRIALS = (10, 60)
@@ -56,7 +59,40 @@ def row(name, nodes, slots, pools=1):
             f"{human(rate)} | {human(pools * volume)} |")
 
 
+def measured(result):
+    rollout, = [phase for phase in result["phases"] if phase["name"] == "rollout"]
+    name = result["scenario"] + (", programmable server" if "programmable" in result["server"] else "")
+    until = f", until {result['until']:,} have it" if result["until"] < result["nodes"] else ""
+    failed, held_back = result["bad"] + result["vanished"], result["halted"]
+    return (f"| {name}{until} | {result['nodes']:,}, {result['slots']} | {result['seconds']:.0f} ({result['theory']:.0f}) | "
+            f"{result['good']:,}, {failed}, {held_back:,} | {result['broken_at_once']}, {result['broken_ever']} | "
+            f"{rollout['requests']:,.0f}: {rollout['writes']:,.0f}, {rollout['conflicts']:,.0f}, {rollout['lists']:,.0f}, {rollout['patches']:,.0f} | "
+            f"{rollout['watch_events']:,.0f} | {human(rollout['watch_bytes'])}, {human(rollout['bytes'])} |")
+
+
+def phases(result):
+    for phase in result["phases"]:
+        seconds = phase["seconds"]
+        yield (f"| {result['scenario']}, {phase['name']} | {number(phase['requests'] / seconds)} | {number(phase['watch_events'] / seconds)} | "
+               f"{human((phase['watch_bytes'] + phase['bytes']) / seconds)} | {phase['cpu'] / seconds:.2f}, {phase.get('etcd_cpu', 0) / seconds:.2f} |")
+
+
+def print_measured(paths):
+    results = [result for path in paths for result in json.loads(pathlib.Path(path).read_text(encoding="utf-8"))]
+    print("| scenario | nodes, slots | seconds (trials alone) | have it, failed, held back | broken at a time, in all | "
+          "requests: slots written, of these 409, lists, conditions | events | bytes of events, of answers |")
+    print("| --- | --- | ---: | --- | --- | --- | ---: | --- |")
+    for result in results:
+        print(measured(result))
+    print("\n| phase | requests/s | events/s | bytes/s | processors of the API server, of etcd |\n| --- | ---: | ---: | ---: | --- |")
+    for result in results:
+        print("\n".join(phases(result)))
+
+
 def main():
+    if sys.argv[1:]:
+        print_measured(sys.argv[1:])
+        return
     print("| nodes | slots | hours, trials of 10 min | of 1 h | requests/s | events/s | processors | bytes/s | bytes in all |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for nodes, choices in FLEETS:

@@ -61,14 +61,14 @@ static void check_slot(enum lkg_slot_kind kind, const struct lkg_rollout_slot *s
         FUZZ_CHECK(memcmp(&again, &once_more, sizeof(again)) == 0);
 }
 
-static void check_grant(struct lkg_seeker *seeker)
+static void check_grant(struct lkg_seeker *seeker, uint64_t now_ns)
 {
         struct lkg_slot_counts counts;
         int own = lkg_seeker_own(seeker);
         char words[256];
 
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
-        if (lkg_seeker_verdict(seeker, words) != LKG_SLOT_GRANTED)
+        if (lkg_seeker_verdict(seeker, now_ns, words) != LKG_SLOT_GRANTED)
                 return;
         FUZZ_CHECK(own >= 0 && (unsigned)own < seeker->wish.max_in_trial &&
                    (unsigned)own <= counts.n_done + counts.n_failed);
@@ -104,7 +104,7 @@ static void see(enum lkg_slot_kind kind, const struct lkg_value *list)
                 lkg_seeker_put(&seeker, &slot, at.now_ns);
         }
         lkg_seeker_listed(&seeker, at);
-        check_grant(&seeker);
+        check_grant(&seeker, at.now_ns);
         for (unsigned i = 0; i < 20; i++) {
                 at.now_ns += 400 * LKG_NSEC_PER_SEC;
                 if (lkg_seeker_next(&seeker, at, &due) == LKG_SLOT_NOTHING)

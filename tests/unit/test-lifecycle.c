@@ -1346,9 +1346,41 @@ static void test_names(void **state)
                 assert_non_null(effect_names[i]);
 }
 
+/* What the fleet is told: a node whose own layers do not go with a content, or whose operator went back, proves nothing about it. */
+static void test_what_a_slot_is_told(void **state)
+{
+        static const enum lkg_slot_outcome wanted[] = {
+                [LKG_BAD_MARKED] = LKG_OUTCOME_OVER,   [LKG_BAD_LOAD] = LKG_OUTCOME_BAD,
+                [LKG_BAD_PARSE] = LKG_OUTCOME_OVER,    [LKG_BAD_INVALID] = LKG_OUTCOME_OVER,
+                [LKG_BAD_CRASHED] = LKG_OUTCOME_BAD,   [LKG_BAD_OPERATOR] = LKG_OUTCOME_OVER,
+                [LKG_BAD_UNHEALTHY] = LKG_OUTCOME_BAD,
+        };
+        const struct lkg_config_source source = { .uid = "u", .sha256 = "aa", .version = "7" };
+        struct lkg_bad mark = { .source = source, .reason = "why" };
+        const struct lkg_bad_list none = { NULL, 0 }, marked = { &mark, 1 };
+        struct lkg_pointers p = { .assigned = source };
+        char reason[LKG_SLOT_REASON_MAX];
+
+        (void)state;
+        assert_int_equal(LKG_ARRAY_SIZE(wanted), _LKG_BAD_CAUSE_MAX);
+        assert_int_equal(lkg_lifecycle_slot_outcome(&p, &none, "u", "aa", reason), LKG_OUTCOME_WANTED);
+        assert_int_equal(lkg_lifecycle_slot_outcome(&p, &none, "u", "bb", reason), LKG_OUTCOME_OVER);
+        for (unsigned cause = 0; cause < _LKG_BAD_CAUSE_MAX; cause++) {
+                mark.cause = cause;
+                p.active = (struct lkg_config_source){ .uid = "" };
+                assert_int_equal(lkg_lifecycle_slot_outcome(&p, &marked, "u", "aa", reason), wanted[cause]);
+                p.active = source; /* it still runs it, until the rollback */
+                assert_int_equal(lkg_lifecycle_slot_outcome(&p, &marked, "u", "aa", reason),
+                                 wanted[cause] == LKG_OUTCOME_BAD ? LKG_OUTCOME_BAD : LKG_OUTCOME_TRYING);
+        }
+        p.good.source = source;
+        assert_int_equal(lkg_lifecycle_slot_outcome(&p, &none, "u", "aa", reason), LKG_OUTCOME_GOOD);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_what_a_slot_is_told),
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_table),
                 cmocka_unit_test(test_every_step),

@@ -297,6 +297,7 @@ static void test_a_slot_stays_what_it_is(void **state)
 struct node {
         struct lkg_seeker seeker;
         enum lkg_slot_outcome outcome;
+        uint64_t now_ns;
 };
 
 static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_SLOT_REASON_MAX],
@@ -334,6 +335,7 @@ static void list(struct node *node, const struct lkg_rollout_slot *slots, size_t
 {
         uint64_t due;
 
+        node->now_ns = ns;
         assert_int_equal(lkg_seeker_next(&node->seeker, at(ns), &due), LKG_SLOT_LIST);
         lkg_seeker_list_begins(&node->seeker);
         for (size_t i = 0; i < n; i++)
@@ -346,6 +348,7 @@ static enum lkg_slot_request next(struct node *node, uint64_t ns)
         uint64_t due;
         enum lkg_slot_request request = lkg_seeker_next(&node->seeker, at(ns), &due);
 
+        node->now_ns = ns;
         return request == LKG_SLOT_NOTHING && due <= ns + S ? lkg_seeker_next(&node->seeker, at(due), &due)
                                                             : request;
 }
@@ -354,7 +357,7 @@ static enum lkg_slot_verdict verdict(const struct node *node)
 {
         char words[256];
 
-        return lkg_seeker_verdict(&node->seeker, words);
+        return lkg_seeker_verdict(&node->seeker, node->now_ns, words);
 }
 
 /* Take, look again, switch, promote, give back. */
@@ -409,7 +412,7 @@ static void test_a_failure_is_noted_and_halts(void **state)
         slots[0] = node.seeker.writing;
         (void)strcpy(slots[0].version, "7");
         lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slots[0], at(3 * S));
-        assert_int_equal(lkg_seeker_verdict(&node.seeker, words), LKG_SLOT_HALTED);
+        assert_int_equal(lkg_seeker_verdict(&node.seeker, node.now_ns, words), LKG_SLOT_HALTED);
         assert_string_equal(words, "rollout halted: 1 failed, node me: it broke");
         lkg_seeker_deinit(&node.seeker);
 }
@@ -627,6 +630,100 @@ static void test_a_slot_that_is_not_used_goes_back(void **state)
         assert_int_equal(next(&node, 30 * S), LKG_SLOT_NOTHING);
         assert_int_equal(next(&node, 62 * S), LKG_SLOT_UPDATE);
         assert_int_equal(node.seeker.writing.state, LKG_SLOT_FREE);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* A full disk or a hold may keep a node from using it for hours, and the fleet does not wait. */
+static void test_a_grant_does_not_outlive_contact(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
+                                             make_slot(1, LKG_SLOT_FAILED, "other", "6") };
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, slots, 1, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        lkg_seeker_lost_contact(&node.seeker);
+        assert_int_equal(verdict(&node), LKG_SLOT_SILENT);
+        list(&node, slots, 1, 2 * S);
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        lkg_seeker_lost_contact(&node.seeker);
+        list(&node, slots, 2, 3 * S);
+        assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+static void test_a_grant_does_not_outlive_a_failure(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
+                                             make_slot(1, LKG_SLOT_FAILED, "other", "6") };
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, slots, 1, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        lkg_seeker_put(&node.seeker, &slots[1], 2 * S);
+        assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
+        node.outcome = LKG_OUTCOME_TRYING; /* who has switched before stays */
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* Nobody asks for the next step meanwhile: a list may be under way, or an API server slow. */
+static void test_a_grant_is_for_a_minute(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        list(&node, &slot, 1, S);
+        node.now_ns = 60 * S;
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        node.now_ns = 61 * S;
+        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* What is known may be old after an unclear answer: no grant before the next list. */
+static void test_no_grant_before_a_list_that_is_owed(void **state)
+{
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        struct node node;
+
+        (void)state;
+        begin(&node);
+        slot.asked = true;
+        list(&node, &slot, 1, S);
+        assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
+        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
+        lkg_seeker_answered(&node.seeker, LKG_SLOT_UNCLEAR, NULL, at(3 * S));
+        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* By the observer's own clock, in contact or not: the newest slot of what is wanted may be hardly younger, or there may be none. */
+static void test_silent_slots_of_another_content_are_collected(void **state)
+{
+        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
+                                             make_slot(0, LKG_SLOT_FREE, "", "4") };
+        const struct lkg_rollout_id old = make_id("bb");
+        struct node node;
+
+        (void)state;
+        slots[0].created_ns = 20 * S;
+        slots[1].created_ns = 10 * S;
+        memcpy(slots[1].hash, old.hash, sizeof(old.hash));
+        begin(&node);
+        list(&node, slots, 2, S);
+        lkg_seeker_lost_contact(&node.seeker);
+        list(&node, slots, 2, LKG_SLOT_OLD_NS);
+        assert_int_equal(next(&node, LKG_SLOT_OLD_NS), LKG_SLOT_NOTHING);
+        assert_int_equal(next(&node, LKG_SLOT_OLD_NS + S), LKG_SLOT_UPDATE);
+        assert_true(node.seeker.writing.collected);
+        assert_string_equal(node.seeker.writing.hash, old.hash);
         lkg_seeker_deinit(&node.seeker);
 }
 
@@ -899,6 +996,11 @@ int main(void)
                 cmocka_unit_test(test_conflicts_widen_the_window),
                 cmocka_unit_test(test_the_window_shrinks_with_those_who_are_left),
                 cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
+                cmocka_unit_test(test_a_grant_does_not_outlive_contact),
+                cmocka_unit_test(test_a_grant_does_not_outlive_a_failure),
+                cmocka_unit_test(test_a_grant_is_for_a_minute),
+                cmocka_unit_test(test_no_grant_before_a_list_that_is_owed),
+                cmocka_unit_test(test_silent_slots_of_another_content_are_collected),
                 cmocka_unit_test(test_old_slots_are_collected),
                 cmocka_unit_test(test_on_trial_without_a_slot),
                 cmocka_unit_test(test_another_node_uid),

@@ -205,6 +205,17 @@ static void test_its_states(void **state)
         assert_non_null(strstr(shown(f), "state      halted: until another content, or --forgive NODE\n"));
         assert_non_null(lkg_fleet_find(&f->fleet, "a", LKG_SLOT_FAILED));
         assert_null(lkg_fleet_find(&f->fleet, "a", LKG_SLOT_HELD));
+        for (unsigned i = 0; i <= LKG_SLOTS_KNOWN_MAX;
+             i++) { /* of five contents; the nodes take none then */
+                (void)snprintf(f->fleet.id.sha256, sizeof(f->fleet.id.sha256), "%u", i / LKG_SLOTS_MAX);
+                assert_int_equal(lkg_rollout_id_seal(&f->fleet.id), 0);
+                put_slot(f, &list, i % LKG_SLOTS_MAX, LKG_SLOT_FREE, "", 1, "");
+        }
+        take_slots(f, &list);
+        assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_TOO_MANY);
+        assert_true(lkg_fleet_is_halted(&f->fleet));
+        assert_non_null(
+                strstr(shown(f), "state      unclear: there are more than 4000 slots of this ConfigMap"));
 }
 
 /* The content decides: what failed with another one is not shown, and does not halt this one. */
