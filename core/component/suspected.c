@@ -133,6 +133,8 @@ int lkg_component_mark_bad(struct lkg_component *c, const struct lkg_bad *bad, s
         const struct lkg_bad *known = lkg_bad_named(&d->bad, bad->id);
         struct lkg_bad mark = *bad;
         const char *why = NULL;
+        struct lkg_error ignored = { 0 };
+        uint64_t generation;
         int r = suspect(c, bad, &suspects, &why);
 
         /* Marked again, and the documents are gone by now: the earlier comparison is still true. */
@@ -141,6 +143,10 @@ int lkg_component_mark_bad(struct lkg_component *c, const struct lkg_bad *bad, s
         else if (r > 0)
                 suspects = lkg_suspects_unknown(why);
         mark.suspects = suspects; /* without memory: the mark matters more than they do */
+        /* The mark names the generation, so that is in the history before it, if it can be (docs/specification.md 4.16). */
+        generation = lkg_suspects_number(suspects, "generation");
+        if (generation)
+                (void)lkg_history_write(&c->history, generation, &ignored);
         c->dirty |= LKG_DIRTY_MARKS;
         return lkg_store_mark_bad(&d->store, &d->bad, &mark, err);
 }

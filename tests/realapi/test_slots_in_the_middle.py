@@ -151,3 +151,43 @@ def test_a_node_object_that_is_made_anew(slots):
     node.live()
     slots.fleet.wait(lambda: slots.all()[0]["state"] == "free", "given back")
     assert slots.all()[0]["successes"] == "1" and before
+
+
+def test_a_drop_in_that_does_not_go_with_it_says_nothing_about_it(slots):
+    """A node waits, and its own layers change: it cannot use its slot, and that is no failure of the content."""
+    nodes = [slots.node() for _ in range(2)]
+    old = slots.fleet.put("serializeImagePulls: false\n", {})
+    for node in nodes:
+        node.follows(old)
+        node.live()
+        node.wait("last-known-good", source_id(old))
+    new = slots.put("serializeImagePulls: true\n", **ONE)
+    first, (other,) = first_of(slots, nodes, new)
+    other.mount.drop("50-pulls.conf", "maxParallelImagePulls: 5\n")
+    assert shows(other, "maxParallelImagePulls: 5")
+    succeed(slots, first)
+    slots.fleet.wait(lambda: [slot["node"] for slot in slots.all().values()] == [other.name], "its turn")
+    assert shows(other, "serializeImagePulls: false"), other.status("condition")
+    other.mount.drop("50-pulls.conf", "maxPods: 5\n")
+    slots.fleet.wait(lambda: shows(other, "serializeImagePulls: true"), "it goes with it again")
+    assert "failed" not in {slot["state"] for slot in slots.all().values()}
+
+
+def test_an_operator_who_goes_back_on_one_node_does_not_halt_it(slots):
+    nodes = [slots.node() for _ in range(2)]
+    first, (other,) = first_of(slots, nodes, slots.put(BODY, **ONE))
+    first.mount.command("rollback", "lkg")
+    slots.fleet.wait(lambda: shows(other), "the other has the slot")
+    assert "failed" not in {slot["state"] for slot in slots.all().values()} and not shows(first)
+
+
+def test_limits_that_come_while_it_is_tried(slots):
+    """Who tries it takes a slot at once, so that the others wait for what comes of it."""
+    nodes = [slots.node() for _ in range(1)]
+    nodes[0].follows(slots.fleet.put(BODY, {}))
+    slots.put(BODY, **ONE)
+    slots.fleet.wait(lambda: [slot["node"] for slot in slots.all().values()] == [nodes[0].name], "it takes a slot")
+    nodes.append(slots.node())
+    nodes[1].wait("condition", "waiting for a rollout slot (1 of ")
+    succeed(slots, nodes[0])
+    slots.fleet.wait(lambda: shows(nodes[1]), "its turn")
