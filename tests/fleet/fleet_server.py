@@ -2,7 +2,8 @@
 """The programmable API server for ten thousand nodes: the objects of lkgfs_apistore behind one loop instead of a thread per
 connection. Each watch event is encoded once for all who watch. It runs in a process of its own, which answers commands of the test.
 
-TLS and HTTP/1.1, so a node has up to four connections: three watches and one for everything else, which is closed when it has been idle.
+TLS and HTTP/1.1, so a node has up to four connections: three watches and one for everything else. When descriptors run short, the one that
+has been idle for longest is closed.
 Where a process may not have so many descriptors, nodes may not watch their Node and their ConfigMap and read them every minute instead, as
 with kubeadm's own Role; that makes little more than one. Otherwise everybody may do everything.
 """
@@ -28,7 +29,7 @@ from fleet_real import issue, memory, processor
 PORTS = 8  # a port of the server has 28,000 ports of clients at most
 BACKLOG = 4096
 BOOKMARK_S = 60
-IDLE_S = 15
+SPARE = 500  # descriptors
 HISTORY = 20000
 SLOTS = "lkgfs-rollout"
 COMPACT = {"separators": (",", ":")}
@@ -123,6 +124,7 @@ class Server:
         self.epoll = select.epoll()
         self.epoll.register(pipe.fileno(), select.EPOLLIN)
         self.connections, self.listeners, self.timers = {}, {}, []
+        self.room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE
         self.used = collections.deque()  # (used_at, connection), the longest idle first
         self.counts = collections.Counter()
         self.delay_s = 0
@@ -138,9 +140,7 @@ class Server:
 
     def run(self):
         while True:
-            due = [self.timers[0][0]] if self.timers else []
-            due += [self.used[0][0] + IDLE_S] if self.used else []
-            timeout = max(0, min(due) - time.monotonic()) if due else None
+            timeout = max(0, self.timers[0][0] - time.monotonic()) if self.timers else None
             for fd, _ in self.epoll.poll(timeout):
                 if fd == self.pipe.fileno():
                     if not self.command():
@@ -175,10 +175,18 @@ class Server:
             self.is_used(connection)
             self.epoll.register(sock.fileno(), select.EPOLLIN)
             self.counts["connections"] += 1
+            self.make_room()
 
     def is_used(self, connection):
         connection.used_at = time.monotonic()
         self.used.append((connection.used_at, connection))
+
+    def make_room(self):
+        while len(self.connections) > self.room and self.used:
+            used_at, connection = self.used.popleft()
+            if connection.used_at == used_at and not connection.watches and self.connections.get(connection.sock.fileno()) is connection:
+                self.end(connection)
+                self.counts["made_room"] += 1
 
     def end(self, connection):
         self.store.forget(connection)
@@ -307,12 +315,8 @@ class Server:
         self.send(connection, chunk)
 
     def look_at_clock(self):
-        """Bookmarks, and ends of watches and of idle connections, that are due."""
+        """Bookmarks and ends of watches that are due."""
         now = time.monotonic()
-        while self.used and self.used[0][0] + IDLE_S <= now:
-            used_at, connection = self.used.popleft()
-            if connection.used_at == used_at and not connection.watches and self.connections.get(connection.sock.fileno()) is connection:
-                self.end(connection)
         while self.timers and self.timers[0][0] <= now:
             _, _, connection, ends_at = heapq.heappop(self.timers)
             if not connection.watches or connection.ends_at != ends_at:
