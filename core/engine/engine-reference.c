@@ -47,11 +47,10 @@ static void tell_assigned(struct lkg_engine *e, const struct lkg_component *c,
 /* Limits that come while the content is on trial: its holder takes a slot. Limits that go change nothing for it. */
 static void take_limits(struct lkg_remote_base *base, const struct lkg_configmap *configmap)
 {
-        struct lkg_rollout rollout;
+        const struct lkg_rollout_limits limits = lkg_rollout_limits_of(configmap);
 
-        lkg_rollout_decide(configmap, "", &rollout);
-        if (rollout.limits.max_in_trial)
-                base->limits = rollout.limits;
+        if (limits.max_in_trial)
+                base->limits = limits;
 }
 
 static void assign(struct lkg_engine *e, struct lkg_component *c, const struct lkg_places_answer *answer)

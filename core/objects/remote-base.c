@@ -106,7 +106,6 @@ int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config
                         struct lkg_report *report)
 {
         struct lkg_remote_base *base = calloc(1, sizeof(*base));
-        struct lkg_rollout rollout;
         struct lkg_error err = { 0 };
         int r = base ? 0 : -ENOMEM;
 
@@ -114,10 +113,7 @@ int lkg_remote_base_new(struct lkg_configmap *configmap, const struct lkg_config
                 lkg_configmap_deinit(configmap);
                 return r;
         }
-        lkg_rollout_decide(
-                configmap, "",
-                &rollout); /* only its limits: whether this node's turn has come is asked elsewhere */
-        base->limits = rollout.limits;
+        base->limits = lkg_rollout_limits_of(configmap);
         base->configmap = *configmap;
         *configmap = (struct lkg_configmap){ 0 };
         r = set_names(base, source);

@@ -190,3 +190,11 @@ void lkg_rollout_decide(const struct lkg_configmap *configmap, const char *uid, 
         if (clear && !ret->halt)
                 compare(ret);
 }
+
+struct lkg_rollout_limits lkg_rollout_limits_of(const struct lkg_configmap *configmap)
+{
+        struct lkg_rollout rollout;
+
+        lkg_rollout_decide(configmap, "", &rollout);
+        return rollout.limits;
+}

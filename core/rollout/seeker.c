@@ -368,6 +368,12 @@ static uint64_t renewal_ns(const struct lkg_rollout_slot *mine)
         return (mine->patience_ns - LKG_SLOT_ASKED_NS) / 2;
 }
 
+/* Others rely on it for a minute: whoever has not switched by then has to ask again. */
+static bool grant_lasts(const struct lkg_seeker *seeker, uint64_t now_ns)
+{
+        return seeker->granted && now_ns < seeker->granted_ns + UNUSED_NS;
+}
+
 /* What is to be done with one of mine. Return: NOTHING: it is kept. */
 static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_rollout_slot *mine,
                                   struct lkg_seeker_moment at, uint64_t *due_ns)
@@ -385,7 +391,7 @@ static enum lkg_slot_request tend(struct lkg_seeker *seeker, const struct lkg_ro
         next.successes += outcome == LKG_OUTCOME_GOOD;
         if (outcome == LKG_OUTCOME_WANTED && first && seeker->granted) {
                 *due_ns = earlier(*due_ns, seeker->granted_ns + UNUSED_NS);
-                seeker->granted = at.now_ns < seeker->granted_ns + UNUSED_NS;
+                seeker->granted = grant_lasts(seeker, at.now_ns);
         }
         if (outcome == LKG_OUTCOME_TRYING || (outcome == LKG_OUTCOME_WANTED && first && seeker->granted)) {
                 if (!seeker->renew_at_ns)
@@ -421,30 +427,36 @@ static bool is_takeable(const struct lkg_seeker *seeker, unsigned index)
         return !slot || (slot->state == LKG_SLOT_FREE && !slot->collected);
 }
 
-/* One of those that can be taken, at random. Return: how many there are. */
-static unsigned choose(const struct lkg_seeker *seeker, uint32_t random, unsigned *ret_index)
+/* One of the slots below @end that can be taken, at random. Return: is there any? */
+static bool choose_below(const struct lkg_seeker *seeker, unsigned end, uint32_t random, unsigned *ret_index)
+{
+        unsigned n = 0, which;
+
+        for (unsigned k = 0; k < end; k++)
+                n += is_takeable(seeker, k);
+        which = (unsigned)part_of(n, random);
+        for (unsigned k = 0; k < end; k++)
+                if (is_takeable(seeker, k) && which-- == 0) {
+                        *ret_index = k;
+                        return true;
+                }
+        return false;
+}
+
+/* One of those that may be taken, at random. Return: is there any? */
+static bool choose(const struct lkg_seeker *seeker, uint32_t random, unsigned *ret_index)
 {
         struct lkg_slot_counts counts;
-        unsigned n = 0, last, which;
+        unsigned last;
 
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
         if (has_halted(seeker, &counts) || seeker->ledger.too_many ||
             counts.n_held >= seeker->wish.max_in_trial)
-                return 0;
+                return false;
         last = seeker->wish.max_in_trial - 1;
         if (last > highest_open(&counts))
                 last = highest_open(&counts);
-        for (unsigned k = 0; k <= last; k++)
-                n += is_takeable(seeker, k);
-        if (!n)
-                return 0;
-        which = (unsigned)part_of(n, random);
-        for (unsigned k = 0; k <= last; k++)
-                if (is_takeable(seeker, k) && which-- == 0) {
-                        *ret_index = k;
-                        break;
-                }
-        return n;
+        return choose_below(seeker, last + 1, random, ret_index);
 }
 
 static struct lkg_rollout_slot taken(const struct lkg_seeker *seeker, unsigned index, uint64_t wall_ns)
@@ -474,19 +486,6 @@ static bool has_failed_here(const struct lkg_seeker *seeker)
                     seeker->ledger.items[i].state == LKG_SLOT_FAILED &&
                     strcmp(seeker->ledger.items[i].node, seeker->node) == 0)
                         return true;
-        return false;
-}
-
-/* One below @n that can be taken, at random. Return: false: there is none. */
-static bool choose_below(const struct lkg_seeker *seeker, unsigned n, uint32_t random, unsigned *ret_index)
-{
-        unsigned first = (unsigned)part_of(n, random);
-
-        for (unsigned i = 0; i < n; i++)
-                if (is_takeable(seeker, (first + i) % n)) {
-                        *ret_index = (first + i) % n;
-                        return true;
-                }
         return false;
 }
 
@@ -526,7 +525,7 @@ static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_m
         struct lkg_rollout_slot slot;
         unsigned index = 0;
 
-        if (!seeker->wish.any || my_slot(seeker) || choose(seeker, at.random, &index) == 0) {
+        if (!seeker->wish.any || my_slot(seeker) || !choose(seeker, at.random, &index)) {
                 seeker->take_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
@@ -689,8 +688,7 @@ static bool may_switch(const struct lkg_seeker *seeker, uint64_t now_ns)
 
         if (mine && outcome_of(seeker, mine->sha256, reason) == LKG_OUTCOME_TRYING)
                 return true;
-        if (!mine || !seeker->granted || !seeker->in_contact || seeker->must_list ||
-            now_ns >= seeker->granted_ns + UNUSED_NS)
+        if (!mine || !grant_lasts(seeker, now_ns) || !seeker->in_contact || seeker->must_list)
                 return false;
         lkg_ledger_count(&seeker->ledger, seeker->wish.id.hash, &counts);
         return !has_halted(seeker, &counts);

@@ -47,6 +47,7 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
         uint64_t still_ns = s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
         struct timespec used = { 0 };
         enum lkg_work work;
+        uint64_t bytes;
         clockid_t clock;
 
         if (!s->judging && child->adopted)
@@ -54,7 +55,8 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
         if (!s->judging || !lkg_child_running(child) || clock_getcpuclockid(child->pid, &clock) != 0 ||
             clock_gettime(clock, &used) < 0)
                 return LKG_WORK_NONE;
-        work = lkg_work_look(&s->work, atomic_load(&s->judging->since_ns), atomic_load(&s->judging->bytes),
+        bytes = atomic_load(&s->judging->bytes);
+        work = lkg_work_look(&s->work, atomic_load(&s->judging->since_ns), bytes,
                              (uint64_t)used.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)used.tv_nsec,
                              lkg_boottime_ns(), still_ns);
         if (work != LKG_WORK_TOO_LONG || s->engine_took_too_long)
@@ -64,7 +66,7 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
                       "(pid %d) has used more than %u s of a processor for one look at the layers: killed; "
                       "what is "
                       "new in them will be refused",
-                      (int)child->pid, (unsigned)(s->work.limit_ns / LKG_NSEC_PER_SEC));
+                      (int)child->pid, (unsigned)(lkg_work_limit_ns(bytes) / LKG_NSEC_PER_SEC));
         (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
         return work;
 }

@@ -25,8 +25,7 @@ enum lkg_work lkg_work_look(struct lkg_work_watch *watch, uint64_t since_ns, uin
                 watch->cpu_ns = cpu_ns;
                 watch->moved_ns = now_ns;
         }
-        watch->limit_ns = lkg_work_limit_ns(bytes);
-        if (cpu_ns >= watch->first_cpu_ns && cpu_ns - watch->first_cpu_ns > watch->limit_ns)
+        if (cpu_ns >= watch->first_cpu_ns && cpu_ns - watch->first_cpu_ns > lkg_work_limit_ns(bytes))
                 return LKG_WORK_TOO_LONG;
         return now_ns - watch->moved_ns >= still_ns ? LKG_WORK_STILL : LKG_WORK_GOES_ON;
 }

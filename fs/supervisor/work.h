@@ -10,8 +10,8 @@
 /*
  * The limit of CPU time for one piece of work. A typical change takes a few milliseconds. CPU time and not
  * wall time: a busy machine proves nothing about a document. What is large may take longer, so that a slow
- * machine proves nothing either: a million fields, 17 MB noted three times, take about six seconds of a
- * virtual processor of 2020, where the documents of most nodes take none of this.
+ * machine proves nothing either: a million fields, 17 MB noted three times, take about six seconds on a
+ * small virtual machine.
  */
 #define LKG_WORK_CPU_NS         (5 * LKG_NSEC_PER_SEC)
 #define LKG_WORK_CPU_NS_PER_MIB (LKG_NSEC_PER_SEC / 2)
@@ -28,7 +28,6 @@ struct lkg_work_watch {
         uint64_t since_ns;     /* start of the current piece of work; 0 = none */
         uint64_t first_cpu_ns; /* CPU time of the process when this piece of work was first seen */
         uint64_t cpu_ns;       /* at the last check */
-        uint64_t limit_ns;     /* of CPU time, at the last check */
         uint64_t moved_ns;     /* CLOCK_BOOTTIME of the last check that found more CPU time used */
 };
 

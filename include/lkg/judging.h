@@ -5,9 +5,9 @@
  *
  * One small file in the private runtime directory, mapped by the supervisor and the current engine. It
  * outlives both and is removed with the runtime directory. Writing an item costs no system call. The
- * supervisor adds how an engine ended. Of the rest, it uses only when work began and how large the content is,
- * which it compares with the CPU time that it measures itself. After an engine has died, the next one reads the note once, at
- * its start (core/state/poison.c).
+ * supervisor adds how an engine ended. Of the rest, it uses only when work began and how large the
+ * content is, which it compares with the CPU time that it measures itself. After an engine has died, the
+ * next one reads the note once, at its start (core/state/poison.c).
  *
  * Order of writes: an item is filled before `n_items` counts it; `since_ns` is stored first and cleared
  * last. So after a SIGKILL between two instructions the note names too much, never too little.

@@ -60,3 +60,5 @@ unsigned lkg_rollout_bucket(const char *salt, const char *uid);
  * @uid: of the Node object; its name if the Node cannot be read
  */
 void lkg_rollout_decide(const struct lkg_configmap *configmap, const char *uid, struct lkg_rollout *ret);
+/** lkg_rollout_limits_of() - only its limits; whether a node's turn has come is another question. */
+struct lkg_rollout_limits lkg_rollout_limits_of(const struct lkg_configmap *configmap);

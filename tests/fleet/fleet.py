@@ -161,6 +161,7 @@ class Run:
         self.cluster, self.name, self.options = cluster, name, options
         self.scenario = SCENARIOS[name]
         self.configmap = f"config-{name}"
+        self.until = options.until or options.nodes  # so many nodes have come to an end, and it is over
         self.versions, self.phases, self.begun = [], [], None
 
     def put(self, behaves, slots=True):
@@ -189,11 +190,11 @@ class Run:
         if self.options.verbose and name:
             print(f"{self.name}: {name}, {self.nodes.summary()}", file=sys.stderr, flush=True)
 
-    def over(self, version, limit=None):
-        """Has every node come to an end with this version, or (`limit`) so many?"""
+    def over(self, version):
+        """Have enough nodes come to an end with this version?"""
         def check():
             ended = {line["node"] for line in self.nodes.said if line["version"] == version and line["what"] in ENDS}
-            return len(ended) >= (limit or self.options.nodes)
+            return len(ended) >= self.until
         return check
 
     def play(self):
@@ -220,7 +221,7 @@ class Run:
             slots = self.cluster.slots(self.uid)
         lines = [line for line in self.nodes.said if line["version"] != self.versions[0] or line["what"] in ("mended", "back")]
         result = {"scenario": self.name, "server": self.cluster.kind, "nodes": o.nodes, "slots": o.slots, "duration": o.duration,
-                  "until": o.until or o.nodes, "seconds": end - start, "theory": rounds(o.nodes, o.slots) * o.duration,
+                  "until": self.until, "seconds": end - start, "theory": rounds(o.nodes, o.slots) * o.duration,
                   **judge(lines, self.versions[1:], o.slots), "phases": self.phases, "lines": lines, "start": start,
                   "slot_objects": len(slots), "memory_per_node": (connected - memory) / o.nodes, "version": self.versions[-1]}
         result["taken"] = sum(line["what"] == "switched" for line in lines)
@@ -230,14 +231,14 @@ class Run:
         self.scenario.get("check", lambda result: None)(result)
         return result
 
-    def finish(self, version, limit=None, seconds=None):
+    def finish(self, version):
         theory = rounds(self.options.nodes, self.options.slots) * self.options.duration
-        self.nodes.wait(self.over(version, limit), f"version {version} is over", seconds or 120 + 6 * theory)
+        self.nodes.wait(self.over(version), f"version {version} is over", 120 + 6 * theory)
 
 
 def plain(behaves):
     def play(run):
-        run.finish(run.put(behaves), run.options.until)
+        run.finish(run.put(behaves))
     return play
 
 
@@ -245,9 +246,9 @@ def disturbed(disturb, behaves="good"):
     """When a third of the nodes that the run waits for have it, something happens to the API server."""
     def play(run):
         version = run.put(behaves)
-        run.nodes.wait(lambda: len(run.nodes.with_word("good", version)) >= (run.options.until or run.options.nodes) / 3, "a third has it", 600)
+        run.nodes.wait(lambda: len(run.nodes.with_word("good", version)) >= run.until / 3, "a third has it", 600)
         disturb(run.cluster)
-        run.finish(version, run.options.until)
+        run.finish(version)
     return play
 
 
@@ -261,7 +262,7 @@ def two_versions(run):
     """A bad one, and the mended one as soon as the first node tries it."""
     first = run.put("bad")
     run.nodes.wait(lambda: run.nodes.with_word("switched", first), "the first node tries it", 120)
-    run.finish(run.put("good"), run.options.until)
+    run.finish(run.put("good"))
 
 
 def all_good(result):

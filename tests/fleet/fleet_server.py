@@ -106,7 +106,6 @@ class Connection:
         self.shaken = False
         self.watches = None
         self.ends_at = 0
-        self.used_at = time.monotonic()
 
 
 class Server:
@@ -125,7 +124,7 @@ class Server:
         self.epoll.register(pipe.fileno(), select.EPOLLIN)
         self.connections, self.listeners, self.timers = {}, {}, []
         self.room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE
-        self.used = collections.deque()  # (used_at, connection), the longest idle first
+        self.idle = collections.OrderedDict()  # connections that watch nothing, the longest idle first
         self.counts = collections.Counter()
         self.delay_s = 0
         self.listen()
@@ -178,18 +177,17 @@ class Server:
             self.make_room()
 
     def is_used(self, connection):
-        connection.used_at = time.monotonic()
-        self.used.append((connection.used_at, connection))
+        self.idle[connection] = None
+        self.idle.move_to_end(connection)
 
     def make_room(self):
-        while len(self.connections) > self.room and self.used:
-            used_at, connection = self.used.popleft()
-            if connection.used_at == used_at and not connection.watches and self.connections.get(connection.sock.fileno()) is connection:
-                self.end(connection)
-                self.counts["made_room"] += 1
+        while len(self.connections) > self.room and self.idle:
+            self.end(next(iter(self.idle)))
+            self.counts["made_room"] += 1
 
     def end(self, connection):
         self.store.forget(connection)
+        self.idle.pop(connection, None)
         if self.connections.pop(connection.sock.fileno(), None):
             self.epoll.unregister(connection.sock.fileno())
         connection.sock.close()
@@ -307,6 +305,7 @@ class Server:
         now = time.monotonic()
         connection.ends_at = now + int(request.query.get("timeoutSeconds", "1800"))
         connection.plural = request.plural
+        self.idle.pop(connection, None)
         heapq.heappush(self.timers, (min(now + BOOKMARK_S, connection.ends_at), id(connection), connection, connection.ends_at))
 
     def tell(self, connection, chunk):

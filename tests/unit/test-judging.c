@@ -220,7 +220,7 @@ static void test_work_by_size(void **state)
         assert_int_equal(lkg_work_look(&watch, 50 * S, 20 << 20, 11 * S, 61 * S, 3 * S), LKG_WORK_GOES_ON);
         assert_int_equal(lkg_work_look(&watch, 50 * S, 20 << 20, 15 * S + 1, 65 * S, 3 * S),
                          LKG_WORK_TOO_LONG);
-        assert_int_equal(watch.limit_ns, 15 * S);
+        assert_int_equal(lkg_work_limit_ns(20 << 20), 15 * S);
 }
 
 /* What is added again is worked on again: read, merged, judged with the others. */
