@@ -9,7 +9,7 @@ import pytest
 
 import lkgfs_testlib as lib
 from lkgfs_apinode import source_id
-from test_slots import Slots, slots  # noqa: F401  pylint: disable=unused-import
+from test_slots import Slots, leases, slots  # noqa: F401  pylint: disable=unused-import
 
 OPERATORS = "/O=lkgfs:operators/CN=fleet-operator"
 
@@ -157,6 +157,21 @@ def test_a_wrong_namespace(slots):
     assert (value["state"], value["slotNamespace"], value["halted"]) == ("unclear", "nowhere", False) and "no such namespace" in value["slotsTrouble"]
     done = rollout(slots, "--halt", "--rollout-namespace", "default")
     assert done.returncode == 0 and done.text.endswith(" have it already (no slot is in namespace default)\n"), done
+
+
+def test_leases_behind_slots_that_were_configmaps(leases):
+    """A fleet has changed its remote.rolloutObjects, or somebody has made an object: what is there beside the slots hides none."""
+    old = leases.put("maxPods: 41\n")
+    Slots.make(leases, {"name": "no-slot", "labels": {"lkgfs.io/configmap-uid": old["metadata"]["uid"]}}, {})
+    node = leases.node()
+    obj = leases.put("maxPods: 13\n")
+    node.follows(obj)
+    done = rollout(leases)
+    assert done.returncode == 0 and row(done.text, node)[2:4] == ["in", "trial"], done
+    for _ in range(3):
+        node.crash()
+    leases.fleet.wait(lambda: rollout(leases).returncode == 1, "it has halted itself")
+    assert "state      halted" in rollout(leases).text
 
 
 def test_it_follows_the_rollout(slots, tmp_path):
