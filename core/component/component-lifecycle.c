@@ -73,6 +73,7 @@ static bool is_same_trial(const struct lkg_trial *a, const struct lkg_trial *b)
         return a->state == b->state && a->prior == b->prior && a->good_ns == b->good_ns &&
                a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns &&
                a->stable_ns == b->stable_ns && a->stable_since_ns == b->stable_since_ns &&
+               a->calm_ns == b->calm_ns && a->calm_since_ns == b->calm_since_ns &&
                a->extended == b->extended && a->away_ns == b->away_ns &&
                a->away_since_ns == b->away_since_ns;
 }
@@ -164,7 +165,9 @@ const char *lkg_component_unhealthy(const struct lkg_component *c)
 
         if (!c->dynamic || lkg_trial_health(&c->dynamic->trial, &bad) != LKG_HEALTH_BAD)
                 return NULL;
-        return c->health_words[bad];
+        if (c->health[bad] == LKG_HEALTH_BAD)
+                return c->health_words[bad];
+        return *c->health_last_bad[bad] ? c->health_last_bad[bad] : "a check was bad when it was last asked";
 }
 
 /* ---- Events ---- */

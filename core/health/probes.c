@@ -57,7 +57,16 @@ static void failed(struct probe *p, const char *words)
                 say(p, LKG_HEALTH_BAD, words);
 }
 
-/* An HTTP error that came before the end of a long answer counts by its status. */
+/* We have cut it: it was too long, or memory is short here. */
+static bool is_cut(int error)
+{
+        return error == -EFBIG || error == -ENOBUFS || error == -ENOMEM;
+}
+
+/*
+ * A long answer is cut, and counts by its status. One that breaks off, or is not complete in time, is none, as for a kubelet
+ * (pkg/probe/http: the body is read).
+ */
 static void on_end(const struct lkg_http_result *result, void *userdata)
 {
         struct probe *p = userdata;
@@ -65,12 +74,12 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
 
         p->transfer = NULL;
         arm(p, p->asked_ns + p->period_ns);
-        if (result->status >= 200 && result->status < 400) {
+        if (result->status >= 200 && result->status < 400 && (result->error == 0 || is_cut(result->error))) {
                 p->n_failures = 0;
                 say(p, LKG_HEALTH_GOOD, "");
                 return;
         }
-        if (result->status)
+        if (result->status && (result->status < 200 || result->status >= 400))
                 (void)snprintf(words, sizeof(words), "the health endpoint answers with status %u",
                                result->status);
         else

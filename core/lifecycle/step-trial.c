@@ -251,17 +251,20 @@ void lkg_on_alive(struct lkg_stepping *s)
                 lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL);
 }
 
-/* Durable at once: what has been good since is judged, also by the next engine. */
+/* Durable at once: what has been good since is judged, and what was bad counts, also for the next engine. */
 void lkg_on_health(struct lkg_stepping *s)
 {
         struct lkg_trial *trial = &s->next->trial;
+        bool counts;
 
         if (trial->state != LKG_TRIAL_RUNNING)
                 return;
         *trial = lkg_trial_see(*trial, s->facts->health, s->now_ns);
-        if (memcmp(trial->seen, s->l->trial.seen, sizeof(trial->seen)) != 0)
+        counts = memcmp(trial->judged, s->l->trial.judged, sizeof(trial->judged)) != 0 ||
+                 memcmp(trial->bad, s->l->trial.bad, sizeof(trial->bad)) != 0;
+        if (counts || memcmp(trial->seen, s->l->trial.seen, sizeof(trial->seen)) != 0)
                 (void)lkg_then(s, LKG_EFFECT_ADOPT);
-        if (memcmp(trial->judged, s->l->trial.judged, sizeof(trial->judged)) != 0)
+        if (counts)
                 lkg_then_try(s, LKG_EFFECT_SAVE_TRIAL);
 }
 

@@ -153,25 +153,30 @@ static uint64_t since(uint64_t now_ns)
         return now_ns ? now_ns : 1;
 }
 
+/* A clock that shows @ns and runs since @since_ns; 0 = it is stopped. */
+static uint64_t read_clock(uint64_t ns, uint64_t since_ns, uint64_t now_ns)
+{
+        return !since_ns || now_ns < since_ns ? ns : add(ns, now_ns - since_ns);
+}
+
 uint64_t lkg_trial_elapsed(const struct lkg_trial *trial, uint64_t now_ns)
 {
-        if (!trial->running_since_ns || now_ns < trial->running_since_ns)
-                return trial->good_ns;
-        return add(trial->good_ns, now_ns - trial->running_since_ns);
+        return read_clock(trial->good_ns, trial->running_since_ns, now_ns);
 }
 
 uint64_t lkg_trial_stable(const struct lkg_trial *trial, uint64_t now_ns)
 {
-        if (!trial->stable_since_ns || now_ns < trial->stable_since_ns)
-                return trial->stable_ns;
-        return add(trial->stable_ns, now_ns - trial->stable_since_ns);
+        return read_clock(trial->stable_ns, trial->stable_since_ns, now_ns);
+}
+
+uint64_t lkg_trial_calm(const struct lkg_trial *trial, uint64_t now_ns)
+{
+        return read_clock(trial->calm_ns, trial->calm_since_ns, now_ns);
 }
 
 uint64_t lkg_trial_absence(const struct lkg_trial *trial, uint64_t now_ns)
 {
-        if (!trial->away_since_ns || now_ns < trial->away_since_ns)
-                return trial->away_ns;
-        return add(trial->away_ns, now_ns - trial->away_since_ns);
+        return read_clock(trial->away_ns, trial->away_since_ns, now_ns);
 }
 
 static struct lkg_trial stop_clock(struct lkg_trial trial, uint64_t now_ns)
@@ -179,12 +184,21 @@ static struct lkg_trial stop_clock(struct lkg_trial trial, uint64_t now_ns)
         trial.good_ns = lkg_trial_elapsed(&trial, now_ns);
         trial.running_since_ns = 0;
         trial.stable_ns = trial.stable_since_ns = 0; /* the next life begins anew */
+        trial.calm_ns = trial.calm_since_ns = 0;
         return trial;
 }
 
 uint64_t lkg_trial_stable_for(uint64_t wanted_ns, uint64_t duration_ns)
 {
         return wanted_ns < duration_ns / 2 ? wanted_ns : duration_ns / 2;
+}
+
+static bool is_unanswered(const struct lkg_trial *trial)
+{
+        for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
+                if (trial->judged[i] && trial->seen[i] == LKG_HEALTH_UNKNOWN)
+                        return true;
+        return false;
 }
 
 enum lkg_health_state lkg_trial_health(const struct lkg_trial *trial, enum lkg_check *ret_bad)
@@ -194,7 +208,7 @@ enum lkg_health_state lkg_trial_health(const struct lkg_trial *trial, enum lkg_c
         for (unsigned i = 0; i < _LKG_CHECK_MAX; i++) {
                 if (!trial->judged[i])
                         continue;
-                if (trial->seen[i] == LKG_HEALTH_BAD) {
+                if (trial->bad[i]) {
                         if (ret_bad)
                                 *ret_bad = (enum lkg_check)i;
                         return LKG_HEALTH_BAD;
@@ -221,18 +235,24 @@ const char *lkg_trial_say_unhealthy(const struct lkg_trial *trial, const char *b
         return ret;
 }
 
+static void run_clock(uint64_t *ns, uint64_t *since_ns, bool runs, uint64_t now_ns)
+{
+        if (runs == (*since_ns != 0))
+                return;
+        *ns = read_clock(*ns, *since_ns, now_ns);
+        *since_ns = runs ? since(now_ns) : 0;
+}
+
 /* A bad check ends what was stable, one that does not answer only stops it. */
 static struct lkg_trial watch_stability(struct lkg_trial trial, uint64_t now_ns)
 {
         enum lkg_health_state health = lkg_trial_health(&trial, NULL);
-        bool runs = trial.running_since_ns && health != LKG_HEALTH_BAD && health != LKG_HEALTH_UNKNOWN;
+        bool calm = trial.running_since_ns && health != LKG_HEALTH_BAD;
 
         if (health == LKG_HEALTH_BAD)
-                trial.stable_ns = trial.stable_since_ns = 0;
-        if (runs == (trial.stable_since_ns != 0))
-                return trial;
-        trial.stable_ns = lkg_trial_stable(&trial, now_ns);
-        trial.stable_since_ns = runs ? since(now_ns) : 0;
+                trial.stable_ns = trial.stable_since_ns = trial.calm_ns = trial.calm_since_ns = 0;
+        run_clock(&trial.stable_ns, &trial.stable_since_ns, calm && health != LKG_HEALTH_UNKNOWN, now_ns);
+        run_clock(&trial.calm_ns, &trial.calm_since_ns, calm, now_ns);
         return trial;
 }
 
@@ -276,7 +296,7 @@ static uint64_t stable_at(const struct lkg_trial *trial)
 static bool waits_for_answer(const struct lkg_trial *trial, uint64_t now_ns)
 {
         return trial->resumed_ns && now_ns < add(trial->resumed_ns, LKG_TRIAL_ASK_NS) &&
-               lkg_trial_health(trial, NULL) == LKG_HEALTH_UNKNOWN;
+               is_unanswered(trial);
 }
 
 /* When a component that is away has been so for too long. */
@@ -327,7 +347,7 @@ struct lkg_trial lkg_trial_begin(struct lkg_trial_rules rules, bool watched, uin
 struct lkg_trial lkg_trial_resume(struct lkg_trial trial, bool watched, uint64_t now_ns)
 {
         trial.running_since_ns = trial.state == LKG_TRIAL_RUNNING && !watched ? since(now_ns) : 0;
-        trial.stable_since_ns = trial.away_since_ns = 0;
+        trial.stable_since_ns = trial.calm_since_ns = trial.away_since_ns = 0;
         trial.resumed_ns = since(now_ns);
         for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
                 trial.seen[i] = trial.judged[i] ? LKG_HEALTH_UNKNOWN : LKG_HEALTH_OFF;
@@ -345,6 +365,8 @@ struct lkg_trial lkg_trial_see(struct lkg_trial trial,
                         trial.judged[i] = true;
                 else if (seen[i] == LKG_HEALTH_OFF)
                         trial.judged[i] = false;
+                if (seen[i] != LKG_HEALTH_UNKNOWN)
+                        trial.bad[i] = trial.judged[i] && seen[i] == LKG_HEALTH_BAD;
         }
         return watch_stability(trial, now_ns);
 }
@@ -366,8 +388,9 @@ struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint6
         /* It was over before this start, but lkg_trial_tick() was not called since. */
         if (is_over(&trial, now_ns) && is_stable(&trial, now_ns))
                 return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
-        trial.stable_ns = 0; /* another life */
+        trial.stable_ns = trial.calm_ns = 0; /* another life */
         trial.stable_since_ns = trial.stable_since_ns ? since(now_ns) : 0;
+        trial.calm_since_ns = trial.calm_since_ns ? since(now_ns) : 0;
         if (!counts)
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
         if (trial.prior > trial.rules.threshold)
@@ -414,7 +437,9 @@ struct lkg_trial_step lkg_trial_tick(struct lkg_trial trial, uint64_t now_ns)
         if (!passed &&
             (lkg_trial_elapsed(&trial, now_ns) <= extended_ns(&trial) || waits_for_answer(&trial, now_ns)))
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
-        if (passed || lkg_trial_health(&trial, NULL) == LKG_HEALTH_UNKNOWN)
+        /* What does not answer is excused, not what was bad before, and not a life that is too short. */
+        if (passed || (lkg_trial_health(&trial, NULL) == LKG_HEALTH_UNKNOWN &&
+                       lkg_trial_calm(&trial, now_ns) >= trial.rules.stable_for_ns))
                 return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
         return finish(trial, LKG_TRIAL_FAILED, LKG_TRIAL_REJECT, now_ns);
 }

@@ -210,11 +210,15 @@ static void put_pair_time(struct lkg_buf *buf, const char *name, uint64_t wall_n
         lkg_buf_putc(buf, '\n');
 }
 
-/* Why a check does not count: it never was good, so it says nothing about this configuration. */
-static const char *not_judged(const struct lkg_trial *trial, enum lkg_health_state health)
+/* What a check counts for, if that is not what it says. One that never was good says nothing about this configuration. */
+static const char *judged_as(const struct lkg_trial *trial, unsigned check, enum lkg_health_state health)
 {
         if (trial->state != LKG_TRIAL_RUNNING || health == LKG_HEALTH_OFF)
                 return "";
+        if (trial->judged[check])
+                return trial->bad[check] && health == LKG_HEALTH_UNKNOWN
+                               ? ", counts as bad, which it was before"
+                               : "";
         return health == LKG_HEALTH_UNKNOWN ? ", not judged so far"
                                             : ", not judged: it was not good before the change";
 }
@@ -228,7 +232,7 @@ static void put_health(const struct lkg_component *c, const struct lkg_trial *tr
         for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
                 lkg_buf_printf(buf, "health_%s=%s%s%s%s\n", lkg_check_name((enum lkg_check)i),
                                lkg_health_name(c->health[i]), *c->health_words[i] ? ": " : "",
-                               c->health_words[i], trial->judged[i] ? "" : not_judged(trial, c->health[i]));
+                               c->health_words[i], judged_as(trial, i, c->health[i]));
 }
 
 static void render_trial(const struct lkg_status_context *x, struct lkg_buf *buf)

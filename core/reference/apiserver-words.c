@@ -94,6 +94,11 @@ enum lkg_health_state lkg_places_node_health(struct lkg_places *places,
         *ret_words = '\0';
         if (!api || !api->node.informer || lkg_apiserver_may_do_without_node(api))
                 return LKG_HEALTH_OFF;
+        /* Who has deleted it, and why, does not matter: a kubelet that is well has a Node. */
+        if (!api->node.failing_ns && api->node.answer == LKG_ANSWER_MISSING) {
+                (void)snprintf(ret_words, LKG_HEALTH_WORDS_MAX, "the Node does not exist");
+                return LKG_HEALTH_BAD;
+        }
         /* A watch that has just broken may miss a change, so what it said last is not what is true now. */
         if (api->node.failing_ns ||
             lkg_apiserver_trouble(api, &api->node, lkg_boottime_ns(), fault) != LKG_TROUBLE_NONE) {

@@ -129,21 +129,13 @@ int lkg_store_save_pointers(const struct lkg_store_component *c, const struct lk
 
 /* ---- trial ---- */
 
-/* Health, which earlier versions did not judge. What is lost is judged once it has been good again. */
-static void read_health(const struct lkg_fields *fields, struct lkg_trial *trial)
+static void read_checks(const struct lkg_fields *fields, const char *field, bool ret[static _LKG_CHECK_MAX])
 {
-        const struct lkg_value *list = lkg_map_get(fields->map, "judged");
+        const struct lkg_value *list = lkg_map_get(fields->map, field);
         bool is_list = list && lkg_value_type(list) == LKG_LIST;
 
-        if (lkg_map_get(fields->map, "stableForNs"))
-                trial->rules.stable_for_ns = lkg_fields_number(fields, "stableForNs", TRIAL_MAX_NS, 0);
-        if (lkg_map_get(fields->map, "stableNs"))
-                trial->stable_ns = lkg_fields_number(fields, "stableNs", TRIAL_MAX_NS, 0);
-        if (lkg_map_get(fields->map, "awayNs"))
-                trial->away_ns = lkg_fields_number(fields, "awayNs", TRIAL_MAX_NS, 0);
-        trial->extended = lkg_map_get(fields->map, "extended") && lkg_fields_flag(fields, "extended");
         if (list && !is_list)
-                lkg_fields_complain(fields, "judged", "a list");
+                lkg_fields_complain(fields, field, "a list");
         for (size_t i = 0; is_list && i < lkg_value_size(list); i++) {
                 const char *name = lkg_value_text(lkg_list_get(list, i), NULL);
                 unsigned k = 0;
@@ -151,10 +143,26 @@ static void read_health(const struct lkg_fields *fields, struct lkg_trial *trial
                 while (k < _LKG_CHECK_MAX && strcmp(name, lkg_check_name((enum lkg_check)k)) != 0)
                         k++;
                 if (k < _LKG_CHECK_MAX)
-                        trial->judged[k] = true;
+                        ret[k] = true;
                 else
-                        lkg_fields_complain(fields, "judged", "node or http");
+                        lkg_fields_complain(fields, field, "node or http");
         }
+}
+
+/* Health, which earlier versions did not judge. What is lost is judged once it has been good again. */
+static void read_health(const struct lkg_fields *fields, struct lkg_trial *trial)
+{
+        if (lkg_map_get(fields->map, "stableForNs"))
+                trial->rules.stable_for_ns = lkg_fields_number(fields, "stableForNs", TRIAL_MAX_NS, 0);
+        if (lkg_map_get(fields->map, "stableNs"))
+                trial->stable_ns = lkg_fields_number(fields, "stableNs", TRIAL_MAX_NS, 0);
+        if (lkg_map_get(fields->map, "calmNs"))
+                trial->calm_ns = lkg_fields_number(fields, "calmNs", TRIAL_MAX_NS, 0);
+        if (lkg_map_get(fields->map, "awayNs"))
+                trial->away_ns = lkg_fields_number(fields, "awayNs", TRIAL_MAX_NS, 0);
+        trial->extended = lkg_map_get(fields->map, "extended") && lkg_fields_flag(fields, "extended");
+        read_checks(fields, "judged", trial->judged);
+        read_checks(fields, "bad", trial->bad);
 }
 
 /* A trial whose rules are lost starts again. If only the clock or the starts are lost, it takes longer. */
@@ -204,11 +212,23 @@ int lkg_store_load_trial(const struct lkg_store_component *c, const struct lkg_c
         return r < 0 ? r : 0;
 }
 
+static void put_checks(struct lkg_json *json, const char *field, const bool checks[static _LKG_CHECK_MAX])
+{
+        lkg_json_list(json, field, LKG_JSON_TIGHT);
+        for (unsigned k = 0; k < _LKG_CHECK_MAX; k++)
+                if (checks[k])
+                        lkg_json_text(json, NULL, lkg_check_name((enum lkg_check)k));
+        lkg_json_end(json);
+}
+
+static uint64_t at_most(uint64_t ns)
+{
+        return ns < TRIAL_MAX_NS ? ns : TRIAL_MAX_NS;
+}
+
 int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_config_source *source,
                          const struct lkg_trial *trial, uint64_t now_ns, struct lkg_error *err)
 {
-        uint64_t good_ns = lkg_trial_elapsed(trial, now_ns), stable_ns = lkg_trial_stable(trial, now_ns);
-        uint64_t away_ns = lkg_trial_absence(trial, now_ns);
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         int r;
 
@@ -221,15 +241,13 @@ int lkg_store_save_trial(const struct lkg_store_component *c, const struct lkg_c
         lkg_json_u64(&json, "priorStarts", trial->prior);
         lkg_json_i64(&json, "lastPid", trial->last_pid);
         lkg_json_u64(&json, "lastStartTime", trial->last_start_time);
-        lkg_json_u64(&json, "goodNs", good_ns < TRIAL_MAX_NS ? good_ns : TRIAL_MAX_NS);
-        lkg_json_u64(&json, "stableNs", stable_ns < TRIAL_MAX_NS ? stable_ns : TRIAL_MAX_NS);
-        lkg_json_u64(&json, "awayNs", away_ns < TRIAL_MAX_NS ? away_ns : TRIAL_MAX_NS);
+        lkg_json_u64(&json, "goodNs", at_most(lkg_trial_elapsed(trial, now_ns)));
+        lkg_json_u64(&json, "stableNs", at_most(lkg_trial_stable(trial, now_ns)));
+        lkg_json_u64(&json, "calmNs", at_most(lkg_trial_calm(trial, now_ns)));
+        lkg_json_u64(&json, "awayNs", at_most(lkg_trial_absence(trial, now_ns)));
         lkg_json_bool(&json, "extended", trial->extended);
-        lkg_json_list(&json, "judged", LKG_JSON_TIGHT);
-        for (unsigned k = 0; k < _LKG_CHECK_MAX; k++)
-                if (trial->judged[k])
-                        lkg_json_text(&json, NULL, lkg_check_name((enum lkg_check)k));
-        lkg_json_end(&json);
+        put_checks(&json, "judged", trial->judged);
+        put_checks(&json, "bad", trial->bad);
         lkg_json_time_ns(&json, "started", trial->started_wall_ns);
         lkg_json_end(&json);
         r = lkg_store_write(c->fd, TRIAL_NAME, &json, err);

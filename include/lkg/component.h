@@ -141,6 +141,9 @@ struct lkg_component {
         uint64_t served_ns;                           /* CLOCK_BOOTTIME of the last new generation */
         enum lkg_health_state health[_LKG_CHECK_MAX]; /* what the checks say */
         char health_words[_LKG_CHECK_MAX][LKG_HEALTH_WORDS_MAX]; /* why they are not good; "" */
+        char health_last_bad
+                [_LKG_CHECK_MAX]
+                [LKG_HEALTH_WORDS_MAX]; /* what it said when it was bad; "" = not since the start */
         char health_url
                 [LKG_HEALTH_URL_MAX]; /* of generation health_generation, for trial.health.http.url: auto */
         uint64_t health_generation;   /* 0 = not looked up yet */

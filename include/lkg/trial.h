@@ -105,11 +105,14 @@ struct lkg_trial {
          * nothing about this configuration.
          */
         bool judged[_LKG_CHECK_MAX];
+        bool bad[_LKG_CHECK_MAX]; /* the newest answer that says anything was bad: it counts until there is another */
         enum lkg_health_state seen[_LKG_CHECK_MAX]; /* the newest answer; not stored */
-        uint64_t stable_ns; /* of one life of the component, without a bad check, up to stable_since_ns */
+        uint64_t stable_ns; /* of one life of the component, with all checks good, up to stable_since_ns */
         uint64_t stable_since_ns; /* 0 = stopped */
-        uint64_t resumed_ns;      /* CLOCK_BOOTTIME at which this engine took it over; 0 = it began here */
-        bool extended;            /* the duration was exceeded, and it was not stable */
+        uint64_t calm_ns;         /* the same, with no check bad: some may not answer */
+        uint64_t calm_since_ns;
+        uint64_t resumed_ns;    /* CLOCK_BOOTTIME at which this engine took it over; 0 = it began here */
+        bool extended;          /* the duration was exceeded, and it was not stable */
         uint64_t away_ns;       /* for how long no process of the component has lived, up to away_since_ns */
         uint64_t away_since_ns; /* 0 = that clock is stopped */
 };
@@ -172,7 +175,8 @@ struct lkg_trial lkg_trial_see(struct lkg_trial trial,
                                const enum lkg_health_state seen[static _LKG_CHECK_MAX], uint64_t now_ns);
 
 /**
- * lkg_trial_health() - the judged checks together: BAD if one is, else UNKNOWN if one is, else GOOD; OFF: none is judged.
+ * lkg_trial_health() - the judged checks together: BAD if one is, or was when it answered last, else UNKNOWN if one does not answer, else
+ * GOOD; OFF: none is judged.
  * @ret_bad: the first bad one; may be NULL
  */
 enum lkg_health_state lkg_trial_health(const struct lkg_trial *trial, enum lkg_check *ret_bad);
@@ -184,8 +188,10 @@ enum lkg_health_state lkg_trial_health(const struct lkg_trial *trial, enum lkg_c
 const char *lkg_trial_say_unhealthy(const struct lkg_trial *trial, const char *bad,
                                     char ret[static LKG_HEALTH_WORDS_MAX]);
 
-/** lkg_trial_stable() - for how long has the component lived without a break and without a bad check? */
+/** lkg_trial_stable() - for how long has the component lived without a break, with all checks good? */
 uint64_t lkg_trial_stable(const struct lkg_trial *trial, uint64_t now_ns);
+/** lkg_trial_calm() - the same with no check bad, so far as they answer. */
+uint64_t lkg_trial_calm(const struct lkg_trial *trial, uint64_t now_ns);
 
 /**
  * lkg_trial_tick() - time has passed. REJECT if the component has been away for longer than the duration and LKG_TRIAL_ABSENT_NS.

@@ -12,10 +12,13 @@ from lkgfs_node import NAMESPACE, Node
 
 
 class Endpoint:
-    """A health endpoint whose answer is `status`; None = it accepts and says nothing until it is told otherwise."""
+    """
+    A health endpoint whose answer is `status`; None = it accepts and says nothing until it is told otherwise. `owed`: bytes of a body that
+    it announces and does not send: it hangs, or (`breaks_off`) closes the connection.
+    """
 
     def __init__(self, address="127.0.0.1"):
-        self.status, self.n = 200, 0
+        self.status, self.n, self.owed, self.breaks_off = 200, 0, 0, False
         self.told = threading.Condition()
         outer = self
 
@@ -27,8 +30,13 @@ class Endpoint:
                     outer.told.wait_for(lambda: outer.status is not None)
                     status = outer.status
                 self.send_response(status)
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(outer.owed))
                 self.end_headers()
+                self.close_connection = bool(outer.owed)
+                if outer.owed and not outer.breaks_off:
+                    self.wfile.flush()
+                    with outer.told:
+                        outer.told.wait_for(lambda: not outer.owed)
 
             def log_message(self, *_):
                 pass
@@ -50,8 +58,14 @@ class Endpoint:
             before = self.n
             assert self.told.wait_for(lambda: self.n > before, lib.TIMEOUT_S), "nobody asks"
 
+    def owes(self, size, breaks_off=False):
+        with self.told:
+            self.owed, self.breaks_off = size, breaks_off
+            self.told.notify_all()
+
     def close(self):
         self.say(200)
+        self.owes(0)
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()
@@ -181,12 +195,14 @@ def test_a_probe_that_never_worked_says_nothing(mounts, endpoint):
         node.close()
 
 
-@pytest.mark.parametrize("how", ["refuses", "hangs"])
+@pytest.mark.parametrize("how", ["refuses", "hangs", "hangs in the body", "breaks off in the body"])
 def test_no_answer_is_bad(node, endpoint, how):
     node.assign("maxPods: 41\n")
     node.wait("trial", "state=running")
     if how == "hangs":
         endpoint.say(None)
+    elif "body" in how:
+        endpoint.owes(5, breaks_off="breaks off" in how)
     else:
         endpoint.server.socket.close()
     node.wait("trial", "health_http=bad")
@@ -378,6 +394,34 @@ def test_a_node_that_is_not_ready_any_more(followed, status, reason):
     assert "\nmaxPods: 42\n" in node.mount.document()
     api.wait(lambda: any("not healthy" in event["message"] and event["reason"] == "ConfigRolledBack" 
                          for event in api.store.list("events")), "an Event")
+
+
+def test_a_node_that_is_deleted(followed):
+    """Whoever deletes the Node of a kubelet that is useless: it is not healthy for that."""
+    api, node = followed
+    node.live()
+    node.wait("last-known-good", node.sources()[1])
+    node.follows(edit(api, "maxPods: 43\n"))
+    api.store.delete("nodes", None, "n1")
+    node.wait("trial", "health_node=bad: the Node does not exist")
+    node.live()
+    node.wait("condition", "not healthy: the Node does not exist (UID: ")
+    assert "\nmaxPods: 42\n" in node.mount.document()
+
+
+def test_an_api_server_that_goes_away_excuses_nothing_that_was_bad(followed):
+    api, node = followed
+    node.live()
+    node.wait("last-known-good", node.sources()[1])
+    node.follows(edit(api, "maxPods: 43\n"))
+    ready(api, "False", "KubeletNotReady")
+    node.wait("trial", "health_node=bad")
+    api.refuse()
+    api.disconnect()
+    node.wait("trial", "health_node=unknown: the Node cannot be read at the moment, counts as bad, which it was before")
+    node.live()
+    node.wait("condition", "not healthy: the Node is not Ready (KubeletNotReady), when it was last asked (UID: ")
+    assert "\nmaxPods: 42\n" in node.mount.document()
 
 
 def test_a_node_that_was_not_ready_before(followed):

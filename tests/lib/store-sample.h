@@ -90,8 +90,10 @@ static inline struct lkg_trial sample_trial(void)
                            .threshold = 10,
                            .stable_for_ns = 60 * LKG_NSEC_PER_SEC },
                 .judged = { true, true },
+                .bad = { false, true },
                 .extended = true,
                 .stable_ns = 5 * LKG_NSEC_PER_SEC + 3,
+                .calm_ns = 5 * LKG_NSEC_PER_SEC + 5,
                 .away_ns = 6 * LKG_NSEC_PER_SEC + 4,
                 .prior = 2,
                 .last_pid = 4711,
@@ -142,9 +144,10 @@ static inline void dump_pointers(struct lkg_buf *buf, const struct lkg_pointers 
 
 static inline void dump_trial(struct lkg_buf *buf, const struct lkg_trial *t)
 {
-        lkg_buf_printf(buf, "trial health %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %d\n",
-                       t->rules.stable_for_ns, t->stable_ns, t->away_ns, t->judged[LKG_CHECK_NODE],
-                       t->judged[LKG_CHECK_HTTP], t->extended);
+        lkg_buf_printf(buf, "trial health %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %d %d %d\n",
+                       t->rules.stable_for_ns, t->stable_ns, t->calm_ns, t->away_ns,
+                       t->judged[LKG_CHECK_NODE], t->judged[LKG_CHECK_HTTP], t->bad[LKG_CHECK_NODE],
+                       t->bad[LKG_CHECK_HTTP], t->extended);
         lkg_buf_printf(buf, "trial %d %" PRIu64 " %u %u %d %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
                        (int)t->state, t->rules.duration_ns, t->rules.threshold, t->prior, t->last_pid,
                        t->last_start_time, t->started_wall_ns, t->good_ns);

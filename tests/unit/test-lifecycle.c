@@ -304,6 +304,7 @@ static void unhealthy(struct world *w)
 {
         healthy(w);
         w->l.trial.seen[LKG_CHECK_NODE] = w->facts.health[LKG_CHECK_NODE] = LKG_HEALTH_BAD;
+        w->l.trial.bad[LKG_CHECK_NODE] = true;
         w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_OFF;
 }
 
@@ -320,10 +321,17 @@ static void extension_over(struct world *w)
         w->l.trial.good_ns = 1200 * LKG_NSEC_PER_SEC;
 }
 
-static void extension_over_unknown(struct world *w)
+static void extension_over_silent(struct world *w)
 {
         extension_over(w);
         w->l.trial.seen[LKG_CHECK_NODE] = w->facts.health[LKG_CHECK_NODE] = LKG_HEALTH_UNKNOWN;
+}
+
+static void extension_over_unknown(struct world *w)
+{
+        extension_over_silent(w);
+        w->l.trial.bad[LKG_CHECK_NODE] = false;
+        w->l.trial.calm_ns = 60 * LKG_NSEC_PER_SEC;
 }
 
 static void document_extension_over(struct world *w)
@@ -334,6 +342,7 @@ static void document_extension_over(struct world *w)
         w->l.trial.extended = true;
         w->l.trial.judged[LKG_CHECK_HTTP] = true;
         w->l.trial.seen[LKG_CHECK_HTTP] = w->facts.health[LKG_CHECK_HTTP] = LKG_HEALTH_BAD;
+        w->l.trial.bad[LKG_CHECK_HTTP] = true;
 }
 
 /* It has crashed, and nobody starts it again. */
@@ -416,6 +425,7 @@ static const struct {
         { "trial over, not healthy", over_unhealthy },
         { "extension over, not healthy", extension_over },
         { "extension over, API server away", extension_over_unknown },
+        { "extension over, not healthy, API server away", extension_over_silent },
         { "document, extension over", document_extension_over },
         { "away", away },
         { "away for too long", away_too_long },

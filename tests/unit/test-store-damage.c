@@ -152,11 +152,12 @@ static void expect_reported(struct place *p, const struct file *file, const char
 
 static const struct variant {
         const char *name, *json; /* NULL = the member is missing */
-        const char *legal[10];   /* fields in which it is legal */
+        const char *legal[12];   /* fields in which it is legal */
 } variants[] = {
         { "missing",
           NULL,
-          { "nodeUid", "cause", "passedOver", "stableForNs", "stableNs", "awayNs", "judged", "extended" } },
+          { "nodeUid", "cause", "passedOver", "stableForNs", "stableNs", "calmNs", "awayNs", "judged", "bad",
+            "extended" } },
         { "null", "null", { "assigned", "active", "lastKnownGood", "rollback", "source", "from" } },
         { "true", "true", { "counted", "local", "extended" } },
         { "-1", "-1", { NULL } },
@@ -170,7 +171,7 @@ static const struct variant {
         { "controls", "\"a\\u0001b\\nc\"", { NULL } },
         { "NUL", "\"a\\u0000b\"", { NULL } },
         { "not ASCII", "\"\xc3\xa9\"", { "reason" } },
-        { "list", "[]", { "starts", "judged" } },
+        { "list", "[]", { "starts", "judged", "bad" } },
         { "list of nothing", "[null]", { NULL } },
         { "map", "{}", { NULL } },
 };

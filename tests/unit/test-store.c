@@ -90,9 +90,11 @@ static void test_records_are_readable(void **state)
                             "  \"lastStartTime\": 123456,\n"
                             "  \"goodNs\": 42000000007,\n"
                             "  \"stableNs\": 5000000003,\n"
+                            "  \"calmNs\": 5000000005,\n"
                             "  \"awayNs\": 6000000004,\n"
                             "  \"extended\": true,\n"
                             "  \"judged\": [\"node\",\"http\"],\n"
+                            "  \"bad\": [\"http\"],\n"
                             "  \"started\": \"2026-01-02T03:04:05.123456789Z\"\n"
                             "}\n");
         free(text);

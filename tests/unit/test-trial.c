@@ -589,7 +589,22 @@ static const struct story {
           { GOOD, OFF },
           { { M, { BAD, OFF } }, { 5 * M, { UNKNOWN, OFF } } },
           20 * M + NANO,
+          LKG_TRIAL_REJECT },
+        { "for a moment, at the second deadline",
+          { GOOD, OFF },
+          { { M, { BAD, OFF } }, { 20 * M, { UNKNOWN, OFF } } },
+          20 * M + NANO,
+          LKG_TRIAL_REJECT },
+        { "the API server is away, and comes back with a Node that is Ready",
+          { GOOD, OFF },
+          { { M, { BAD, OFF } }, { 5 * M, { UNKNOWN, OFF } }, { 15 * M, { GOOD, OFF } } },
+          16 * M,
           LKG_TRIAL_PROMOTE },
+        { "the API server is away, and the endpoint goes up and down",
+          { GOOD, GOOD },
+          { { 1, { UNKNOWN, GOOD } }, { 9 * M, { UNKNOWN, BAD } }, { 19 * M + 30 * S, { UNKNOWN, GOOD } } },
+          20 * M + NANO,
+          LKG_TRIAL_REJECT },
         { "a reload no longer asks",
           { GOOD, OFF },
           { { M, { BAD, OFF } }, { 15 * M, { OFF, OFF } } },
@@ -677,6 +692,24 @@ static void test_a_start_begins_another_life(void **state)
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 10 * M + 50 * S).verdict, LKG_TRIAL_PROMOTE);
 }
 
+/* Nor are they while the API server is away. */
+static void test_short_lives_do_not_pass_while_nothing_answers(void **state)
+{
+        static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
+                                           unknown[_LKG_CHECK_MAX] = { UNKNOWN, OFF };
+        struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
+        uint64_t at = BOOTED + 20 * M + NANO;
+
+        (void)state;
+        trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
+        trial = lkg_trial_see(trial, unknown, BOOTED + S);
+        trial = lkg_trial_tick(trial, BOOTED + 10 * M + NANO).next;
+        assert_int_equal(lkg_trial_tick(lkg_trial_start(trial, false, at - 59 * S).next, at).verdict,
+                         LKG_TRIAL_REJECT);
+        assert_int_equal(lkg_trial_tick(lkg_trial_start(trial, false, at - 60 * S).next, at).verdict,
+                         LKG_TRIAL_PROMOTE);
+}
+
 /* What was judged and what was stable is stored; until the checks answer, nothing becomes more stable. */
 static void test_health_survives_the_engine(void **state)
 {
@@ -714,7 +747,8 @@ static void test_a_restart_does_not_decide(void **state)
         trial = lkg_trial_alive(lkg_trial_resume(trial, true, BOOTED + 21 * M), true, BOOTED + 21 * M);
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 21 * M + S).verdict, LKG_TRIAL_GO_ON);
         assert_int_equal(lkg_trial_due(&trial), BOOTED + 22 * M);
-        assert_int_equal(lkg_trial_tick(trial, BOOTED + 22 * M).verdict, LKG_TRIAL_PROMOTE);
+        assert_int_equal(lkg_trial_tick(trial, BOOTED + 22 * M).verdict,
+                         LKG_TRIAL_REJECT); /* as it was before */
         trial = lkg_trial_see(trial, bad, BOOTED + 21 * M + 2 * S);
         assert_int_equal(lkg_trial_due(&trial), BOOTED + 21 * M + NANO);
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 21 * M + 2 * S).verdict, LKG_TRIAL_REJECT);
@@ -833,6 +867,7 @@ int main(void)
                 cmocka_unit_test(test_which_starts_count),
                 cmocka_unit_test(test_health_stories),
                 cmocka_unit_test(test_short_lives_do_not_pass),
+                cmocka_unit_test(test_short_lives_do_not_pass_while_nothing_answers),
                 cmocka_unit_test(test_a_start_begins_another_life),
                 cmocka_unit_test(test_health_survives_the_engine),
                 cmocka_unit_test(test_a_restart_does_not_decide),
