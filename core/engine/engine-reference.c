@@ -253,13 +253,12 @@ static enum lkg_slot_outcome slot_outcome(const char *uid, const char *sha256,
                                : LKG_OUTCOME_OVER;
 }
 
-static void rollout_halted(const char *words, void *userdata)
+static void rollout_halted(const struct lkg_config_source *source, const char *words, void *userdata)
 {
         struct lkg_component *c = follower(userdata);
 
         if (c && c->dynamic)
-                lkg_engine_event(userdata, c, true, "RolloutHalted", lkg_tried_source(&c->dynamic->pointers),
-                                 words);
+                lkg_engine_event(userdata, c, true, "RolloutHalted", source, words);
 }
 
 static bool vouched_or_settled(const char *path, void *userdata)

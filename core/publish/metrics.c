@@ -230,7 +230,7 @@ static void put_rollout(struct lkg_buf *buf, const struct lkg_component *c,
 
         put_number(buf, "lkgfs_rollout_waiting", "gauge",
                    "1 while a rollout holds back the configuration that the reference names.", c,
-                   *c->dynamic->waiting != '\0');
+                   lkg_component_waiting(c) != NULL);
         if (remote->slots.any) {
                 const struct lkg_slot_counts *counts = &remote->slots.counts;
 

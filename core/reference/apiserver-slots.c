@@ -23,7 +23,8 @@ struct lkg_slot_keeper {
                 [LKG_SLOT_TEXT_MAX]; /* the same when the list was asked for: a list from before it is of a server that was restored */
         struct lkg_call *call, *watch;
         struct lkg_watch_stream stream;
-        bool failing; /* the FAILED that is being written is the one that halts the rollout */
+        struct lkg_rollout_slot
+                noted; /* the failure that this node has written last, until it was listed; hash "" = none */
         struct lkg_backoff watch_backoff;
         uint64_t watch_at_ns, heard_ns;
         sd_event_source *timer;
@@ -112,13 +113,13 @@ static void take_part(struct lkg_slot_keeper *keeper, const struct lkg_value *li
         if (keeper->n_parts++ == 0) {
                 if (version && lkg_slot_version_older(version, keeper->floor))
                         lkg_seeker_forget(&keeper->seeker);
-                lkg_seeker_list_begins(&keeper->seeker);
+                lkg_seeker_list_begins(&keeper->seeker, version ? version : "");
         }
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(items, i);
 
                 if (lkg_value_type(item) == LKG_MAP && read_slot(keeper, item, &slot))
-                        lkg_seeker_put(&keeper->seeker, &slot, lkg_boottime_ns());
+                        lkg_seeker_put_listed(&keeper->seeker, &slot, lkg_boottime_ns());
         }
         (void)snprintf(keeper->position, sizeof(keeper->position), "%s", version ? version : "");
 }
@@ -167,6 +168,8 @@ static void on_open(void *userdata)
 
         keeper->heard_ns = lkg_boottime_ns();
         lkg_backoff_succeeded(&keeper->watch_backoff, keeper->heard_ns);
+        lkg_seeker_watch_open(&keeper->seeker);
+        drive(keeper);
 }
 
 static int on_data(const char *data, size_t size, void *userdata)
@@ -200,6 +203,8 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
                 stop_watch(keeper);
         else
                 lose_watch(keeper);
+        if (answer->status == LKG_API_FORBIDDEN)
+                lkg_seeker_watch_refused(&keeper->seeker, now());
         drive(keeper);
 }
 
@@ -287,6 +292,39 @@ static bool ask_for_next_part(struct lkg_slot_keeper *keeper, const char *token)
         return false;
 }
 
+/*
+ * Once in the fleet: by the node whose note of a failure is the one that halts the rollout. The order of the notes is that of the API
+ * server, so the list that follows the note is what tells.
+ */
+static void tell_halt(struct lkg_slot_keeper *keeper)
+{
+        const struct lkg_places_options *options = &keeper->api->places->options;
+        const struct lkg_slot_wish *wish = &keeper->seeker.wish;
+        const struct lkg_rollout_slot noted = keeper->noted, *is;
+        unsigned limit = lkg_slots_halting(wish->max_in_trial, wish->max_failures);
+        struct lkg_config_source source = { .ns = "" };
+        struct lkg_slot_counts counts;
+        char words[160];
+
+        *keeper->noted.hash = '\0';
+        is = *noted.hash ? lkg_ledger_find(&keeper->seeker.ledger, noted.hash, noted.index) : NULL;
+        if (!is || is->state != LKG_SLOT_FAILED || strcmp(is->node, noted.node) != 0 ||
+            strcmp(is->reason, noted.reason) != 0 || !options->rollout_halted ||
+            lkg_ledger_failed_before(&keeper->seeker.ledger, is) + 1 != limit)
+                return;
+        lkg_ledger_count(&keeper->seeker.ledger, noted.hash, &counts);
+        (void)snprintf(words, sizeof(words),
+                       "rollout halted, %u of at most %u failed; %u nodes have it, %u try it",
+                       counts.n_failed, wish->max_failures, counts.n_done, counts.n_held);
+        (void)snprintf(source.ns, sizeof(source.ns), "%s", wish->id.ns);
+        (void)snprintf(source.name, sizeof(source.name), "%s", wish->id.name);
+        (void)snprintf(source.uid, sizeof(source.uid), "%s", noted.uid);
+        (void)snprintf(source.version, sizeof(source.version), "%s", noted.of_version);
+        (void)snprintf(source.key, sizeof(source.key), "%s", noted.key);
+        memcpy(source.sha256, noted.sha256, sizeof(source.sha256));
+        options->rollout_halted(&source, words, options->userdata);
+}
+
 static void on_listed(const struct lkg_api_answer *answer, void *userdata)
 {
         struct lkg_slot_keeper *keeper = userdata;
@@ -300,26 +338,9 @@ static void on_listed(const struct lkg_api_answer *answer, void *userdata)
                 take_part(keeper, answer->object);
                 if (ask_for_next_part(keeper, lkg_list_token(answer->object)))
                         return;
+                tell_halt(keeper);
         }
         drive(keeper);
-}
-
-/* Once in the fleet: by the node whose failure it is. */
-static void tell_halt(struct lkg_slot_keeper *keeper)
-{
-        const struct lkg_places_options *options = &keeper->api->places->options;
-        const struct lkg_slot_wish *wish = &keeper->seeker.wish;
-        struct lkg_slot_counts counts;
-        char words[160];
-
-        lkg_ledger_count(&keeper->seeker.ledger, wish->id.hash, &counts);
-        if (!keeper->failing || !options->rollout_halted ||
-            counts.n_failed != lkg_slots_halting(wish->max_in_trial, wish->max_failures))
-                return;
-        (void)snprintf(words, sizeof(words),
-                       "rollout halted, %u of at most %u failed; %u nodes have it, %u try it",
-                       counts.n_failed, wish->max_failures, counts.n_done, counts.n_held);
-        options->rollout_halted(words, options->userdata);
 }
 
 static void on_written(const struct lkg_api_answer *answer, void *userdata)
@@ -333,8 +354,7 @@ static void on_written(const struct lkg_api_answer *answer, void *userdata)
         if (is == LKG_SLOT_FORBIDDEN || is == LKG_SLOT_UNCLEAR)
                 note_trouble(keeper, answer);
         lkg_seeker_answered(&keeper->seeker, is, known ? &slot : NULL, now());
-        if (known)
-                tell_halt(keeper);
+        keeper->seeker.must_list |= *keeper->noted.hash != '\0';
         drive(keeper);
 }
 
@@ -350,7 +370,8 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
         lkg_slot_name(slot, name);
         resource.kind = lkg_slot_format(slot_kind(keeper))->kind;
         resource.name = request == LKG_SLOT_UPDATE ? name : NULL;
-        keeper->failing = slot->state == LKG_SLOT_FAILED && !slot->collected;
+        if (slot->state == LKG_SLOT_FAILED && !slot->collected)
+                keeper->noted = *slot;
         lkg_slot_write(slot_kind(keeper), slot, &id, resource.ns, &json);
         if (lkg_json_write_line(&json, &body) < 0 || lkg_buf_failed(&body))
                 return lkg_error_set(err, -ENOMEM, NULL, "slot of a rollout");
@@ -453,11 +474,19 @@ static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_
                        : LKG_OUTCOME_OVER;
 }
 
+/* Does the ConfigMap have it now, as far as it can be read? */
+static bool is_newest(const struct lkg_config_source *newest, const struct lkg_rollout_id *id)
+{
+        return *newest->uid && strcmp(newest->uid, id->uid) == 0 && strcmp(newest->key, id->key) == 0 &&
+               strcmp(newest->sha256, id->sha256) == 0;
+}
+
 /* The wish is carried out by the timer: this may be called from one of the keeper's own callbacks. */
 enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lkg_slot_wish *wish,
                                       char ret_words[static 256])
 {
         struct lkg_slot_keeper *keeper = places->apiserver ? places->apiserver->slots : NULL;
+        struct lkg_slot_wish wanted = *wish;
         enum lkg_slot_verdict verdict;
 
         *ret_words = '\0';
@@ -472,7 +501,8 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
         }
         (void)snprintf(keeper->seeker.node_uid, sizeof(keeper->seeker.node_uid), "%s",
                        places->apiserver->node_says.uid);
-        lkg_seeker_wish(&keeper->seeker, wish);
+        wanted.newest = is_newest(&places->apiserver->newest, &wish->id);
+        lkg_seeker_wish(&keeper->seeker, &wanted);
         if (!keeper->call && *keeper->seeker.wish.id.uid)
                 arm(keeper, keeper->watch_at_ns);
         verdict = lkg_seeker_verdict(&keeper->seeker, lkg_boottime_ns(), ret_words);

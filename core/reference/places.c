@@ -234,6 +234,7 @@ static void follow_configmap(struct lkg_places *places, const struct lkg_places_
                 say(ret, LKG_PLACES_UNKNOWN, err.message);
                 return;
         }
+        api->newest = ret->source;
         if (ret->place != LKG_PLACE_STATIC)
                 ret->node_uid = api->node_says.uid;
         if (is_held_back(api, known, configmap, ret))
@@ -360,6 +361,8 @@ static void ask_places(struct lkg_places *places, const struct lkg_places_known 
         bool any;
 
         places->pending = false;
+        if (places->apiserver)
+                *places->apiserver->newest.uid = '\0';
         places->place = ret->place = find_place(places, &saying, &any);
         if (any && places->place != LKG_PLACE_FILE) {
                 follow_saying(places, known, &saying, ret);

@@ -56,15 +56,34 @@ bool lkg_slot_version_older(const char *a, const char *b)
         return n != m ? n < m : strcmp(a, b) < 0;
 }
 
+static void remove_at(struct lkg_ledger *ledger, size_t at)
+{
+        memmove(&ledger->items[at], &ledger->items[at + 1],
+                (ledger->n_items - at - 1) * sizeof(*ledger->items));
+        ledger->n_items--;
+}
+
+/* While a list is being read, what it has not confirmed so far makes room; if it comes later, it is new. */
+static bool make_room(struct lkg_ledger *ledger)
+{
+        for (size_t i = ledger->n_items; i-- > 0;)
+                if (!ledger->items[i].listed) {
+                        remove_at(ledger, i);
+                        return true;
+                }
+        return false;
+}
+
 static int insert(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot,
                   struct lkg_rollout_slot **ret)
 {
-        size_t at = place(ledger, slot->hash, slot->index);
+        size_t at;
 
-        if (ledger->n_items == LKG_SLOTS_KNOWN_MAX) {
+        if (ledger->n_items == LKG_SLOTS_KNOWN_MAX && !make_room(ledger)) {
                 ledger->too_many = true;
                 return -E2BIG;
         }
+        at = place(ledger, slot->hash, slot->index);
         if (ledger->n_items == ledger->n_allocated) {
                 size_t n = ledger->n_allocated ? 2 * ledger->n_allocated : 8;
                 struct lkg_rollout_slot *items = reallocarray(ledger->items, n, sizeof(*items));
@@ -81,7 +100,8 @@ static int insert(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot
         return 0;
 }
 
-int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, uint64_t now_ns)
+int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, const char *list_version,
+                   uint64_t now_ns)
 {
         struct lkg_rollout_slot *known = find(ledger, slot->hash, slot->index);
         uint64_t seen_ns, known_ns;
@@ -91,8 +111,9 @@ int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slo
         if (!known && (r = insert(ledger, slot, &known)) < 0)
                 return r;
         known->listed = true;
-        if (lkg_slot_version_older(slot->version,
-                                   known->version)) /* a list that crossed with a newer event */
+        /* An event that crossed with a newer answer, or a list that did. */
+        if (lkg_slot_version_older(slot->version, known->version) &&
+            (!list_version || lkg_slot_version_older(list_version, known->version)))
                 return 0;
         same = strcmp(known->version, slot->version) == 0;
         seen_ns = same && known->seen_ns ? known->seen_ns : now_ns;
@@ -106,14 +127,10 @@ int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slo
 
 void lkg_ledger_remove(struct lkg_ledger *ledger, const char *hash, unsigned index)
 {
-        struct lkg_rollout_slot *known = find(ledger, hash, index);
-        size_t at;
+        const struct lkg_rollout_slot *known = find(ledger, hash, index);
 
-        if (!known)
-                return;
-        at = (size_t)(known - ledger->items);
-        memmove(known, known + 1, (ledger->n_items - at - 1) * sizeof(*known));
-        ledger->n_items--;
+        if (known)
+                remove_at(ledger, (size_t)(known - ledger->items));
 }
 
 void lkg_ledger_count(const struct lkg_ledger *ledger, const char *hash, struct lkg_slot_counts *ret)
@@ -129,6 +146,17 @@ void lkg_ledger_count(const struct lkg_ledger *ledger, const char *hash, struct 
                 if (slot->state == LKG_SLOT_FAILED && !ret->failed)
                         ret->failed = slot;
         }
+}
+
+unsigned lkg_ledger_failed_before(const struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot)
+{
+        unsigned n = 0;
+
+        for (size_t i = place(ledger, slot->hash, 0);
+             i < ledger->n_items && strcmp(ledger->items[i].hash, slot->hash) == 0; i++)
+                n += ledger->items[i].state == LKG_SLOT_FAILED &&
+                     lkg_slot_version_older(ledger->items[i].version, slot->version);
+        return n;
 }
 
 void lkg_ledger_deinit(struct lkg_ledger *ledger)

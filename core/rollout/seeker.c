@@ -12,6 +12,7 @@
 #define REFUSED_FIRST_NS  LKG_NSEC_PER_SEC
 #define REFUSED_DOUBLINGS 9u
 #define ASKED_RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
+#define IN_VAIN_DOUBLINGS 3u                      /* of a second, as that */
 #define PER_NODE_NS \
         (10 * LKG_NSEC_PER_MSEC) /* of the first window, for each node of a fleet whose size is known */
 #define WIDEST 8u                /* times the first window, then */
@@ -145,18 +146,20 @@ void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish
 
 /* ---- inputs ---- */
 
-void lkg_seeker_list_begins(struct lkg_seeker *seeker)
+void lkg_seeker_list_begins(struct lkg_seeker *seeker, const char *version)
 {
+        (void)snprintf(seeker->list_version, sizeof(seeker->list_version), "%s", version);
         seeker->ledger.too_many = false;
         for (size_t i = 0; i < seeker->ledger.n_items; i++)
                 seeker->ledger.items[i].listed = false;
 }
 
-void lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns)
+static void put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, const char *list_version,
+                uint64_t now_ns)
 {
         const struct lkg_rollout_slot *mine;
 
-        if (lkg_ledger_put(&seeker->ledger, slot, now_ns) == -ENOMEM)
+        if (lkg_ledger_put(&seeker->ledger, slot, list_version, now_ns) == -ENOMEM)
                 seeker->must_list = true;
         mine = my_slot(seeker);
         if (seeker->granted && !mine)
@@ -165,9 +168,20 @@ void lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *sl
                 seeker->not_before_ns = earlier(seeker->not_before_ns, now_ns + ASKED_RETRY_NS);
 }
 
+void lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns)
+{
+        put(seeker, slot, /* list_version= */ NULL, now_ns);
+}
+
+void lkg_seeker_put_listed(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns)
+{
+        put(seeker, slot, seeker->list_version, now_ns);
+}
+
 void lkg_seeker_removed(struct lkg_seeker *seeker, const char *hash, unsigned index)
 {
         lkg_ledger_remove(&seeker->ledger, hash, index);
+        seeker->must_list |= seeker->ledger.too_many; /* there is room for one that is not known */
         seeker->granted = seeker->granted && my_slot(seeker);
 }
 
@@ -203,10 +217,12 @@ static void allowed(struct lkg_seeker *seeker)
 
 void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
 {
-        for (size_t i = seeker->ledger.n_items; i-- > 0;)
-                if (!seeker->ledger.items[i].listed)
-                        lkg_ledger_remove(&seeker->ledger, seeker->ledger.items[i].hash,
-                                          seeker->ledger.items[i].index);
+        for (size_t i = seeker->ledger.n_items; i-- > 0;) {
+                const struct lkg_rollout_slot *slot = &seeker->ledger.items[i];
+
+                if (!slot->listed && !lkg_slot_version_older(seeker->list_version, slot->version))
+                        lkg_ledger_remove(&seeker->ledger, slot->hash, slot->index);
+        }
         for (size_t i = 0; i < seeker->ledger.n_items; i++)
                 if (!seeker->ledger.items[i].seen_ns)
                         seeker->ledger.items[i].seen_ns = at.now_ns;
@@ -235,7 +251,7 @@ void lkg_seeker_forget(struct lkg_seeker *seeker)
 
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker)
 {
-        seeker->in_contact = false;
+        seeker->in_contact = seeker->hears = false;
         seeker->granted =
                 false; /* others may fail, or take the slot for abandoned: the next list decides again */
         seeker->must_list = true;
@@ -295,6 +311,32 @@ static uint64_t refused_for(struct lkg_seeker *seeker, uint32_t random)
         return ns / 2 + part_of(ns, random);
 }
 
+void lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
+{
+        lkg_seeker_lost_contact(seeker);
+        seeker->refused_request = LKG_SLOT_WATCH;
+        seeker->not_before_ns = at.now_ns + refused_for(seeker, at.random);
+}
+
+void lkg_seeker_watch_open(struct lkg_seeker *seeker)
+{
+        seeker->hears = true;
+        if (seeker->refused_request == LKG_SLOT_WATCH)
+                allowed(seeker);
+}
+
+/*
+ * After a conflict the next list says what the slot is now, and a second one is an accident. Whatever else may cause them: no loop
+ * without a pause. Return: when it may go on; 0 = at once.
+ */
+static uint64_t in_vain(struct lkg_seeker *seeker, bool conflict, struct lkg_seeker_moment at)
+{
+        unsigned n = seeker->n_in_vain;
+
+        seeker->n_in_vain = !conflict ? 0 : n < IN_VAIN_DOUBLINGS ? n + 1 : n;
+        return conflict && n > 0 ? at.now_ns + part_of(LKG_NSEC_PER_SEC << n, at.random) : 0;
+}
+
 void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
                          const struct lkg_rollout_slot *written, struct lkg_seeker_moment at)
 {
@@ -306,11 +348,11 @@ void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
         seeker->taking = false;
         if (answer == LKG_SLOT_FORBIDDEN)
                 seeker->refused_request = was;
-        else
+        else if (seeker->refused_request != LKG_SLOT_WATCH)
                 allowed(seeker);
         if (answer == LKG_SLOT_DONE || answer == LKG_SLOT_CONFLICT) {
                 lkg_backoff_succeeded(&seeker->backoff, at.now_ns);
-                seeker->not_before_ns = 0;
+                seeker->not_before_ns = in_vain(seeker, answer == LKG_SLOT_CONFLICT && !taking, at);
         } else {
                 uint64_t wait_ns = lkg_backoff_failed(&seeker->backoff, 0, at.random, at.now_ns);
 
@@ -468,6 +510,7 @@ static struct lkg_rollout_slot taken(const struct lkg_seeker *seeker, unsigned i
         set_text(slot.key, sizeof(slot.key), seeker->wish.id.key);
         set_text(slot.hash, sizeof(slot.hash), seeker->wish.id.hash);
         set_text(slot.sha256, sizeof(slot.sha256), seeker->wish.id.sha256);
+        set_text(slot.of_version, sizeof(slot.of_version), seeker->wish.id.version);
         set_text(slot.node, sizeof(slot.node), seeker->node);
         set_text(slot.node_uid, sizeof(slot.node_uid), seeker->node_uid);
         slot.state = LKG_SLOT_HELD;
@@ -525,7 +568,7 @@ static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_m
         struct lkg_rollout_slot slot;
         unsigned index = 0;
 
-        if (!seeker->wish.any || my_slot(seeker) || !choose(seeker, at.random, &index)) {
+        if (!seeker->wish.any || !seeker->hears || my_slot(seeker) || !choose(seeker, at.random, &index)) {
                 seeker->take_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
@@ -620,10 +663,14 @@ static const struct lkg_rollout_slot *find_old(const struct lkg_seeker *seeker, 
         return NULL;
 }
 
+/*
+ * Only by a node that wants what the ConfigMap has now. One that is kept at an earlier content (a percentage, a halt, a failure of
+ * its own) would take the slots of the newest for old, and with them the failures that have halted it.
+ */
 static enum lkg_slot_request collect(struct lkg_seeker *seeker, struct lkg_seeker_moment at,
                                      uint64_t *due_ns)
 {
-        const struct lkg_rollout_slot *old = find_old(seeker, at.now_ns);
+        const struct lkg_rollout_slot *old = seeker->wish.newest ? find_old(seeker, at.now_ns) : NULL;
         struct lkg_rollout_slot slot;
 
         if (!old)

@@ -202,6 +202,15 @@ static uint64_t spec_seconds(const struct lkg_value *spec)
                        : strtoul(text, NULL, 10) * LKG_NSEC_PER_SEC;
 }
 
+/* For people; a slot without it counts all the same. */
+static void take_version(const struct texts *in, char ret[static LKG_SLOT_TEXT_MAX])
+{
+        struct lkg_error ignored = { 0 };
+
+        if (take_identifier(in, "resourceVersion", ret, LKG_SLOT_TEXT_MAX, false, &ignored) < 0)
+                *ret = '\0';
+}
+
 static void take_patience(const struct texts *in, uint64_t *ret)
 {
         const char *text = get_text(in, "patience");
@@ -272,6 +281,7 @@ int lkg_slot_read(enum lkg_slot_kind kind, const struct lkg_value *object, struc
         if (r < 0)
                 return r;
         take_reason(&in, slot.reason);
+        take_version(&in, slot.of_version);
         take_time(get_text(&in, "since"), &slot.since_ns);
         take_time(get_text(&in, "renewed"), &slot.renewed_ns);
         take_time(lkg_map_get_string(metadata, "creationTimestamp"), &slot.created_ns);
@@ -332,7 +342,7 @@ static void put_texts(struct lkg_json *json, const char *prefix, const struct lk
         put_text(json, prefix, "uid", slot->uid);
         put_text(json, prefix, "key", slot->key);
         put_text(json, prefix, "sha256", slot->sha256);
-        put_text(json, prefix, "resourceVersion", id->version);
+        put_text(json, prefix, "resourceVersion", slot->of_version);
         put_number(json, prefix, "slot", slot->index);
         put_text(json, prefix, "state", lkg_slot_state_name(slot->state));
         put_text(json, prefix, "nodeUid", slot->node_uid);

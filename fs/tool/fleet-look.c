@@ -93,7 +93,7 @@ int lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list, 
                 if (lkg_value_type(item) != LKG_MAP ||
                     lkg_slot_read(fleet->slot_kind, item, &slot, &wrong) < 0)
                         fleet->n_no_slots++;
-                else if (lkg_ledger_put(&fleet->ledger, &slot, 0) == -ENOMEM)
+                else if (lkg_ledger_put(&fleet->ledger, &slot, /* list_version= */ NULL, 0) == -ENOMEM)
                         return lkg_error_set(err, -ENOMEM, NULL, "slots of the rollout");
         }
         lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);

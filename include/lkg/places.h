@@ -54,8 +54,8 @@ struct lkg_places_options {
         /** slot_outcome() - what has become of the content @sha256 of ConfigMap @uid? BAD: @reason. May be NULL. */
         enum lkg_slot_outcome (*slot_outcome)(const char *uid, const char *sha256,
                                               char reason[static LKG_SLOT_REASON_MAX], void *userdata);
-        /** rollout_halted() - this node has noted the failure that halts the rollout. May be NULL. */
-        void (*rollout_halted)(const char *words, void *userdata);
+        /** rollout_halted() - this node has noted the failure that halts the rollout of @source. May be NULL. */
+        void (*rollout_halted)(const struct lkg_config_source *source, const char *words, void *userdata);
         void *userdata;
 };
 

@@ -77,12 +77,14 @@ struct lkg_rollout_slot {
         char node[LKG_SLOT_TEXT_MAX],
                 node_uid[LKG_SLOT_TEXT_MAX]; /* holder, or where it failed; "" = none, not known */
         char sha256[LKG_SHA256_HEX];         /* of the content that is on trial */
-        uint64_t patience_ns;                /* a holder that does not renew it for so long has vanished */
-        uint64_t since_ns, renewed_ns;       /* wall time of the holder, for people */
-        bool asked;                          /* HELD: somebody wants to know whether the holder is there */
-        unsigned successes;                  /* given back to this slot */
-        char reason[LKG_SLOT_REASON_MAX];    /* FAILED */
-        bool collected;                      /* handed to the garbage collector */
+        char of_version
+                [LKG_SLOT_TEXT_MAX];   /* resourceVersion of the ConfigMap when it was taken, for people */
+        uint64_t patience_ns;          /* a holder that does not renew it for so long has vanished */
+        uint64_t since_ns, renewed_ns; /* wall time of the holder, for people */
+        bool asked;                    /* HELD: somebody wants to know whether the holder is there */
+        unsigned successes;            /* given back to this slot */
+        char reason[LKG_SLOT_REASON_MAX]; /* FAILED */
+        bool collected;                   /* handed to the garbage collector */
         /* of the object */
         char version[LKG_SLOT_TEXT_MAX]; /* resourceVersion; "" = it does not exist */
         uint64_t created_ns;             /* by the API server's clock */
@@ -108,7 +110,7 @@ int lkg_slot_read(enum lkg_slot_kind kind, const struct lkg_value *object, struc
                   struct lkg_error *err);
 /** lkg_slot_name() - of its object: HASH-INDEX. */
 void lkg_slot_name(const struct lkg_rollout_slot *slot, char ret[static LKG_SLOT_HASH + 8]);
-/** lkg_slot_write() - its object, for a POST (version "") or a PUT. @id: of the rollout that it belongs to; for a collected one of any */
+/** lkg_slot_write() - its object, for a POST (version "") or a PUT. @id: names the ConfigMap; the content may be another one */
 void lkg_slot_write(enum lkg_slot_kind kind, const struct lkg_rollout_slot *slot,
                     const struct lkg_rollout_id *id, const char *ns, struct lkg_json *json);
 
@@ -126,8 +128,14 @@ struct lkg_ledger {
         bool too_many; /* there are more than LKG_SLOTS_KNOWN_MAX */
 };
 void lkg_ledger_deinit(struct lkg_ledger *ledger);
-/** lkg_ledger_put() - @slot is in this state. Return: 0; -ENOMEM; -E2BIG. */
-int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, uint64_t now_ns);
+/**
+ * lkg_ledger_put() - @slot is in this state.
+ * @list_version: it is from a list of this resourceVersion ("" = unknown), which knows better than everything that is not newer, also
+ *                where the object has an older version than before (etcd was restored); NULL = from a watch or an answer
+ * Return: 0; -ENOMEM; -E2BIG.
+ */
+int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot, const char *list_version,
+                   uint64_t now_ns);
 void lkg_ledger_remove(struct lkg_ledger *ledger, const char *hash, unsigned index);
 const struct lkg_rollout_slot *lkg_ledger_find(const struct lkg_ledger *ledger, const char *hash,
                                                unsigned index);
@@ -144,6 +152,8 @@ static inline unsigned lkg_slots_halting(unsigned max_in_trial, unsigned max_fai
 {
         return max_in_trial && max_in_trial < max_failures ? max_in_trial : max_failures;
 }
+/** lkg_ledger_failed_before() - how many failures of the rollout of @slot, which is FAILED, were noted before it, by the API server. */
+unsigned lkg_ledger_failed_before(const struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot);
 /** lkg_ledger_count() - of one rollout. */
 void lkg_ledger_count(const struct lkg_ledger *ledger, const char *hash, struct lkg_slot_counts *ret);
 
@@ -161,12 +171,19 @@ enum lkg_slot_outcome {
 struct lkg_slot_wish {
         bool any;                 /* a slot is needed to go on */
         struct lkg_rollout_id id; /* what is wanted, on trial, or was last; uid "" = none */
+        bool newest;              /* the ConfigMap has that content now: slots of others may be collected */
         unsigned max_in_trial, max_failures;
         unsigned fleet;       /* number of nodes, a hint; 0 = unknown */
         uint64_t duration_ns; /* of the trial; it may take twice as long */
 };
 
-enum lkg_slot_request { LKG_SLOT_NOTHING, LKG_SLOT_LIST, LKG_SLOT_CREATE, LKG_SLOT_UPDATE };
+enum lkg_slot_request {
+        LKG_SLOT_NOTHING,
+        LKG_SLOT_LIST,
+        LKG_SLOT_CREATE,
+        LKG_SLOT_UPDATE,
+        LKG_SLOT_WATCH, /* by whoever drives the seeker, while it is in contact */
+};
 enum lkg_slot_answer { LKG_SLOT_DONE, LKG_SLOT_CONFLICT, LKG_SLOT_FORBIDDEN, LKG_SLOT_UNCLEAR };
 enum lkg_slot_verdict {
         LKG_SLOT_WAITING,
@@ -191,7 +208,8 @@ struct lkg_seeker {
         struct lkg_slot_wish wish;
         struct lkg_ledger ledger;
         bool in_contact; /* the watch is open, or the last list succeeded */
-        bool must_list;  /* what is known may be wrong */
+        bool hears; /* the watch is open: without it no slot is taken, because a halt would not be noticed */
+        bool must_list; /* what is known may be wrong */
         bool granted;
         bool postponed;      /* another ConfigMap is wanted: not before the slot of this one is given back */
         uint64_t granted_ns; /* a granted slot that is not used goes back after a minute */
@@ -205,6 +223,8 @@ struct lkg_seeker {
         uint64_t take_at_ns, reclaim_at_ns;                  /* 0 = not decided yet */
         uint64_t window_ns;                                  /* doubled with each conflict; 0 = the first */
         uint64_t renew_at_ns, vanished_at_ns, collect_at_ns; /* 0 = not decided yet */
+        unsigned n_in_vain; /* writes to a slot of its own that met a conflict, one after the other */
+        char list_version[LKG_SLOT_TEXT_MAX]; /* of the list that is being read */
         uint64_t n_conflicts, n_taken;
 };
 
@@ -221,9 +241,10 @@ void lkg_seeker_deinit(struct lkg_seeker *seeker);
 void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish);
 
 /* Inputs. */
-/** lkg_seeker_list_begins(), _listed() - LIST is answered: between the two, lkg_seeker_put() for each object. */
-void lkg_seeker_list_begins(struct lkg_seeker *seeker);
-/** lkg_seeker_put() - an object of a list or of the watch. */
+/** lkg_seeker_list_begins(), _put_listed(), _listed() - LIST is answered. @version: resourceVersion of the list, "" = unknown */
+void lkg_seeker_list_begins(struct lkg_seeker *seeker, const char *version);
+void lkg_seeker_put_listed(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns);
+/** lkg_seeker_put() - an object of the watch. */
 void lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot, uint64_t now_ns);
 void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void lkg_seeker_removed(struct lkg_seeker *seeker, const char *hash, unsigned index);
@@ -231,6 +252,9 @@ void lkg_seeker_removed(struct lkg_seeker *seeker, const char *hash, unsigned in
 void lkg_seeker_forget(struct lkg_seeker *seeker);
 /** lkg_seeker_lost_contact() - nothing that other nodes do is heard any more. */
 void lkg_seeker_lost_contact(struct lkg_seeker *seeker);
+/** lkg_seeker_watch_refused(), _watch_open() - the API server does not allow a watch (403); it does. */
+void lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
+void lkg_seeker_watch_open(struct lkg_seeker *seeker);
 /** lkg_seeker_answered() - to CREATE, UPDATE, or a LIST that failed. @written: DONE: the object as it is now; NULL = not known */
 void lkg_seeker_answered(struct lkg_seeker *seeker, enum lkg_slot_answer answer,
                          const struct lkg_rollout_slot *written, struct lkg_seeker_moment at);

@@ -3,6 +3,8 @@
  * A rollout of a whole fleet, with a clock that is a number: nodes made of the product's own lifecycle (lkg_step()) and slots
  * (lkg_seeker_next()), and an API server in memory that delays, loses answers, goes away and comes back. Nodes die at any
  * durable step, and vanish for good; their wall clocks are wrong by years, their disks are full when they may switch, for hours.
+ * Nodes are kept at an earlier content (a percentage), for days beside a rollout that has halted. etcd is restored from a backup, which
+ * forgets failures, so there are as many broken nodes once more, at most.
  *
  *     fleet-seeds [--scenario NAME] [--seeds A-B] [--nodes N] [--slots N] [--failures N] [--verbose]
  *
@@ -36,7 +38,7 @@ static const struct scenario {
         const char *name;
         enum breakage breakage;
         bool crashes, vanishes, outages, read_only, two_versions, lost_answers, wrong_clocks, limits,
-                full_disks;
+                full_disks, kept_back, restores;
 } scenarios[] = {
         { .name = "good" },
         { .name = "bad", .breakage = BREAKS_ALL },
@@ -53,6 +55,10 @@ static const struct scenario {
         { .name = "limits", .breakage = BREAKS_SOME, .limits = true, .crashes = true },
         { .name = "full-disks", .breakage = BREAKS_SOME, .full_disks = true, .outages = true },
         { .name = "bad-full-disks", .breakage = BREAKS_ALL, .full_disks = true, .outages = true },
+        { .name = "kept-back", .breakage = BREAKS_ALL, .kept_back = true },
+        { .name = "kept-back-crash", .breakage = BREAKS_ALL, .kept_back = true, .crashes = true },
+        { .name = "restore", .restores = true, .lost_answers = true },
+        { .name = "bad-restore", .breakage = BREAKS_ALL, .restores = true, .crashes = true },
         { .name = "everything",
           .breakage = BREAKS_ALL,
           .crashes = true,
@@ -82,8 +88,10 @@ struct node {
         struct lkg_seeker seeker;
         struct virtual_node v;
         bool watching;
-        struct lkg_config_source known; /* what the API server said last */
-        int64_t clock_ns;               /* its wall clock is wrong by that much */
+        struct lkg_config_source newest; /* what the API server said last */
+        struct lkg_config_source known;  /* what may be followed of that */
+        uint64_t heard;                  /* the newest version of a slot, or of a list */
+        int64_t clock_ns;                /* its wall clock is wrong by that much */
         uint64_t wake_ns;
         uint64_t full_until_ns; /* its disk: a switch cannot be made durable; 0 = not decided yet */
         unsigned dies_in;       /* durable steps until it dies; 0 = never */
@@ -105,7 +113,11 @@ enum event_kind {
         NEXT_VERSION,
         KILLED,
         CUT_OFF,
-        CONNECTED
+        CONNECTED,
+        SAVED,     /* a backup of etcd */
+        RESTORED,  /* from that */
+        COLLECTED, /* by the garbage collector */
+        BOOKMARKS  /* nothing is new; more seldom than in real life */
 };
 
 struct event {
@@ -118,7 +130,16 @@ struct event {
         struct lkg_rollout_slot slot;
         struct lkg_rollout_slot *list; /* ANSWERED to LIST */
         size_t n_list;
+        uint64_t version; /* of the list, or of SEEN */
+        bool deleted;     /* SEEN */
         struct lkg_config_source source;
+};
+
+struct served {
+        struct lkg_rollout_slot slots[64];
+        bool taken_late[64]; /* when the rollout had halted already */
+        size_t n;
+        uint64_t version;
 };
 
 static struct world {
@@ -126,10 +147,9 @@ static struct world {
         struct event **heap;
         size_t n_heap, n_allocated;
         struct node *nodes;
-        struct lkg_rollout_slot slots[64];
-        bool taken_late[64]; /* when the rollout had halted already */
-        size_t n_slots;
-        uint64_t version;
+        struct served is, was; /* now, and in the backup */
+        uint64_t until_ns;     /* it is not over before */
+        unsigned n_restored;
         bool away, takes_no_writes;
         unsigned max_in_trial;     /* as the annotation says now, at most opt.n_slots */
         uint64_t refuses_until_ns; /* it has started, and has not read its Roles yet */
@@ -235,9 +255,9 @@ static void wake_at(struct node *node, uint64_t at_ns)
 
 static struct lkg_rollout_slot *served(const char *hash, unsigned index)
 {
-        for (size_t i = 0; i < w.n_slots; i++)
-                if (w.slots[i].index == index && strcmp(w.slots[i].hash, hash) == 0)
-                        return &w.slots[i];
+        for (size_t i = 0; i < w.is.n; i++)
+                if (w.is.slots[i].index == index && strcmp(w.is.slots[i].hash, hash) == 0)
+                        return &w.is.slots[i];
         return NULL;
 }
 
@@ -245,8 +265,8 @@ static unsigned count(const char *hash, enum lkg_rollout_slot_state state)
 {
         unsigned n = 0;
 
-        for (size_t i = 0; i < w.n_slots; i++)
-                n += strcmp(w.slots[i].hash, hash) == 0 && w.slots[i].state == state;
+        for (size_t i = 0; i < w.is.n; i++)
+                n += strcmp(w.is.slots[i].hash, hash) == 0 && w.is.slots[i].state == state;
         return n;
 }
 
@@ -254,12 +274,12 @@ static unsigned done(const char *hash)
 {
         unsigned n = 0;
 
-        for (size_t i = 0; i < w.n_slots; i++)
-                n += strcmp(w.slots[i].hash, hash) == 0 ? w.slots[i].successes : 0;
+        for (size_t i = 0; i < w.is.n; i++)
+                n += strcmp(w.is.slots[i].hash, hash) == 0 ? w.is.slots[i].successes : 0;
         return n;
 }
 
-static void tell_watchers(const struct lkg_rollout_slot *slot)
+static void tell_watchers(const struct lkg_rollout_slot *slot, bool deleted)
 {
         for (unsigned i = 0; i < opt.n_nodes; i++)
                 if (w.nodes[i].watching && !w.nodes[i].gone) {
@@ -268,7 +288,9 @@ static void tell_watchers(const struct lkg_rollout_slot *slot)
                                              .kind = SEEN,
                                              .node = i,
                                              .life = w.nodes[i].life,
-                                             .slot = *slot });
+                                             .slot = *slot,
+                                             .deleted = deleted,
+                                             .version = w.is.version });
                 }
 }
 
@@ -285,25 +307,43 @@ static struct lkg_rollout_slot *store(const struct lkg_rollout_slot *slot, enum 
         was_held = known && known->state == LKG_SLOT_HELD;
         created_ns = known ? known->created_ns : S + w.now_ns;
         if (!known)
-                known = &w.slots[w.n_slots++];
+                known = &w.is.slots[w.is.n++];
         *known = *slot;
         known->created_ns = created_ns;
         known->seen_ns = 0;
-        (void)snprintf(known->version, sizeof(known->version), "%llu", (unsigned long long)++w.version);
+        (void)snprintf(known->version, sizeof(known->version), "%llu", (unsigned long long)++w.is.version);
         if (!was_held)
-                w.taken_late[known - w.slots] = halted;
+                w.is.taken_late[known - w.is.slots] = halted;
         w.n_writes++;
-        tell_watchers(known);
+        tell_watchers(known, /* deleted= */ false);
+        if (known->collected) /* its owner does not exist */
+                push((struct event){ .at_ns = w.now_ns + between(S, M), .kind = COLLECTED, .slot = *known });
         return known;
+}
+
+static void collect_garbage(const struct lkg_rollout_slot *slot)
+{
+        struct lkg_rollout_slot *known = served(slot->hash, slot->index);
+        size_t at = known ? (size_t)(known - w.is.slots) : 0;
+
+        if (!known)
+                return;
+        say(NULL, "slot %u of %s is deleted", slot->index, slot->hash);
+        w.is.version++;
+        tell_watchers(known, /* deleted= */ true);
+        w.is.n--;
+        memmove(&w.is.slots[at], &w.is.slots[at + 1], (w.is.n - at) * sizeof(*w.is.slots));
+        memmove(&w.is.taken_late[at], &w.is.taken_late[at + 1], (w.is.n - at) * sizeof(*w.is.taken_late));
 }
 
 static void answer_list(struct event *answer)
 {
-        answer->n_list = w.n_slots;
-        answer->list = calloc(w.n_slots + 1, sizeof(*answer->list));
+        answer->n_list = w.is.n;
+        answer->list = calloc(w.is.n + 1, sizeof(*answer->list));
         if (!answer->list)
                 abort();
-        memcpy(answer->list, w.slots, w.n_slots * sizeof(*answer->list));
+        memcpy(answer->list, w.is.slots, w.is.n * sizeof(*answer->list));
+        answer->version = w.is.version;
         w.nodes[answer->node].watching = true; /* from this state on; what comes later arrives later */
         w.n_lists++;
 }
@@ -347,8 +387,8 @@ static void arrives(const struct event *e)
 
 static bool breaks(const struct node *node, const struct lkg_config_source *source)
 {
-        if (strcmp(source->version, "1") !=
-            0) /* the second version mends it, unless it is the only one that counts */
+        /* The second version mends it, or breaks what the first one did not. */
+        if (strcmp(source->version, opt.scenario->kept_back ? "2" : "1") != 0)
                 return false;
         return opt.scenario->breakage == BREAKS_ALL ||
                (opt.scenario->breakage == BREAKS_SOME && node->number % 50 == 7);
@@ -385,6 +425,12 @@ static struct lkg_seeker_moment moment(const struct node *node)
         };
 }
 
+/* What was noted after the backup is forgotten with it. */
+static unsigned allowed(void)
+{
+        return opt.n_slots * (1 + w.n_restored);
+}
+
 static void note_broken(struct node *node, bool broken)
 {
         if (node->broken == broken)
@@ -397,7 +443,7 @@ static void note_broken(struct node *node, bool broken)
                 node->ever_broken[w.which] = true;
                 w.n_ever[w.which]++;
         }
-        if (w.n_broken > opt.n_slots || w.n_ever[w.which] > opt.n_slots)
+        if (w.n_broken > allowed() || w.n_ever[w.which] > allowed())
                 broke(node, "%u nodes are broken, %u were; there are %u slots", w.n_broken,
                       w.n_ever[w.which], opt.n_slots);
 }
@@ -413,15 +459,17 @@ static void check_switch(const struct lkg_pointers *next, void *userdata)
             lkg_config_source_equal(&next->active, &next->good.source) ||
             lkg_config_source_equal(&next->active, &node->v.pointers.active))
                 return;
-        for (size_t i = 0; i < w.n_slots; i++) {
-                if (w.slots[i].state != LKG_SLOT_HELD || strcmp(w.slots[i].hash, id.hash) != 0 ||
-                    strcmp(w.slots[i].node, node->name) != 0)
+        for (size_t i = 0; i < w.is.n; i++) {
+                const struct lkg_rollout_slot *slot = &w.is.slots[i];
+
+                if (slot->state != LKG_SLOT_HELD || strcmp(slot->hash, id.hash) != 0 ||
+                    strcmp(slot->node, node->name) != 0)
                         continue;
                 has_slot = true;
-                if (w.taken_late[i])
+                if (w.is.taken_late[i])
                         broke(node, "switches with a slot that it took after the rollout had halted itself");
-                if (w.slots[i].index > done(id.hash) + count(id.hash, LKG_SLOT_FAILED))
-                        broke(node, "switches with slot %u, %u are done", w.slots[i].index, done(id.hash));
+                if (slot->index > done(id.hash) + count(id.hash, LKG_SLOT_FAILED))
+                        broke(node, "switches with slot %u, %u are done", slot->index, done(id.hash));
         }
         say(node, "switches to version %s", next->active.version);
         if (!has_slot)
@@ -504,6 +552,7 @@ static bool follow(struct node *node)
                 return false;
         wish.any = virtual_node_wants(&node->v);
         wish.id = id_of(&node->v.l.pointers.assigned);
+        wish.newest = lkg_config_source_same_content(&node->v.l.pointers.assigned, &node->newest);
         lkg_seeker_wish(&node->seeker, &wish);
         return !wish.any || !can_switch(node) || virtual_node_switch(&node->v, w.now_ns);
 }
@@ -547,7 +596,8 @@ static void reborn(struct node *node)
         start_seeker(node);
         node->dead = false;
         virtual_node_reborn(&node->v, w.now_ns);
-        node->known = node->v.pointers.assigned;
+        node->known = node->newest = node->v.pointers.assigned;
+        node->heard = 0;
         push((struct event){ .at_ns = w.now_ns + between(0, 5 * S),
                              .kind = TOLD,
                              .node = node->number,
@@ -561,11 +611,19 @@ static void answered(const struct event *e)
         struct lkg_seeker_moment at = moment(node);
 
         if (e->request == LKG_SLOT_LIST && e->answer == LKG_SLOT_DONE) {
-                lkg_seeker_list_begins(&node->seeker);
+                char version[32];
+
+                (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)e->version);
+                if (e->version < node->heard) /* as apiserver-slots.c */
+                        lkg_seeker_forget(&node->seeker);
+                node->heard = e->version;
+                lkg_seeker_list_begins(&node->seeker, version);
                 for (size_t i = 0; i < e->n_list; i++)
-                        lkg_seeker_put(&node->seeker, &e->list[i], w.now_ns);
+                        lkg_seeker_put_listed(&node->seeker, &e->list[i], w.now_ns);
                 lkg_seeker_listed(&node->seeker, at);
-                if (!node->watching) /* the server went away after it had answered: no watch begins */
+                if (node->watching)
+                        lkg_seeker_watch_open(&node->seeker);
+                else /* the server went away after it had answered: no watch begins */
                         lkg_seeker_lost_contact(&node->seeker);
         } else {
                 lkg_seeker_answered(
@@ -606,7 +664,8 @@ static void lose_watches(void)
 
 static void happens(const struct event *e)
 {
-        struct node *node = e->kind < AWAY || e->kind >= KILLED ? &w.nodes[e->node] : NULL;
+        struct node *node =
+                e->kind < AWAY || (e->kind >= KILLED && e->kind <= CONNECTED) ? &w.nodes[e->node] : NULL;
 
         if (node && (node->gone || (node->life != e->life && e->kind != WAKE && e->kind != ARRIVES &&
                                     e->kind != TOLD && e->kind < KILLED)))
@@ -630,13 +689,42 @@ static void happens(const struct event *e)
         case SEEN:
                 if (!node->watching)
                         return;
-                lkg_seeker_put(&node->seeker, &e->slot, w.now_ns);
+                node->heard = e->version > node->heard ? e->version : node->heard;
+                if (e->deleted)
+                        lkg_seeker_removed(&node->seeker, e->slot.hash, e->slot.index);
+                else
+                        lkg_seeker_put(&node->seeker, &e->slot, w.now_ns);
                 run_node(node);
                 return;
         case TOLD:
-                if (strcmp(e->source.version, node->known.version) > 0) /* an informer never goes back */
-                        node->known = e->source;
+                if (strcmp(e->source.version, node->newest.version) > 0) /* an informer never goes back */
+                        node->newest = e->source;
+                if (!opt.scenario->kept_back || node->number % 2 == 0 ||
+                    strcmp(node->newest.version, "2") != 0)
+                        node->known = node->newest;
                 run_node(node);
+                return;
+        case COLLECTED:
+                collect_garbage(&e->slot);
+                return;
+        case SAVED:
+                w.was = w.is;
+                push((struct event){ .at_ns = w.now_ns + between(M, 3 * H), .kind = RESTORED });
+                return;
+        case RESTORED: /* half of them as etcdutl does with --bump-revision: of the store, not of its objects */
+                w.was.version = between(0, 1) == 0 ? w.is.version + 1000000000 : w.was.version;
+                w.is = w.was;
+                w.n_restored = 1;
+                w.until_ns = w.now_ns + 24 * H;
+                push((struct event){ .at_ns = w.now_ns + H, .kind = BOOKMARKS });
+                say(NULL, "etcd is restored, its version is %llu", (unsigned long long)w.is.version);
+                lose_watches();
+                return;
+        case BOOKMARKS:
+                for (unsigned i = 0; i < opt.n_nodes; i++)
+                        if (w.nodes[i].watching && !w.nodes[i].dead)
+                                run_node(&w.nodes[i]);
+                push((struct event){ .at_ns = w.now_ns + H, .kind = BOOKMARKS });
                 return;
         case KILLED:
                 node->dies_in = (unsigned)between(1, 4);
@@ -685,6 +773,10 @@ static void happens(const struct event *e)
                 return;
         case NEXT_VERSION:
                 new_version(2);
+                if (opt.scenario->kept_back) {
+                        w.until_ns = w.now_ns + 200 * H; /* a failure that is forgotten once a day shows */
+                        push((struct event){ .at_ns = w.now_ns + H, .kind = BOOKMARKS });
+                }
                 return;
         }
 }
@@ -736,6 +828,17 @@ static void begin(uint64_t seed)
                 push((struct event){ .at_ns = between(S, H), .kind = AWAY });
         if (opt.scenario->read_only)
                 push((struct event){ .at_ns = between(S, H), .kind = NO_WRITES });
+        if (opt.scenario->restores) {
+                bool bad =
+                        opt.scenario->breakage != BREAKS_NONE; /* then the first minutes are what matters */
+
+                w.until_ns = UINT64_MAX;
+                push((struct event){ .at_ns = between(S, bad ? M : 2 * H), .kind = SAVED });
+        }
+        if (opt.scenario->kept_back) {
+                w.until_ns = UINT64_MAX;
+                push((struct event){ .at_ns = between(8 * H, 40 * H), .kind = NEXT_VERSION });
+        }
         if (opt.scenario->two_versions)
                 push((struct event){ .at_ns = between(S, 2 * H), .kind = NEXT_VERSION });
 }
@@ -775,7 +878,7 @@ static bool run(uint64_t seed)
                 happens(e);
                 free(e->list);
                 free(e);
-                over = is_over(&n_done) || can_end();
+                over = w.now_ns >= w.until_ns && (is_over(&n_done) || can_end());
         }
         for (unsigned i = 0; i < opt.n_nodes; i++)
                 n_gone += w.nodes[i].gone;
@@ -783,7 +886,7 @@ static bool run(uint64_t seed)
                 broke(NULL, "not over: %u of %u nodes have it, %u are gone", n_done, opt.n_nodes, n_gone);
         else if (opt.scenario->breakage == BREAKS_NONE && n_done != opt.n_nodes)
                 broke(NULL, "%u of %u nodes have a good configuration", n_done, opt.n_nodes);
-        (void)printf("%-11s seed %llu: %u of %u nodes have it after %.1f h; broken at a time %u, in all %u "
+        (void)printf("%-15s seed %llu: %u of %u nodes have it after %.1f h; broken at a time %u, in all %u "
                      "(of %u slots); "
                      "%llu writes, %llu conflicts, %llu lists, %llu events\n",
                      opt.scenario->name, (unsigned long long)seed, n_done, opt.n_nodes,

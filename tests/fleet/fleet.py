@@ -163,6 +163,7 @@ class Run:
         self.configmap = f"config-{name}"
         self.until = options.until or options.nodes  # so many nodes have come to an end, and it is over
         self.versions, self.phases, self.begun = [], [], None
+        self.result = None  # also if it is not what it should be
 
     def put(self, behaves, slots=True):
         """A new version; return its resourceVersion."""
@@ -228,6 +229,7 @@ class Run:
         for word in ("good", "bad", "halted", "vanished"):
             result[word] = len(self.nodes.with_word(word, self.versions[-1]))
         result["states"] = {state: sum(slot["state"] == state for slot in slots) for state in ("free", "held", "failed")}
+        self.result = result
         self.scenario.get("check", lambda result: None)(result)
         return result
 
@@ -348,13 +350,16 @@ def main():
         cluster = open_cluster(options, directory)
         try:
             for name in options.scenarios or SCENARIOS:
+                run = Run(cluster, name, options)
                 try:
-                    results.append(Run(cluster, name, options).play())
+                    run.play()
                 except AssertionError as error:
                     print(f"{name}: {error}", flush=True)
                     wrong += 1
+                if not run.result:
                     continue
-                print("\n".join(table(results[-1])), flush=True)
+                results.append(run.result)
+                print("\n".join(table(run.result)), flush=True)
                 if options.json:
                     pathlib.Path(options.json).write_text(json.dumps(results))
         finally:

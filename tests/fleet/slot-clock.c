@@ -46,6 +46,23 @@ void __wrap_lkg_seeker_put(struct lkg_seeker *seeker, const struct lkg_rollout_s
         __real_lkg_seeker_put(seeker, slot, now_ns * slot_clock.lapse);
 }
 
+void __real_lkg_seeker_put_listed(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot,
+                                  uint64_t now_ns);
+void __wrap_lkg_seeker_put_listed(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot,
+                                  uint64_t now_ns);
+void __wrap_lkg_seeker_put_listed(struct lkg_seeker *seeker, const struct lkg_rollout_slot *slot,
+                                  uint64_t now_ns)
+{
+        __real_lkg_seeker_put_listed(seeker, slot, now_ns * slot_clock.lapse);
+}
+
+void __real_lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
+void __wrap_lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
+void __wrap_lkg_seeker_watch_refused(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
+{
+        __real_lkg_seeker_watch_refused(seeker, other(seeker, at));
+}
+
 void __real_lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void __wrap_lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at);
 void __wrap_lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)

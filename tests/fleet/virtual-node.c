@@ -11,10 +11,13 @@ void virtual_node_init(struct virtual_node *node, const struct virtual_node_ops 
 
 void virtual_node_reborn(struct virtual_node *node, uint64_t now_ns)
 {
+        static const struct lkg_trial none;
+        bool mine = lkg_config_source_matches(&node->trial_of, lkg_tried_source(&node->pointers));
+
         memset(&node->l, 0, sizeof(node->l));
         node->l.pointers = node->pointers;
-        node->l.trial =
-                lkg_trial_resume(lkg_trial_believed(node->trial, &node->pointers, false, ""), true, now_ns);
+        node->l.trial = lkg_trial_resume(
+                lkg_trial_believed(mine ? node->trial : none, &node->pointers, false, ""), true, now_ns);
         node->generation++;
 }
 
@@ -26,9 +29,10 @@ static bool is_durable(enum lkg_effect_kind kind)
                kind == LKG_EFFECT_MARK_BAD;
 }
 
-static void save_trial(struct virtual_node *node, const struct lkg_trial *trial, uint64_t now_ns)
+static void save_trial(struct virtual_node *node, const struct lkg_lifecycle *next, uint64_t now_ns)
 {
-        node->trial = *trial;
+        node->trial = next->trial;
+        node->trial_of = *lkg_lifecycle_tried(next, /* scope_all= */ false);
         node->trial.good_ns = lkg_trial_elapsed(&node->trial, now_ns); /* as the store writes it */
         node->trial.stable_ns = lkg_trial_stable(&node->trial, now_ns);
         node->trial.away_ns = lkg_trial_absence(&node->trial, now_ns);
@@ -52,7 +56,7 @@ static bool carry_out(struct virtual_node *node, const struct lkg_event *event, 
                 node->pointers = done->next.pointers;
                 return true;
         case LKG_EFFECT_SAVE_TRIAL:
-                save_trial(node, &done->next.trial, now_ns);
+                save_trial(node, &done->next, now_ns);
                 return true;
         case LKG_EFFECT_MARK_BAD:
                 if (node->n_marks < VIRTUAL_MARKS_MAX)

@@ -26,6 +26,7 @@ struct virtual_node {
         /* durable */
         struct lkg_pointers pointers;
         struct lkg_trial trial;
+        struct lkg_config_source trial_of; /* a trial of something else does not count */
         struct lkg_bad marks[VIRTUAL_MARKS_MAX];
         unsigned n_marks;
         /* in memory */

@@ -88,7 +88,7 @@ static void see(enum lkg_slot_kind kind, const struct lkg_value *list)
         lkg_seeker_init(&seeker, "me", &ops);
         lkg_seeker_wish(&seeker, &wish);
         FUZZ_CHECK(lkg_seeker_next(&seeker, at, &due) == LKG_SLOT_LIST);
-        lkg_seeker_list_begins(&seeker);
+        lkg_seeker_list_begins(&seeker, "");
         for (size_t i = 0; i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i);
                 struct lkg_error err = { 0 };
@@ -101,9 +101,10 @@ static void see(enum lkg_slot_kind kind, const struct lkg_value *list)
                         continue;
                 }
                 check_slot(kind, &slot);
-                lkg_seeker_put(&seeker, &slot, at.now_ns);
+                lkg_seeker_put_listed(&seeker, &slot, at.now_ns);
         }
         lkg_seeker_listed(&seeker, at);
+        lkg_seeker_watch_open(&seeker);
         check_grant(&seeker, at.now_ns);
         for (unsigned i = 0; i < 20; i++) {
                 at.now_ns += 400 * LKG_NSEC_PER_SEC;

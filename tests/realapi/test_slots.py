@@ -183,7 +183,8 @@ def test_a_bad_one_breaks_one_node_and_halts_itself(either):
     for node in others:
         node.wait("condition", f"True rollout halted: 1 failed, node {first.name}: current failed trial period due to crash loop")
         assert source_id(obj) not in node.status("active") and rollout(node)["state"] == "halted"
-        assert 'lkgfs_rollout_halted{component="kubelet"} 1' in node.status("metrics.prom")
+        for figure in ("lkgfs_rollout_halted", "lkgfs_rollout_waiting"):
+            assert f'{figure}{{component="kubelet"}} 1' in node.status("metrics.prom")
     told = lib.run(lib.LKGFS, "rollout", "--mountpoint", others[0].mount.mountpoint)
     assert told.returncode == 1 and "\nfailed     1, halts with 1\n" in told.stdout.decode(), told
     assert f"node {first.name}: current failed trial period" in told.stdout.decode()
@@ -273,6 +274,19 @@ def test_without_the_role_a_node_waits_and_says_which(fleet, variant):
         waits.follows(obj)
     finally:
         slots.close()
+
+
+def test_a_node_that_may_not_watch(slots):
+    """It could not notice that the rollout halts, so it waits and names what is missing; `prefer` goes ahead."""
+    slots.kubectl("apply", "-f", "-", input=slots.role().replace(", watch, update]", ", update]").encode())
+    waits, goes = slots.node(), slots.node(rolloutSlots="prefer")
+    obj = slots.put("maxPods: 42\n")
+    goes.follows(obj)
+    waits.wait("condition", f"waiting for a rollout slot: watch configmaps {slots.namespace} is forbidden (403): ")
+    waits.wait("rollout", "state=refused")
+    slots.kubectl("apply", "-f", "-", input=slots.role().encode())
+    waits.mount.command("sync", "now")
+    waits.follows(obj)
 
 
 def test_what_is_no_slot_is_ignored(either):

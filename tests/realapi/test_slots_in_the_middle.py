@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operators and accidents do in the middle of a rollout with slots: none of it makes more nodes switch, or forgets a failure."""
+import threading
+
 import pytest
 
 import lkgfs_testlib as lib
@@ -138,6 +140,37 @@ def test_more_failures_than_slots(slots):
         first.crash()
     other.wait("condition", "True rollout halted: 1 failed")
     assert tool(slots).returncode == 1
+
+
+def test_two_failures_at_once_halt_once(slots):
+    """The API server's order decides which of the two has halted it; one Event in all, and it names the version that failed."""
+    nodes = [slots.node() for _ in range(3)]
+    obj = slots.put(BODY)
+    slots.fleet.wait(lambda: any(source_id(obj) in node.status("active") for node in nodes), "one node goes first")
+    first, = [node for node in nodes if source_id(obj) in node.status("active")]
+    succeed(slots, first)
+    others = [node for node in nodes if node is not first]
+    for node in others:
+        node.follows(obj)
+    for _ in range(2):
+        for node in others:
+            node.crash()
+    crashes = [threading.Thread(target=node.crash) for node in others]
+    for crash in crashes:
+        crash.start()
+    for crash in crashes:
+        crash.join()
+    for node in others:
+        node.wait("condition", "False current failed trial period due to crash loop (UID: ")
+    slots.fleet.wait(lambda: sorted(slot["state"] for slot in slots.all().values()) == ["failed", "failed"], "both are noted")
+
+    def halts():
+        return [event["message"] for node in nodes for event in slots.fleet.real.events(node.name) if event["reason"] == "RolloutHalted"]
+    slots.fleet.wait(halts, "an Event")
+    for node in others:  # whatever it has to tell it has told
+        slots.fleet.wait(lambda node=node: "ConfigRolledBack" in {event["reason"] for event in slots.fleet.real.events(node.name)}, "its own Event")
+    told, = halts()
+    assert f"resourceVersion {obj['metadata']['resourceVersion']}: rollout halted, " in told, told
 
 
 def test_a_node_object_that_is_made_anew(slots):

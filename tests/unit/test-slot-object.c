@@ -65,6 +65,7 @@ static void test_what_is_written_is_read(void **state)
         slot.successes = 12;
         slot.since_ns = slot.renewed_ns = 1767322445 * S;
         (void)strcpy(slot.node_uid, "uid-n");
+        (void)strcpy(slot.of_version, "7");
         (void)strcpy(slot.reason, "current failed trial period due to crash loop");
         check_round_trip(&slot);
         slot = make_slot(0, LKG_SLOT_FREE, "", "43");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots of a rollout: what is known of all, and one node step by step. Their objects: test-slot-object.c; whole fleets: tests/fleet. */
+/* One node that seeks a slot, step by step. What it knows of all slots: test-slot-ledger.c; their objects: test-slot-object.c; fleets: tests/fleet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,73 +7,7 @@
 
 #include <cmocka.h>
 
-#include "slot-samples.h"
-
-struct node {
-        struct lkg_seeker seeker;
-        enum lkg_slot_outcome outcome;
-        uint64_t now_ns;
-};
-
-static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_SLOT_REASON_MAX],
-                                     void *userdata)
-{
-        const struct node *node = userdata;
-
-        if (strcmp(sha256, "aa") != 0)
-                return LKG_OUTCOME_OVER;
-        if (node->outcome == LKG_OUTCOME_BAD)
-                (void)strcpy(reason, "it broke");
-        return node->outcome;
-}
-
-static struct lkg_seeker_moment at(uint64_t ns)
-{
-        return (struct lkg_seeker_moment){ ns, 0, 0 }; /* random 0: no wait */
-}
-
-static void begin(struct node *node)
-{
-        const struct lkg_seeker_ops ops = { .outcome = outcome, .userdata = node };
-        const struct lkg_slot_wish wish = { .any = true,
-                                            .id = make_id("aa"),
-                                            .max_in_trial = 2,
-                                            .max_failures = 1,
-                                            .duration_ns = 600 * S };
-
-        *node = (struct node){ .outcome = LKG_OUTCOME_WANTED };
-        lkg_seeker_init(&node->seeker, "me", &ops);
-        lkg_seeker_wish(&node->seeker, &wish);
-}
-
-static void list(struct node *node, const struct lkg_rollout_slot *slots, size_t n, uint64_t ns)
-{
-        uint64_t due;
-
-        node->now_ns = ns;
-        assert_int_equal(lkg_seeker_next(&node->seeker, at(ns), &due), LKG_SLOT_LIST);
-        lkg_seeker_list_begins(&node->seeker);
-        for (size_t i = 0; i < n; i++)
-                lkg_seeker_put(&node->seeker, &slots[i], ns);
-        lkg_seeker_listed(&node->seeker, at(ns));
-}
-
-static enum lkg_slot_request next(struct node *node, uint64_t ns)
-{
-        uint64_t due;
-        enum lkg_slot_request request = lkg_seeker_next(&node->seeker, at(ns), &due);
-
-        node->now_ns = ns;
-        return request == LKG_SLOT_NOTHING && due <= ns + S ? lkg_seeker_next(&node->seeker, at(due), &due)
-                                                            : request;
-}
-
-static enum lkg_slot_verdict verdict(const struct node *node)
-{
-        char words[256];
-
-        return lkg_seeker_verdict(&node->seeker, node->now_ns, words);
-}
+#include "slot-node.h"
 
 /* Take, look again, switch, promote, give back. */
 static void test_the_way_of_a_node(void **state)
@@ -419,59 +353,6 @@ static void test_no_grant_before_a_list_that_is_owed(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-/* By the observer's own clock, in contact or not: the newest slot of what is wanted may be hardly younger, or there may be none. */
-static void test_silent_slots_of_another_content_are_collected(void **state)
-{
-        struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
-                                             make_slot(0, LKG_SLOT_FREE, "", "4") };
-        const struct lkg_rollout_id old = make_id("bb");
-        struct node node;
-
-        (void)state;
-        slots[0].created_ns = 20 * S;
-        slots[1].created_ns = 10 * S;
-        memcpy(slots[1].hash, old.hash, sizeof(old.hash));
-        begin(&node);
-        list(&node, slots, 2, S);
-        lkg_seeker_lost_contact(&node.seeker);
-        list(&node, slots, 2, LKG_SLOT_OLD_NS);
-        assert_int_equal(next(&node, LKG_SLOT_OLD_NS), LKG_SLOT_NOTHING);
-        assert_int_equal(next(&node, LKG_SLOT_OLD_NS + S), LKG_SLOT_UPDATE);
-        assert_true(node.seeker.writing.collected);
-        assert_string_equal(node.seeker.writing.hash, old.hash);
-        lkg_seeker_deinit(&node.seeker);
-}
-
-static void test_old_slots_are_collected(void **state)
-{
-        struct lkg_rollout_slot slots[3] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
-                                             make_slot(0, LKG_SLOT_FREE, "", "4"),
-                                             make_slot(1, LKG_SLOT_FAILED, "x", "3") };
-        const struct lkg_rollout_id old = make_id("bb");
-        struct node node;
-
-        (void)state;
-        slots[0].created_ns = LKG_SLOT_OLD_NS + 10 * S;
-        slots[1].created_ns = 5 * S;
-        slots[2].created_ns = 20 * S; /* less than a day older */
-        memcpy(slots[1].hash, old.hash, sizeof(old.hash));
-        memcpy(slots[2].hash, old.hash, sizeof(old.hash));
-        begin(&node);
-        list(&node, slots, 3, S);
-        assert_int_equal(next(&node, 2 * S), LKG_SLOT_UPDATE);
-        assert_true(node.seeker.writing.collected);
-        assert_int_equal(node.seeker.writing.index, 0);
-        slots[1] = node.seeker.writing;
-        (void)strcpy(slots[1].version, "6");
-        lkg_seeker_answered(&node.seeker, LKG_SLOT_DONE, &slots[1], at(3 * S));
-        (void)strcpy(slots[2].key, "special"); /* a pool of its own: its failures stay */
-        slots[2].created_ns = 5 * S;
-        (void)strcpy(slots[2].version, "7");
-        lkg_seeker_put(&node.seeker, &slots[2], 4 * S);
-        assert_int_equal(next(&node, 700 * S), LKG_SLOT_NOTHING);
-        lkg_seeker_deinit(&node.seeker);
-}
-
 /* An API server that has just started refuses at first: that is not the missing permission with which `prefer` goes on. */
 static void test_a_missing_permission(void **state)
 {
@@ -513,8 +394,9 @@ static void test_a_permission_to_create_is_missing(void **state)
 
                 if (request == LKG_SLOT_LIST) {
                         node.seeker.under_way = LKG_SLOT_NOTHING;
-                        lkg_seeker_list_begins(&node.seeker);
+                        lkg_seeker_list_begins(&node.seeker, "");
                         lkg_seeker_listed(&node.seeker, at(ns));
+                        lkg_seeker_watch_open(&node.seeker);
                         due = ns + 1;
                 } else if (request == LKG_SLOT_CREATE) {
                         lkg_seeker_answered(&node.seeker, LKG_SLOT_FORBIDDEN, NULL, at(ns));
@@ -526,6 +408,30 @@ static void test_a_permission_to_create_is_missing(void **state)
         }
         assert_in_range(n_creates, 10, 40);
         assert_true(n_requests < 200);
+        lkg_seeker_deinit(&node.seeker);
+}
+
+/* To list is allowed, to watch is not: no list makes up for it, and `prefer` goes on. */
+static void test_a_permission_to_watch_is_missing(void **state)
+{
+        struct node node;
+        uint64_t due, ns = S;
+
+        (void)state;
+        begin(&node);
+        for (unsigned n = 1; n <= 12; n++) {
+                list_only(&node, NULL, 0, ns);
+                assert_int_equal(next(&node, ns), LKG_SLOT_NOTHING); /* not before it hears the others */
+                lkg_seeker_watch_refused(&node.seeker, at(ns));
+                assert_int_equal(verdict(&node),
+                                 n < LKG_SLOT_REFUSALS_SURE ? LKG_SLOT_DOUBTED : LKG_SLOT_REFUSED);
+                assert_int_equal(lkg_seeker_next(&node.seeker, at(ns), &due), LKG_SLOT_NOTHING);
+                ns = due;
+        }
+        assert_true(ns > 600 * S);
+        list(&node, NULL, 0, ns);
+        assert_int_equal(verdict(&node), LKG_SLOT_WAITING);
+        assert_int_equal(next(&node, ns + S), LKG_SLOT_CREATE);
         lkg_seeker_deinit(&node.seeker);
 }
 
@@ -667,24 +573,34 @@ static void test_another_configmap(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-/* etcd was restored: what was known is newer than what there is. */
-static void test_versions_that_go_back(void **state)
+/* Whatever causes the conflicts: no loop without a pause. */
+static void test_no_loop_of_conflicts(void **state)
 {
-        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FREE, "", "5000");
+        struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
+        unsigned n = 0;
         struct node node;
 
         (void)state;
-        assert_true(lkg_slot_version_older("3000", "5000"));
-        assert_false(lkg_slot_version_older("10000", "5000"));
-        assert_false(lkg_slot_version_older("5000", ""));
+        slot.asked = true;
         begin(&node);
-        list(&node, &slot, 1, S);
-        (void)strcpy(slot.version, "3000");
-        lkg_seeker_put(&node.seeker, &slot, 2 * S); /* an event that crossed with a list */
-        assert_string_equal(lkg_ledger_find(&node.seeker.ledger, slot.hash, 0)->version, "5000");
-        lkg_seeker_forget(&node.seeker);
-        lkg_seeker_put(&node.seeker, &slot, 3 * S);
-        assert_string_equal(lkg_ledger_find(&node.seeker.ledger, slot.hash, 0)->version, "3000");
+        node.outcome = LKG_OUTCOME_TRYING;
+        for (uint64_t ns = S, due = 0; ns < 100 * S; ns = due) {
+                const struct lkg_seeker_moment moment = { ns, 0, UINT32_MAX };
+                enum lkg_slot_request request = lkg_seeker_next(&node.seeker, moment, &due);
+
+                if (request == LKG_SLOT_NOTHING)
+                        continue;
+                due = ns + 1;
+                if (request == LKG_SLOT_UPDATE) {
+                        lkg_seeker_answered(&node.seeker, LKG_SLOT_CONFLICT, NULL, moment);
+                        n++;
+                        continue;
+                }
+                lkg_seeker_list_begins(&node.seeker, "");
+                lkg_seeker_put_listed(&node.seeker, &slot, ns);
+                lkg_seeker_listed(&node.seeker, moment);
+        }
+        assert_in_range(n, 10, 20); /* often enough for one who is asked */
         lkg_seeker_deinit(&node.seeker);
 }
 
@@ -707,17 +623,16 @@ int main(void)
                 cmocka_unit_test(test_a_grant_does_not_outlive_a_failure),
                 cmocka_unit_test(test_a_grant_is_for_a_minute),
                 cmocka_unit_test(test_no_grant_before_a_list_that_is_owed),
-                cmocka_unit_test(test_silent_slots_of_another_content_are_collected),
-                cmocka_unit_test(test_old_slots_are_collected),
+                cmocka_unit_test(test_a_missing_permission),
+                cmocka_unit_test(test_a_permission_to_create_is_missing),
+                cmocka_unit_test(test_a_permission_to_watch_is_missing),
+                cmocka_unit_test(test_a_holder_that_is_refused_goes_on_asking),
                 cmocka_unit_test(test_on_trial_without_a_slot),
                 cmocka_unit_test(test_another_node_uid),
                 cmocka_unit_test(test_a_lowered_number),
                 cmocka_unit_test(test_more_failures_than_slots),
                 cmocka_unit_test(test_another_configmap),
-                cmocka_unit_test(test_versions_that_go_back),
-                cmocka_unit_test(test_a_missing_permission),
-                cmocka_unit_test(test_a_permission_to_create_is_missing),
-                cmocka_unit_test(test_a_holder_that_is_refused_goes_on_asking),
+                cmocka_unit_test(test_no_loop_of_conflicts),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
