@@ -25,6 +25,7 @@ struct lkg_slot_keeper {
         struct lkg_watch_stream stream;
         struct lkg_rollout_slot
                 noted; /* the failure that this node has written last, until it was listed; hash "" = none */
+        unsigned halts_with; /* so many of that content */
         struct lkg_backoff watch_backoff;
         uint64_t watch_at_ns, heard_ns;
         sd_event_source *timer;
@@ -301,7 +302,6 @@ static void tell_halt(struct lkg_slot_keeper *keeper)
         const struct lkg_places_options *options = &keeper->api->places->options;
         const struct lkg_slot_wish *wish = &keeper->seeker.wish;
         const struct lkg_rollout_slot noted = keeper->noted, *is;
-        unsigned limit = lkg_slots_halting(wish->max_in_trial, wish->max_failures);
         struct lkg_config_source source = { .ns = "" };
         struct lkg_slot_counts counts;
         char words[160];
@@ -309,13 +309,14 @@ static void tell_halt(struct lkg_slot_keeper *keeper)
         *keeper->noted.hash = '\0';
         is = *noted.hash ? lkg_ledger_find(&keeper->seeker.ledger, noted.hash, noted.index) : NULL;
         if (!is || is->state != LKG_SLOT_FAILED || strcmp(is->node, noted.node) != 0 ||
-            strcmp(is->reason, noted.reason) != 0 || !options->rollout_halted ||
-            lkg_ledger_failed_before(&keeper->seeker.ledger, is) + 1 != limit)
+            is->renewed_ns / LKG_NSEC_PER_SEC != noted.renewed_ns / LKG_NSEC_PER_SEC ||
+            !options->rollout_halted ||
+            lkg_ledger_failed_before(&keeper->seeker.ledger, is) + 1 != keeper->halts_with)
                 return;
         lkg_ledger_count(&keeper->seeker.ledger, noted.hash, &counts);
         (void)snprintf(words, sizeof(words),
-                       "rollout halted, %u of at most %u failed; %u nodes have it, %u try it",
-                       counts.n_failed, wish->max_failures, counts.n_done, counts.n_held);
+                       "rollout halted, %u failed, and it halts with %u; %u nodes have it, %u try it",
+                       counts.n_failed, keeper->halts_with, counts.n_done, counts.n_held);
         (void)snprintf(source.ns, sizeof(source.ns), "%s", wish->id.ns);
         (void)snprintf(source.name, sizeof(source.name), "%s", wish->id.name);
         (void)snprintf(source.uid, sizeof(source.uid), "%s", noted.uid);
@@ -354,6 +355,8 @@ static void on_written(const struct lkg_api_answer *answer, void *userdata)
         if (is == LKG_SLOT_FORBIDDEN || is == LKG_SLOT_UNCLEAR)
                 note_trouble(keeper, answer);
         lkg_seeker_answered(&keeper->seeker, is, known ? &slot : NULL, now());
+        if (is == LKG_SLOT_CONFLICT) /* somebody else was faster, or it is tried again */
+                *keeper->noted.hash = '\0';
         keeper->seeker.must_list |= *keeper->noted.hash != '\0';
         drive(keeper);
 }
@@ -370,8 +373,11 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
         lkg_slot_name(slot, name);
         resource.kind = lkg_slot_format(slot_kind(keeper))->kind;
         resource.name = request == LKG_SLOT_UPDATE ? name : NULL;
-        if (slot->state == LKG_SLOT_FAILED && !slot->collected)
+        if (slot->state == LKG_SLOT_FAILED && !slot->collected) {
                 keeper->noted = *slot;
+                keeper->halts_with = lkg_slots_halting(keeper->seeker.wish.max_in_trial,
+                                                       keeper->seeker.wish.max_failures);
+        }
         lkg_slot_write(slot_kind(keeper), slot, &id, resource.ns, &json);
         if (lkg_json_write_line(&json, &body) < 0 || lkg_buf_failed(&body))
                 return lkg_error_set(err, -ENOMEM, NULL, "slot of a rollout");
@@ -408,6 +414,7 @@ static void arm(struct lkg_slot_keeper *keeper, uint64_t due_ns)
                                           due_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
+/* Another ConfigMap. A list of the slots of the one before may have been answered since the wish for this one, and its watch was open. */
 static void follow_wish(struct lkg_slot_keeper *keeper)
 {
         const char *uid = keeper->seeker.wish.id.uid;
@@ -417,6 +424,8 @@ static void follow_wish(struct lkg_slot_keeper *keeper)
         stop_watch(keeper);
         (void)snprintf(keeper->uid, sizeof(keeper->uid), "%s", uid);
         *keeper->position = '\0';
+        lkg_seeker_forget(&keeper->seeker);
+        lkg_seeker_lost_contact(&keeper->seeker);
 }
 
 static void drive(struct lkg_slot_keeper *keeper)

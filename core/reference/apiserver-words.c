@@ -92,8 +92,13 @@ enum lkg_health_state lkg_places_node_health(struct lkg_places *places,
         char fault[LKG_REASON_MAX];
 
         *ret_words = '\0';
-        if (!api || !api->node.informer || lkg_apiserver_may_do_without_node(api))
+        if (!lkg_apiserver_has_credential(api))
                 return LKG_HEALTH_OFF;
+        /* After a start or a reload it has not been asked yet. That, or a refusal, is no reason to forget what was judged. */
+        if (!api->node.informer || lkg_apiserver_may_do_without_node(api)) {
+                (void)snprintf(ret_words, LKG_HEALTH_WORDS_MAX, "the Node is not read");
+                return LKG_HEALTH_UNKNOWN;
+        }
         /* Who has deleted it, and why, does not matter: a kubelet that is well has a Node. */
         if (!api->node.failing_ns && api->node.answer == LKG_ANSWER_MISSING) {
                 (void)snprintf(ret_words, LKG_HEALTH_WORDS_MAX, "the Node does not exist");

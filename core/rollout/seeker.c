@@ -129,6 +129,7 @@ void lkg_seeker_wish(struct lkg_seeker *seeker, const struct lkg_slot_wish *wish
 {
         if (strcmp(wish->id.uid, seeker->wish.id.uid) != 0 && has_any(seeker)) {
                 seeker->wish.any = false; /* first give back what is held of the other ConfigMap */
+                seeker->wish.newest = false;
                 seeker->postponed = true;
                 return;
         }

@@ -208,7 +208,7 @@ struct lkg_seeker {
         struct lkg_slot_wish wish;
         struct lkg_ledger ledger;
         bool in_contact; /* the watch is open, or the last list succeeded */
-        bool hears; /* the watch is open: without it no slot is taken, because a halt would not be noticed */
+        bool hears; /* a watch was open since contact began: without it no slot is taken, because a halt would not be noticed */
         bool must_list; /* what is known may be wrong */
         bool granted;
         bool postponed;      /* another ConfigMap is wanted: not before the slot of this one is given back */

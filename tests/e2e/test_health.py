@@ -424,6 +424,32 @@ def test_an_api_server_that_goes_away_excuses_nothing_that_was_bad(followed):
     assert "\nmaxPods: 42\n" in node.mount.document()
 
 
+def test_a_node_that_was_bad_before_the_engine_died(api, api_node, endpoint):
+    """Neither the next engine, which has not asked yet, nor an endpoint that is good makes it good; nor does a reload."""
+    api.rbac.allow("system:nodes", ["get", "watch"], "configmaps", NAMESPACE, None)
+    ready(api, "True")
+    obj = api.store.configmap(NAMESPACE, CONFIGMAP, payload("maxPods: 42\n"))
+    node = api_node(trial={"duration": "4s"}, component=health(endpoint.url))
+    node.wait("trial", "health_http=good")
+    node.follows(obj)
+    node.live()
+    node.wait("last-known-good", obj["metadata"]["resourceVersion"])
+    node.follows(edit(api, "maxPods: 43\n"))
+    ready(api, "False", "KubeletNotReady")
+    node.wait("trial", "health_node=bad")
+    node.mount.kill_child("lkgfs-engine")
+    node.configure(remote={"events": False})
+    node.mount.reload()
+    api.refuse()
+    api.disconnect()
+    node.wait("trial", "health_node=unknown: ")
+    node.wait("trial", ", counts as bad, which it was before")
+    api.listen()
+    node.live()
+    node.wait("condition", "not healthy: the Node is not Ready (KubeletNotReady)")
+    assert "\nmaxPods: 42\n" in node.mount.document()
+
+
 def test_a_node_that_was_not_ready_before(followed):
     api, node = followed
     ready(api, "False", "KubeletNotReady")

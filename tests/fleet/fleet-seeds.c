@@ -253,6 +253,15 @@ static void wake_at(struct node *node, uint64_t at_ns)
 
 /* ---- the API server ---- */
 
+static struct lkg_rollout_id id_of(const struct lkg_config_source *source)
+{
+        struct lkg_rollout_id id;
+
+        if (lkg_rollout_id_of(source, &id) < 0)
+                abort();
+        return id;
+}
+
 static struct lkg_rollout_slot *served(const char *hash, unsigned index)
 {
         for (size_t i = 0; i < w.is.n; i++)
@@ -329,6 +338,9 @@ static void collect_garbage(const struct lkg_rollout_slot *slot)
         if (!known)
                 return;
         say(NULL, "slot %u of %s is deleted", slot->index, slot->hash);
+        if (strcmp(slot->hash, id_of(&w.current).hash) == 0)
+                broke(NULL, "slot %u of the newest content is collected: it was %s", slot->index,
+                      lkg_slot_state_name(known->state));
         w.is.version++;
         tell_watchers(known, /* deleted= */ true);
         w.is.n--;
@@ -392,15 +404,6 @@ static bool breaks(const struct node *node, const struct lkg_config_source *sour
                 return false;
         return opt.scenario->breakage == BREAKS_ALL ||
                (opt.scenario->breakage == BREAKS_SOME && node->number % 50 == 7);
-}
-
-static struct lkg_rollout_id id_of(const struct lkg_config_source *source)
-{
-        struct lkg_rollout_id id;
-
-        if (lkg_rollout_id_of(source, &id) < 0)
-                abort();
-        return id;
 }
 
 static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_SLOT_REASON_MAX],

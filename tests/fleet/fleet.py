@@ -222,7 +222,7 @@ class Run:
             slots = self.cluster.slots(self.uid)
         lines = [line for line in self.nodes.said if line["version"] != self.versions[0] or line["what"] in ("mended", "back")]
         result = {"scenario": self.name, "server": self.cluster.kind, "nodes": o.nodes, "slots": o.slots, "duration": o.duration,
-                  "until": self.until, "seconds": end - start, "theory": rounds(o.nodes, o.slots) * o.duration,
+                  "until": self.until, "seconds": end - start, "theory": rounds(self.until, o.slots) * o.duration,
                   **judge(lines, self.versions[1:], o.slots), "phases": self.phases, "lines": lines, "start": start,
                   "slot_objects": len(slots), "memory_per_node": (connected - memory) / o.nodes, "version": self.versions[-1]}
         result["taken"] = sum(line["what"] == "switched" for line in lines)

@@ -35,6 +35,7 @@ static void save_trial(struct virtual_node *node, const struct lkg_lifecycle *ne
         node->trial_of = *lkg_lifecycle_tried(next, /* scope_all= */ false);
         node->trial.good_ns = lkg_trial_elapsed(&node->trial, now_ns); /* as the store writes it */
         node->trial.stable_ns = lkg_trial_stable(&node->trial, now_ns);
+        node->trial.calm_ns = lkg_trial_calm(&node->trial, now_ns);
         node->trial.away_ns = lkg_trial_absence(&node->trial, now_ns);
         node->saved_ns = now_ns;
 }
