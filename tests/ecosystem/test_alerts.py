@@ -24,6 +24,8 @@ CASES = {
     "three nodes rolled back": ("LkgfsRolloutFails", many("lkgfs_rollbacks_total", 3, "0x9 1x60", reason="crash_loop"), 8, 15, 1),
     "rolled back by hand": ("LkgfsRolloutFails", many("lkgfs_rollbacks_total", 3, "0x9 1x60", reason="operator"), 20, None, 0),
     "a rollout has halted itself": ("LkgfsRolloutHalted", many("lkgfs_rollout_halted", 5, "0x9 1x60"), 8, 11, 1),
+    "a node waits for a slot": ("LkgfsRolloutWaits", many("lkgfs_rollout_waiting", 2, "1x2000") | many("lkgfs_rollout_halted", 2, "0x2000"), 1400, 1450, 2),
+    "a node waits behind a halt": ("LkgfsRolloutWaits", many("lkgfs_rollout_waiting", 2, "1x2000") | many("lkgfs_rollout_halted", 2, "1x2000"), 1450, None, 0),
     "refused": ("LkgfsConfigRefused", many("lkgfs_config_error", 2, "0x9 1x60"), 14, 17, 2),
     "refused by three": ("LkgfsRefusedByFleet", many("lkgfs_config_error", 3, "0x9 1x60"), 14, 17, 1),
     "the engine is down": ("LkgfsEngineDown", many("lkgfs_engine_up", 1, "1x9 0x60"), 10, 13, 1),
