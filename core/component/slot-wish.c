@@ -49,7 +49,8 @@ static const struct lkg_config_source *failed_lately(const struct lkg_component 
         return found ? &found->source : NULL;
 }
 
-void lkg_component_slot_wish(const struct lkg_component *c, uint64_t wall_ns, struct lkg_slot_wish *ret)
+void lkg_component_slot_wish(const struct lkg_component *c, const struct lkg_config_source *newest,
+                             uint64_t wall_ns, struct lkg_slot_wish *ret)
 {
         static const struct lkg_rollout_limits none;
         const struct lkg_config_source *source = NULL;
@@ -73,6 +74,7 @@ void lkg_component_slot_wish(const struct lkg_component *c, uint64_t wall_ns, st
                 return;
         ret->any = c->slot_needed &&
                    c->state.hold.mode == LKG_HOLD_FREE; /* nothing is tried while it is held */
+        ret->newest = lkg_config_source_same_content(source, newest);
         ret->max_in_trial = limits->max_in_trial;
         ret->max_failures = limits->max_failures;
         ret->fleet = limits->fleet;

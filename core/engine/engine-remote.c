@@ -236,7 +236,7 @@ static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
         bool go_on, may = !c->slot_needed ||
                           lkg_places_may_switch(e->places, &c->dynamic->pointers.assigned, held_back);
 
-        lkg_component_slot_wish(c, lkg_realtime_ns(), &wish);
+        lkg_component_slot_wish(c, lkg_places_newest(e->places), lkg_realtime_ns(), &wish);
         wish.any = wish.any && may;
         go_on = lkg_rollout_lets_go(lkg_places_slot(e->places, &wish, words),
                                     e->config->remote.rollout_slots == LKG_SLOTS_PREFER);

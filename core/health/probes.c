@@ -69,17 +69,18 @@ static bool is_cut(int error)
  */
 static void on_end(const struct lkg_http_result *result, void *userdata)
 {
+        bool good = result->status >= 200 && result->status < 400;
         struct probe *p = userdata;
         char words[LKG_HEALTH_WORDS_MAX];
 
         p->transfer = NULL;
         arm(p, p->asked_ns + p->period_ns);
-        if (result->status >= 200 && result->status < 400 && (result->error == 0 || is_cut(result->error))) {
+        if (good && (result->error == 0 || is_cut(result->error))) {
                 p->n_failures = 0;
                 say(p, LKG_HEALTH_GOOD, "");
                 return;
         }
-        if (result->status && (result->status < 200 || result->status >= 400))
+        if (result->status && !good)
                 (void)snprintf(words, sizeof(words), "the health endpoint answers with status %u",
                                result->status);
         else

@@ -179,12 +179,17 @@ uint64_t lkg_trial_absence(const struct lkg_trial *trial, uint64_t now_ns)
         return read_clock(trial->away_ns, trial->away_since_ns, now_ns);
 }
 
+/* Another life, or one that is not healthy any more, begins anew. */
+static void forget_life(struct lkg_trial *trial)
+{
+        trial->stable_ns = trial->stable_since_ns = trial->calm_ns = trial->calm_since_ns = 0;
+}
+
 static struct lkg_trial stop_clock(struct lkg_trial trial, uint64_t now_ns)
 {
         trial.good_ns = lkg_trial_elapsed(&trial, now_ns);
         trial.running_since_ns = 0;
-        trial.stable_ns = trial.stable_since_ns = 0; /* the next life begins anew */
-        trial.calm_ns = trial.calm_since_ns = 0;
+        forget_life(&trial);
         return trial;
 }
 
@@ -250,7 +255,7 @@ static struct lkg_trial watch_stability(struct lkg_trial trial, uint64_t now_ns)
         bool calm = trial.running_since_ns && health != LKG_HEALTH_BAD;
 
         if (health == LKG_HEALTH_BAD)
-                trial.stable_ns = trial.stable_since_ns = trial.calm_ns = trial.calm_since_ns = 0;
+                forget_life(&trial);
         run_clock(&trial.stable_ns, &trial.stable_since_ns, calm && health != LKG_HEALTH_UNKNOWN, now_ns);
         run_clock(&trial.calm_ns, &trial.calm_since_ns, calm, now_ns);
         return trial;
@@ -361,12 +366,11 @@ struct lkg_trial lkg_trial_see(struct lkg_trial trial,
                 return trial;
         for (unsigned i = 0; i < _LKG_CHECK_MAX; i++) {
                 trial.seen[i] = seen[i];
-                if (seen[i] == LKG_HEALTH_GOOD)
-                        trial.judged[i] = true;
-                else if (seen[i] == LKG_HEALTH_OFF)
-                        trial.judged[i] = false;
-                if (seen[i] != LKG_HEALTH_UNKNOWN)
-                        trial.bad[i] = trial.judged[i] && seen[i] == LKG_HEALTH_BAD;
+                if (seen[i] == LKG_HEALTH_UNKNOWN)
+                        continue;
+                if (seen[i] != LKG_HEALTH_BAD)
+                        trial.judged[i] = seen[i] == LKG_HEALTH_GOOD;
+                trial.bad[i] = trial.judged[i] && seen[i] == LKG_HEALTH_BAD;
         }
         return watch_stability(trial, now_ns);
 }
@@ -388,9 +392,8 @@ struct lkg_trial_step lkg_trial_start(struct lkg_trial trial, bool counts, uint6
         /* It was over before this start, but lkg_trial_tick() was not called since. */
         if (is_over(&trial, now_ns) && is_stable(&trial, now_ns))
                 return finish(trial, LKG_TRIAL_PASSED, LKG_TRIAL_PROMOTE, now_ns);
-        trial.stable_ns = trial.calm_ns = 0; /* another life */
-        trial.stable_since_ns = trial.stable_since_ns ? since(now_ns) : 0;
-        trial.calm_since_ns = trial.calm_since_ns ? since(now_ns) : 0;
+        forget_life(&trial);
+        trial = watch_stability(trial, now_ns);
         if (!counts)
                 return (struct lkg_trial_step){ trial, LKG_TRIAL_GO_ON };
         if (trial.prior > trial.rules.threshold)

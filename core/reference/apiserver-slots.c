@@ -301,28 +301,29 @@ static void tell_halt(struct lkg_slot_keeper *keeper)
 {
         const struct lkg_places_options *options = &keeper->api->places->options;
         const struct lkg_slot_wish *wish = &keeper->seeker.wish;
-        const struct lkg_rollout_slot noted = keeper->noted, *is;
+        struct lkg_rollout_slot *noted = &keeper->noted;
+        const struct lkg_rollout_slot *is =
+                *noted->hash ? lkg_ledger_find(&keeper->seeker.ledger, noted->hash, noted->index) : NULL;
         struct lkg_config_source source = { .ns = "" };
         struct lkg_slot_counts counts;
         char words[160];
 
-        *keeper->noted.hash = '\0';
-        is = *noted.hash ? lkg_ledger_find(&keeper->seeker.ledger, noted.hash, noted.index) : NULL;
-        if (!is || is->state != LKG_SLOT_FAILED || strcmp(is->node, noted.node) != 0 ||
-            is->renewed_ns / LKG_NSEC_PER_SEC != noted.renewed_ns / LKG_NSEC_PER_SEC ||
+        *noted->hash = '\0';
+        if (!is || is->state != LKG_SLOT_FAILED || strcmp(is->node, noted->node) != 0 ||
+            is->renewed_ns / LKG_NSEC_PER_SEC != noted->renewed_ns / LKG_NSEC_PER_SEC ||
             !options->rollout_halted ||
             lkg_ledger_failed_before(&keeper->seeker.ledger, is) + 1 != keeper->halts_with)
                 return;
-        lkg_ledger_count(&keeper->seeker.ledger, noted.hash, &counts);
+        lkg_ledger_count(&keeper->seeker.ledger, is->hash, &counts);
         (void)snprintf(words, sizeof(words),
                        "rollout halted, %u failed, and it halts with %u; %u nodes have it, %u try it",
                        counts.n_failed, keeper->halts_with, counts.n_done, counts.n_held);
         (void)snprintf(source.ns, sizeof(source.ns), "%s", wish->id.ns);
         (void)snprintf(source.name, sizeof(source.name), "%s", wish->id.name);
-        (void)snprintf(source.uid, sizeof(source.uid), "%s", noted.uid);
-        (void)snprintf(source.version, sizeof(source.version), "%s", noted.of_version);
-        (void)snprintf(source.key, sizeof(source.key), "%s", noted.key);
-        memcpy(source.sha256, noted.sha256, sizeof(source.sha256));
+        (void)snprintf(source.uid, sizeof(source.uid), "%s", is->uid);
+        (void)snprintf(source.version, sizeof(source.version), "%s", is->of_version);
+        (void)snprintf(source.key, sizeof(source.key), "%s", is->key);
+        memcpy(source.sha256, is->sha256, sizeof(source.sha256));
         options->rollout_halted(&source, words, options->userdata);
 }
 
@@ -483,19 +484,11 @@ static enum lkg_slot_outcome outcome(const char *sha256, char reason[static LKG_
                        : LKG_OUTCOME_OVER;
 }
 
-/* Does the ConfigMap have it now, as far as it can be read? */
-static bool is_newest(const struct lkg_config_source *newest, const struct lkg_rollout_id *id)
-{
-        return *newest->uid && strcmp(newest->uid, id->uid) == 0 && strcmp(newest->key, id->key) == 0 &&
-               strcmp(newest->sha256, id->sha256) == 0;
-}
-
 /* The wish is carried out by the timer: this may be called from one of the keeper's own callbacks. */
 enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lkg_slot_wish *wish,
                                       char ret_words[static 256])
 {
         struct lkg_slot_keeper *keeper = places->apiserver ? places->apiserver->slots : NULL;
-        struct lkg_slot_wish wanted = *wish;
         enum lkg_slot_verdict verdict;
 
         *ret_words = '\0';
@@ -510,8 +503,7 @@ enum lkg_slot_verdict lkg_places_slot(struct lkg_places *places, const struct lk
         }
         (void)snprintf(keeper->seeker.node_uid, sizeof(keeper->seeker.node_uid), "%s",
                        places->apiserver->node_says.uid);
-        wanted.newest = is_newest(&places->apiserver->newest, &wish->id);
-        lkg_seeker_wish(&keeper->seeker, &wanted);
+        lkg_seeker_wish(&keeper->seeker, wish);
         if (!keeper->call && *keeper->seeker.wish.id.uid)
                 arm(keeper, keeper->watch_at_ns);
         verdict = lkg_seeker_verdict(&keeper->seeker, lkg_boottime_ns(), ret_words);

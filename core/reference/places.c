@@ -179,6 +179,13 @@ static bool is_held_back(struct lkg_apiserver *api, const struct lkg_places_know
         return !rollout || rollout->state != LKG_ROLLOUT_GO;
 }
 
+const struct lkg_config_source *lkg_places_newest(const struct lkg_places *places)
+{
+        static const struct lkg_config_source unknown;
+
+        return places->apiserver ? &places->apiserver->newest : &unknown;
+}
+
 bool lkg_places_may_switch(struct lkg_places *places, const struct lkg_config_source *source,
                            char ret_words[static 256])
 {

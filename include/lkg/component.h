@@ -392,13 +392,16 @@ bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_con
 /** lkg_component_take_lifecycle() - the state of @c, and the facts that a step needs. */
 void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,
                                   struct lkg_lifecycle *ret, struct lkg_lifecycle_facts *ret_facts);
-/** lkg_rollback_of() - the kind of a rollback, for metrics. */
 /** lkg_component_needs_slot() - does the assigned source, which was tried and is good, need a slot? */
 bool lkg_component_needs_slot(const struct lkg_component *c);
 /** lkg_component_waits_for_slot() - is what is assigned limited by slots, and not followed yet? */
 bool lkg_component_waits_for_slot(const struct lkg_component *c);
-/** lkg_component_slot_wish() - the slot that is wanted, or kept, or given back. @wall_ns: now. @ret: id.uid "" = none */
-void lkg_component_slot_wish(const struct lkg_component *c, uint64_t wall_ns, struct lkg_slot_wish *ret);
+/**
+ * lkg_component_slot_wish() - the slot that is wanted, or kept, or given back. @newest: what the ConfigMap has now, @wall_ns: now
+ * @ret: id.uid "" = none
+ */
+void lkg_component_slot_wish(const struct lkg_component *c, const struct lkg_config_source *newest,
+                             uint64_t wall_ns, struct lkg_slot_wish *ret);
 /** lkg_component_say_slot() - why it waits; "" = it does not. */
 void lkg_component_say_slot(struct lkg_component *c, const char *words);
 /** lkg_component_unhealthy() - what is bad of what the trial judges; NULL = nothing at the moment. */
@@ -419,6 +422,7 @@ struct lkg_component_news {
 /** lkg_component_tell() - log @kind, which @step of @event brings, and count it. @ret: borrows @step */
 void lkg_component_tell(struct lkg_component *c, enum lkg_news kind, const struct lkg_event *event,
                         const struct lkg_step *step, struct lkg_component_news *ret);
+/** lkg_rollback_of() - the kind of a rollback, for metrics. */
 enum lkg_rollback lkg_rollback_of(enum lkg_bad_cause cause);
 /**
  * lkg_component_adopt() - replace @now by @next. @saved_record, @saved_pointers: those of @next are on disk

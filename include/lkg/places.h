@@ -145,6 +145,8 @@ const struct lkg_report *lkg_places_findings(const struct lkg_places *places);
 bool lkg_places_update_findings(struct lkg_places *places);
 /** lkg_places_status() - fill in @ret, except restart_ns. Only while there is an API client. */
 void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret);
+/** lkg_places_newest() - what the ConfigMap that the reference names has now, rolled out here or not; uid "" = not known. */
+const struct lkg_config_source *lkg_places_newest(const struct lkg_places *places);
 /**
  * lkg_places_slot() - say what slot is wanted (wish->any: one is needed to go on), and ask for the verdict; turn() is called when it may
  * have changed. Without an API server it is REFUSED.

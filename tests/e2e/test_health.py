@@ -381,12 +381,17 @@ def edit(api, body):
     return api.store.configmap(NAMESPACE, CONFIGMAP, payload(body))
 
 
-@pytest.mark.parametrize("status,reason", [("False", "KubeletNotReady"), ("Unknown", "NodeStatusUnknown")])
-def test_a_node_that_is_not_ready_any_more(followed, status, reason):
-    api, node = followed
+def tries_another(api, node):
+    """What it follows (maxPods 42) becomes the last known good, and then 43 is on trial."""
     node.live()
     node.wait("last-known-good", node.sources()[1])
     node.follows(edit(api, "maxPods: 43\n"))
+
+
+@pytest.mark.parametrize("status,reason", [("False", "KubeletNotReady"), ("Unknown", "NodeStatusUnknown")])
+def test_a_node_that_is_not_ready_any_more(followed, status, reason):
+    api, node = followed
+    tries_another(api, node)
     ready(api, status, reason)
     node.wait("trial", "health_node=bad")
     node.live()
@@ -399,9 +404,7 @@ def test_a_node_that_is_not_ready_any_more(followed, status, reason):
 def test_a_node_that_is_deleted(followed):
     """Whoever deletes the Node of a kubelet that is useless: it is not healthy for that."""
     api, node = followed
-    node.live()
-    node.wait("last-known-good", node.sources()[1])
-    node.follows(edit(api, "maxPods: 43\n"))
+    tries_another(api, node)
     api.store.delete("nodes", None, "n1")
     node.wait("trial", "health_node=bad: the Node does not exist")
     node.live()
@@ -411,9 +414,7 @@ def test_a_node_that_is_deleted(followed):
 
 def test_an_api_server_that_goes_away_excuses_nothing_that_was_bad(followed):
     api, node = followed
-    node.live()
-    node.wait("last-known-good", node.sources()[1])
-    node.follows(edit(api, "maxPods: 43\n"))
+    tries_another(api, node)
     ready(api, "False", "KubeletNotReady")
     node.wait("trial", "health_node=bad")
     api.refuse()
@@ -432,9 +433,7 @@ def test_a_node_that_was_bad_before_the_engine_died(api, api_node, endpoint):
     node = api_node(trial={"duration": "4s"}, component=health(endpoint.url))
     node.wait("trial", "health_http=good")
     node.follows(obj)
-    node.live()
-    node.wait("last-known-good", obj["metadata"]["resourceVersion"])
-    node.follows(edit(api, "maxPods: 43\n"))
+    tries_another(api, node)
     ready(api, "False", "KubeletNotReady")
     node.wait("trial", "health_node=bad")
     node.mount.kill_child("lkgfs-engine")

@@ -233,6 +233,7 @@ static bool has_slot(struct node *node)
         if (lkg_rollout_id_of(&p->assigned, &wish.id) < 0)
                 abort();
         wish.any = wants && !lkg_config_source_same_content(&p->assigned, &p->good.source);
+        wish.newest = lkg_config_source_same_content(&p->assigned, lkg_places_newest(node->places));
         wish.max_in_trial = node->limits.max_in_trial;
         wish.max_failures = node->limits.max_failures;
         wish.fleet = node->limits.fleet;

@@ -135,7 +135,7 @@ struct event {
         struct lkg_config_source source;
 };
 
-struct served {
+struct etcd {
         struct lkg_rollout_slot slots[64];
         bool taken_late[64]; /* when the rollout had halted already */
         size_t n;
@@ -147,8 +147,8 @@ static struct world {
         struct event **heap;
         size_t n_heap, n_allocated;
         struct node *nodes;
-        struct served is, was; /* now, and in the backup */
-        uint64_t until_ns;     /* it is not over before */
+        struct etcd is, was; /* now, and in the backup */
+        uint64_t until_ns;   /* it is not over before */
         unsigned n_restored;
         bool away, takes_no_writes;
         unsigned max_in_trial;     /* as the annotation says now, at most opt.n_slots */

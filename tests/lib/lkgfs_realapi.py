@@ -8,6 +8,8 @@ import ssl
 import subprocess
 import urllib.parse
 
+import lkgfs_testlib as lib
+
 SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "realapi" / "apiserver"
 START_S = 90
 MERGE = "application/merge-patch+json"
@@ -53,6 +55,10 @@ class RealApi:
         """Return the path of a kubeconfig of that user, e.g. /O=system:nodes/CN=system:node:n1."""
         self._script("issue", self.directory, name, subject)
         return str(self.directory / f"{name}.conf")
+
+    def kubectl(self, *words, **options):
+        """As an administrator."""
+        return lib.run("kubectl", "--kubeconfig", self.directory / "admin.conf", *words, **options)
 
     def node_credential(self, name):
         return self.credential(f"node-{name}", f"/O=system:nodes/CN=system:node:{name}")

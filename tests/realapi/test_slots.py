@@ -24,7 +24,7 @@ class Slots:
         fleet.allow("get", "watch")
 
     def kubectl(self, *words, **options):
-        done = lib.run("kubectl", "--kubeconfig", self.fleet.real.directory / "admin.conf", *words, **options)
+        done = self.fleet.real.kubectl(*words, **options)
         assert done.returncode == 0, done.stderr
         return done.stdout.decode()
 

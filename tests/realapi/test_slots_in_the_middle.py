@@ -146,10 +146,8 @@ def test_two_failures_at_once_halt_once(slots):
     """The API server's order decides which of the two has halted it; one Event in all, and it names the version that failed."""
     nodes = [slots.node() for _ in range(3)]
     obj = slots.put(BODY)
-    slots.fleet.wait(lambda: any(source_id(obj) in node.status("active") for node in nodes), "one node goes first")
-    first, = [node for node in nodes if source_id(obj) in node.status("active")]
+    first, others = first_of(slots, nodes, obj)
     succeed(slots, first)
-    others = [node for node in nodes if node is not first]
     for node in others:
         node.follows(obj)
     for _ in range(2):
