@@ -535,34 +535,27 @@ def test_who_waits_for_a_lease_gets_it(mount, waiters):
     assert lib.read_file(mount.behind("own")) == b"m"
 
 
-def wait_and_be_told(path):
+def be_told(call):
+    """Make it; a SIGALRM ends what may fail with EINTR."""
     def told(*_):
         raise InterruptedError(errno.EINTR, "told")
     signal.signal(signal.SIGALRM, told)
-    signal.alarm(1)
-    os.open(path, os.O_RDWR)
+    call()
 
 
 def test_a_lease_is_interrupted_by_a_signal(mount, waiters):
     os.chmod(mount.root, 0o711)
     path = waiters.stack.enter_context(lease(mount))
-    waiter = waiters(wait_and_be_told, path)
+    waiter = waiters(be_told, lambda: os.open(path, os.O_RDWR))
     is_held(mount, 1)
+    os.kill(waiter.pid, signal.SIGALRM)
     assert waiter.result() == errno.EINTR
-
-
-def be_told(call):
-    def told(*_):
-        raise InterruptedError(errno.EINTR, "told")
-    signal.signal(signal.SIGALRM, told)
-    signal.alarm(1)
-    call()
 
 
 def test_who_waits_for_his_share_is_interrupted_by_a_signal(dead, waiters):
     """Nothing has been done for the call yet, so any signal ends it if it may fail with EINTR; stat() may not."""
     mount, fs = dead
-    calls = [open_and(mount.path("dead", "file"), os.O_RDONLY, os.fsync) for _ in range(2)]
+    calls = [open_and(mount.path("dead", name), os.O_RDONLY, os.fsync) for name in ("file", "other")]  # the kernel locks each
     fs.die()
     for _ in range(THREADS_OF_ONE):
         waiters(os.stat, mount.path("dead", "file"))
@@ -570,6 +563,9 @@ def test_who_waits_for_his_share_is_interrupted_by_a_signal(dead, waiters):
     stat = waiters(be_told, lambda: os.stat(mount.path("dead", "file")))
     is_held(mount, THREADS_OF_ONE + 1)
     told = [waiters(be_told, call) for call in calls]
+    is_held(mount, THREADS_OF_ONE + 1 + len(calls))
+    for waiter in (stat, *told):
+        os.kill(waiter.pid, signal.SIGALRM)
     assert [waiter.result() for waiter in told] == [errno.EINTR] * len(calls)
     assert not stat.is_over()
     fs.live()
