@@ -16,8 +16,8 @@ struct row {
         const char *value; /* NULL = has no value */
         unsigned bits;     /* verbs that accept it; 0 = all */
         enum kind kind;
-        size_t offset; /* in struct lkg_tool_options */
-        const char *help;
+        size_t offset;    /* in struct lkg_tool_options */
+        const char *help; /* NULL: an earlier name, which works and is not shown */
 };
 
 #define AT(member) offsetof(struct lkg_tool_options, member)
@@ -60,7 +60,8 @@ static const struct row rows[] = {
         { "resume", 0, NULL, LKG_OPT_FLEET, FLAG, AT(resume), "end what --halt has begun" },
         { "forgive", 0, "NODE", LKG_OPT_FLEET, STRING, AT(forgive), "its failure does not count any more" },
         { "all", 0, NULL, LKG_OPT_ALL, FLAG, AT(all), "show notes, too" },
-        { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(output_dir), "existing directory to write into" },
+        { "directory", 0, "DIR", LKG_OPT_BAKE, STRING, AT(directory), "existing directory to write into" },
+        { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(directory), NULL },
         { "force", 0, NULL, LKG_OPT_BAKE, FLAG, AT(force), "replace existing files" },
         { "dry-run", 'n', NULL, LKG_OPT_ROOT, FLAG, AT(dry_run), "only show what would be done" },
         { "over", 0, NULL, LKG_OPT_ADOPT, FLAG, AT(over), "adopt again a node that was adopted before" },
@@ -304,9 +305,15 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
         int at = find_verb(argc, argv), n = 0, r;
 
         *tool = (struct lkg_tool){ 0 };
-        if (at && strcmp(argv[at], "help") == 0 && argc == at + 1) {
-                tool->options.help = true;
+        if (at && argc == at + 1 && strcmp(argv[at], "version") == 0) {
+                tool->options.version = true;
                 return 0;
+        }
+        if (at && strcmp(argv[at], "help") == 0) {
+                tool->options.help = true;
+                at = argc == at + 2 ? at + 1 : 0; /* `help VERB` */
+                if (!at)
+                        return 0;
         }
         if (at) {
                 const char *near;
@@ -348,7 +355,12 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
         return check_words(tool, message);
 }
 
-/* ---- for the completion ---- */
+/* ---- for the completion and help ---- */
+
+static bool shown_for(const struct row *row, unsigned bits)
+{
+        return row->help && (!row->bits || row->bits & bits);
+}
 
 static void describe(const struct row *row, struct lkg_tool_option *ret)
 {
@@ -360,7 +372,7 @@ static void describe(const struct row *row, struct lkg_tool_option *ret)
 bool lkg_tool_option_at(unsigned bits, size_t i, struct lkg_tool_option *ret)
 {
         for (size_t k = 0; k < LKG_ARRAY_SIZE(rows); k++) {
-                if ((rows[k].bits && !(rows[k].bits & bits)) || i-- > 0)
+                if (!shown_for(&rows[k], bits) || i-- > 0)
                         continue;
                 describe(&rows[k], ret);
                 return true;
@@ -405,7 +417,7 @@ void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 char left[40];
 
-                if (rows[i].bits && !(rows[i].bits & bits))
+                if (!shown_for(&rows[i], bits))
                         continue;
                 (void)snprintf(left, sizeof(left), "%s%c%s--%s%s%s", rows[i].letter ? "-" : "",
                                rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "   ",

@@ -210,27 +210,62 @@ void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_l
         }
 }
 
-const char *lkg_explain_nearest(const char *word, const char *kind)
+/* Calls @offer with every name that may be explained: fields with and without their parents, flags, gates. */
+static void each_name(const char *word, const char *kind, void (*offer)(const char *name, void *userdata),
+                      void *userdata)
 {
-        struct lkg_nearest nearest;
-
-        if (strlen(word) < 3)
-                return NULL; /* a short word is similar to everything */
-        lkg_nearest_init(&nearest, word + strspn(word, "-"));
         for (size_t i = 0; i < lkg_n_kinds; i++) {
                 if (!kind_wanted(&lkg_kinds[i], kind))
                         continue;
                 for (size_t j = 0; *word != '-' && j < *lkg_kinds[i].n_fields; j++) {
                         const char *path = lkg_kinds[i].fields[j].path, *dot = strrchr(path, '.');
 
-                        lkg_nearest_offer(&nearest, path);
+                        offer(path, userdata);
                         if (dot)
-                                lkg_nearest_offer(&nearest, dot + 1);
+                                offer(dot + 1, userdata);
                 }
                 for (size_t j = 0; j < *lkg_kinds[i].n_flags; j++)
-                        lkg_nearest_offer(&nearest, lkg_kinds[i].flags[j].name);
+                        offer(lkg_kinds[i].flags[j].name, userdata);
         }
         for (size_t i = 0; *word != '-' && i < lkg_n_gates; i++)
-                lkg_nearest_offer(&nearest, lkg_gates[i].name);
-        return lkg_nearest_best(&nearest);
+                offer(lkg_gates[i].name, userdata);
+}
+
+static void offer_spelling(const char *name, void *userdata)
+{
+        lkg_nearest_offer(userdata, name);
+}
+
+struct containing {
+        const char *part;
+        struct lkg_explain_near *near;
+};
+
+static void offer_containing(const char *name, void *userdata)
+{
+        const struct containing *c = userdata;
+        struct lkg_explain_near *near = c->near;
+
+        if (near->n == LKG_ARRAY_SIZE(near->names) || !strcasestr(name, c->part))
+                return;
+        for (size_t i = 0; i < near->n; i++)
+                if (strcasestr(near->names[i], name) || strcasestr(name, near->names[i]))
+                        return;
+        near->names[near->n++] = name;
+}
+
+void lkg_explain_nearest(const char *word, const char *kind, struct lkg_explain_near *ret)
+{
+        struct containing containing = { .part = word + strspn(word, "-"), .near = ret };
+        struct lkg_nearest nearest;
+
+        *ret = (struct lkg_explain_near){ 0 };
+        if (strlen(containing.part) < 3)
+                return; /* a short word is similar to everything */
+        lkg_nearest_init(&nearest, containing.part);
+        each_name(word, kind, offer_spelling, &nearest);
+        if (lkg_nearest_best(&nearest))
+                ret->names[ret->n++] = lkg_nearest_best(&nearest);
+        else
+                each_name(word, kind, offer_containing, &containing);
 }

@@ -34,8 +34,12 @@ struct lkg_explained_list {
  * a path (`cacheTTL`). List indexes, brackets and the hyphens before a flag are ignored.
  */
 void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_list *ret);
-/** lkg_explain_nearest() - the name that was probably meant, or NULL. */
-const char *lkg_explain_nearest(const char *word, const char *kind);
+struct lkg_explain_near {
+        const char *names[6];
+        size_t n;
+};
+/** lkg_explain_nearest() - the name that was probably meant by its spelling, else some names that contain @word. */
+void lkg_explain_nearest(const char *word, const char *kind, struct lkg_explain_near *ret);
 /** lkg_explain_kind_known() - is @name a kind or component with tables? */
 bool lkg_explain_kind_known(const char *name);
 

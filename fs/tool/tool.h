@@ -77,7 +77,7 @@ struct lkg_tool_options {
         const char *component, *mountpoint, *virtual_dir;
         const char *config, *config_dir, *instance_config, *kind;
         const char *type;        /* patch: "merge", "strategic" */
-        const char *output_dir;  /* bake */
+        const char *directory;   /* bake */
         const char *check;       /* npd: "condition", "served", "bad", "processes"; NULL = the first */
         const char *remote;      /* a file with a ConfigMap; NULL = none */
         const char *file, *log;  /* report */

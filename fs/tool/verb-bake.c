@@ -90,7 +90,7 @@ static int write_one(const struct bake *bake, struct baked *file, struct lkg_err
 
 static int write_files(struct bake *bake)
 {
-        const char *directory = bake->tool->options.output_dir;
+        const char *directory = bake->tool->options.directory;
         struct lkg_error err = { 0 };
 
         bake->dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -249,7 +249,7 @@ int lkg_verb_bake(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(bake_deinit) struct bake bake = { .tool = tool, .dirfd = -EBADF };
 
-        if (!tool->options.output_dir)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: --output DIR");
+        if (!tool->options.directory)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: --directory DIR");
         return lkg_tool_has_sources(tool) ? bake_sources(&bake) : bake_view(&bake);
 }

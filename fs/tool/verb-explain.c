@@ -172,18 +172,27 @@ static int refuse_ambiguous(const struct lkg_tool *tool, const struct lkg_explai
                 lkg_buf_printf(&buf, "%s%s", i ? ", " : "", list->items[i].field->path);
         if (lkg_buf_failed(&buf))
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "\"%.60s\" may be one of: %s", tool->words[0],
-                             buf.data);
+        return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" may be one of: %s", tool->words[0], buf.data);
 }
 
 static int refuse_unknown(const struct lkg_tool *tool)
 {
-        const char *word = tool->words[0], *near = lkg_explain_nearest(word, tool->options.kind);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_explain_near near;
 
-        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
-                             "\"%.60s\" is no field, flag, feature gate or finding code%s%s%s", word,
-                             near ? ", did you mean `" : "; `lkgfs explain` lists the codes",
-                             near ? near : "", near ? "`?" : "");
+        lkg_explain_nearest(tool->words[0], tool->options.kind, &near);
+        for (size_t i = 0; i < near.n; i++)
+                lkg_buf_printf(&buf, "%s`%s`",
+                               i == 0           ? ", did you mean "
+                               : i + 1 < near.n ? ", "
+                                                : " or ",
+                               near.names[i]);
+        lkg_buf_puts(&buf, near.n ? "?" : "; `lkgfs explain` lists the codes");
+        if (lkg_buf_failed(&buf))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                             "\"%.60s\" is no field, flag, feature gate or finding code%s", tool->words[0],
+                             buf.data);
 }
 
 int lkg_verb_explain(const struct lkg_tool *tool)

@@ -35,7 +35,7 @@ const struct lkg_tool_verb lkg_tool_verbs[] = {
           "lkgfs patch --type strategic kubelet.conf instance.yaml", LKG_OPT_PATCH | LKG_OPT_FORMAT, 2, 2, 0,
           lkg_verb_patch },
         { "bake", "", "write the merge as plain files, to stop using lkgfs",
-          "lkgfs bake --config kubelet.conf --config-dir kubelet.conf.d --output /root/baked",
+          "lkgfs bake --config kubelet.conf --config-dir kubelet.conf.d --directory /root/baked",
           LKG_OPT_STACK | LKG_OPT_BAKE | LKG_OPT_VIEW, 0, 0, VIEW_LIMIT_S, lkg_verb_bake },
         { "explain", "[WORD]", "what a field, flag, feature gate or finding code means",
           "lkgfs explain authentication.webhook.cacheTTL", LKG_OPT_EXPLAIN | LKG_OPT_FORMAT, 0, 1, 0,

@@ -239,19 +239,19 @@ def test_bake(tree, tmp_path):
     target = tmp_path / "out"
     target.mkdir()
     _, want, _ = tool(tree, "render", *STACK)
-    assert tool(tree, "bake", *STACK, "--output", target)[0] == GOOD
+    assert tool(tree, "bake", *STACK, "--directory", target)[0] == GOOD
     assert (target / "kubelet.conf").read_text() == want
     assert stat.S_IMODE(os.stat(target / "kubelet.conf").st_mode) == 0o600
     lib.write_file(target / "kubelet.conf", "mine")
-    code, _, err = tool(tree, "bake", *STACK, "--output", target)
+    code, _, err = tool(tree, "bake", *STACK, "--directory", target)
     assert code == FAILED and "--force" in err
     assert (target / "kubelet.conf").read_text() == "mine" and os.listdir(target) == ["kubelet.conf"]
-    assert tool(tree, "bake", *STACK, "--output", target, "--force")[0] == GOOD
+    assert tool(tree, "bake", *STACK, "--directory", target, "--force")[0] == GOOD
     assert (target / "kubelet.conf").read_text() == want and os.listdir(target) == ["kubelet.conf"]
     assert tool(tree, "bake", *STACK)[0] == USAGE
-    assert tool(tree, "bake", *STACK, "--output", tmp_path / "missing")[0] == FAILED
+    assert tool(tree, "bake", *STACK, "--directory", tmp_path / "missing")[0] == FAILED
     lib.write_file(tree / "kubelet.conf.d/50-bad.conf", "[")
-    assert tool(tree, "bake", *STACK, "--output", target, "--force")[0] == DIFFERENT
+    assert tool(tree, "bake", *STACK, "--directory", target, "--force")[0] == DIFFERENT
     assert (target / "kubelet.conf").read_text() == want
 
 
@@ -263,7 +263,7 @@ def test_bake_is_whole_or_not_at_all(tree, tmp_path):
     try:
         lib.write_file(target / "kubelet.conf", "mine")
         lib.write_file(tree / "kubelet.conf.d/50-big.conf", lib.HEADER + "clusterDNS:\n" + "- x\n" * 20000)
-        assert tool(tree, "bake", *STACK, "--output", target, "--force")[0] == FAILED
+        assert tool(tree, "bake", *STACK, "--directory", target, "--force")[0] == FAILED
         assert (target / "kubelet.conf").read_text() == "mine" and os.listdir(target) == ["kubelet.conf"]
     finally:
         lib.run("umount", target)
@@ -277,7 +277,7 @@ def test_explain(tree):
     for spelling in ("LKG1001", "lkg1001", "1001"):
         code, out, _ = tool(tree, "explain", spelling)
         assert code == GOOD and out.startswith("LKG1001 (error): ")
-    assert tool(tree, "explain", "LKG0001")[0] == DIFFERENT
+    assert tool(tree, "explain", "LKG0001")[0] == USAGE
     assert json.loads(tool(tree, "explain", "-o", "json")[1])["codes"][0]["code"] == codes[0]
 
 
@@ -291,9 +291,10 @@ def test_explain_names(tree):
     assert json.loads(tool(tree, "explain", "maxPods", "-o", "json")[1])
     assert "1.36 GA on locked" in tool(tree, "explain", "NodeLogQuery")[1]
     code, _, err = tool(tree, "explain", "enabled")
-    assert code == DIFFERENT and "authentication.anonymous.enabled" in err
+    assert code == USAGE and "authentication.anonymous.enabled" in err
     code, _, err = tool(tree, "explain", "maxPosd")
-    assert code == DIFFERENT and "did you mean `maxPods`?" in err
+    assert code == USAGE and "did you mean `maxPods`?" in err
+    assert "did you mean `failSwapOn`, `memorySwap`" in tool(tree, "explain", "swap")[2]
     data = json.loads(tool(tree, "explain", "failCgroupV1", "--release", "1.34", "-o", "json")[1])
     assert data["fields"][0]["default"] is False and data["flags"] == data["gates"] == []
     assert tool(tree, "explain", "maxPods", "--release", "1.20")[0] == USAGE
@@ -327,6 +328,15 @@ def test_usage(tree):
     assert tool(tree, "render", "--config", "missing")[0] == FAILED
     assert tool(tree, "render", "--config", "missing", "--nonsense")[0] == USAGE
     assert tool(tree, "hold", "on", "off")[0] == USAGE
+
+
+@pytest.mark.parametrize("words", [
+    "rollback foo", "rollback 0", "try 5", "hold maybe", "sync later", "commit x", "promote x", "forget a/b", "startup init", "wait generation x",
+    "schema Foo", "explain nosuch", "explain enabled", "status -o xml", "npd --check foo", "help nosuch"])
+def test_a_word_that_cannot_be_right_is_wrong_usage(tree, words):
+    """Without asking a view: there is none here."""
+    code, out, err = tool(tree, *words.split())
+    assert (code, out) == (USAGE, "") and (words.split()[-1] in err or "want" in err)
 
 
 def test_a_build_machine_is_no_node(tree):
@@ -373,7 +383,9 @@ def test_help(tree):
         code, out, err = tool(tree, verb, "--help")
         assert (code, err) == (GOOD, "") and len(out.splitlines()) <= 24
         assert f"\nExample:\n  lkgfs {verb}" in out
+        assert tool(tree, "help", verb) == (code, out, err)
     assert re.fullmatch(r"lkgfs \d+\.\d+\.\d+\n", tool(tree, "--version")[1])
+    assert tool(tree, "version") == tool(tree, "--version") and tool(tree, "help") == tool(tree, "--help")
 
 
 def complete(tree, *words, **environment):
@@ -470,7 +482,7 @@ def test_colour_only_on_a_terminal(tree):
 
 
 def test_no_mount(tree):
-    for words in (["status"], ["history"], ["hold", "on"], ["wait"], ["blame"], ["bake", "--output", "."], ["bad"],
+    for words in (["status"], ["history"], ["hold", "on"], ["wait"], ["blame"], ["bake", "--directory", "."], ["bad"],
                   ["promote"], ["forget", "all"], ["startup"], ["bad", "u-1", "x"]):
         code, out, err = tool(tree, *words, "--mountpoint", tree)
         assert (code, out) == (FAILED, "") and str(tree) in err, words

@@ -110,7 +110,7 @@ def test_every_process_is_confined_by_its_own_profile(machine):
 @pytest.mark.parametrize("command, status", [
     ("lkgfs status", 0), ("lkgfs doctor", 0), ("lkgfs history", 0), ("lkgfs check", 0), ("lkgfs render", 0), ("lkgfs render --effective", 0),
     ("lkgfs diff", 1), ("lkgfs diff --running", 0), ("lkgfs blame maxPods", 0), ("lkgfs explain LKG2003", 0), ("lkgfs drift", 0), ("lkgfs bad", 0),
-    ("lkgfs gate kubelet", 0), ("lkgfs npd --check served", 0), ("mkdir -p /root/baked && lkgfs bake --output /root/baked", 0),
+    ("lkgfs gate kubelet", 0), ("lkgfs npd --check served", 0), ("mkdir -p /root/baked && lkgfs bake --directory /root/baked", 0),
     ("lkgfs render > /root/merged.yaml && lkgfs check /root/merged.yaml", 0), ("lkgfs check /etc/lkgfs/config.yaml", 0),
     (f"find {ETC}/status {ETC}/bad {ETC}/lkg {ETC}/layers {ETC}/history -type f -readable -print0 | xargs -0 cat", 0),
     ("lkgfs sync", 0), ("lkgfs hold on && lkgfs hold off", 0), ("lkgfs try 5m && lkgfs commit", 0),

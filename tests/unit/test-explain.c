@@ -94,11 +94,31 @@ static void test_an_unknown_word_has_a_neighbour(void **state)
         (void)state;
         lkg_explain_find("maxPosd", NULL, &list);
         assert_int_equal(list.n_items, 0);
-        assert_string_equal(lkg_explain_nearest("maxPosd", NULL), "maxPods");
-        assert_string_equal(lkg_explain_nearest("GracefulNodeShutdwn", NULL), "GracefulNodeShutdown");
-        assert_string_equal(lkg_explain_nearest("--max-pod", NULL), "max-pods");
-        assert_null(lkg_explain_nearest("nothinglikethis", NULL));
-        assert_null(lkg_explain_nearest("", NULL));
+        static const struct {
+                const char *word, *want;
+        } rows[] = {
+                { "maxPosd", "maxPods " },
+                { "GracefulNodeShutdwn", "GracefulNodeShutdown " },
+                { "--max-pod", "max-pods " },
+                { "eviction",
+                  "evictionHard evictionSoft evictionPressureTransitionPeriod evictionMaxPodGracePeriod "
+                  "evictionMinimumReclaim mergeDefaultEvictionSettings " },
+                { "--seccomp", "seccomp-default " },
+                { "nothinglikethis", "" },
+                { "", "" },
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_explain_near near;
+                char names[256] = "";
+
+                lkg_explain_nearest(rows[i].word, NULL, &near);
+                for (size_t k = 0; k < near.n; k++) {
+                        strcat(names, near.names[k]);
+                        strcat(names, " ");
+                }
+                assert_string_equal(names, rows[i].want);
+        }
         lkg_explain_find("", NULL, &list);
         assert_int_equal(list.n_items, 0);
         lkg_explain_find("--", NULL, &list);

@@ -76,9 +76,10 @@ static void test_double_dash_ends_options(void **state)
 static void test_the_same_name_means_what_the_verb_means(void **state)
 {
         (void)state;
-        assert_int_equal(PARSE(W("bake"), W("--config"), W("b"), W("--output"), W("/dir")), 0);
-        assert_string_equal(tool.options.output_dir, "/dir");
-        assert_int_equal(tool.options.format, LKG_TOOL_NATIVE);
+        assert_int_equal(PARSE(W("bake"), W("--config"), W("b"), W("--directory"), W("/dir")), 0);
+        assert_string_equal(tool.options.directory, "/dir");
+        assert_int_equal(PARSE(W("bake"), W("--output"), W("/earlier/name")), 0);
+        assert_string_equal(tool.options.directory, "/earlier/name");
         assert_int_equal(PARSE(W("bake"), W("-o"), W("json")), -EINVAL);
         assert_int_equal(PARSE(W("render"), W("--output"), W("/dir")), -EINVAL);
 }
