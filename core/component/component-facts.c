@@ -17,19 +17,21 @@ struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c)
 }
 
 /* The text of the `error` field of NodeConfigStatus; empty = no error. A hint for people, never a value. */
-const char *lkg_component_error(const struct lkg_component *c)
+const char *lkg_component_error(const struct lkg_component *c, bool *ret_findings)
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &d->pointers.assigned) : NULL;
+        bool unread = bad && (bad->cause == LKG_BAD_LOAD || bad->cause == LKG_BAD_PARSE);
+        bool in_findings = bad ? unread || bad->cause == LKG_BAD_INVALID
+                               : c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID;
 
-        if (bad && (bad->cause == LKG_BAD_LOAD || bad->cause == LKG_BAD_PARSE))
-                return "failed to load config, see status findings for details";
-        if (bad && bad->cause == LKG_BAD_INVALID)
-                return "failed to validate config, see status findings for details";
+        if (ret_findings)
+                *ret_findings = in_findings;
+        if (in_findings)
+                return unread ? "failed to load config, see status findings for details"
+                              : "failed to validate config, see status findings for details";
         if (bad)
                 return bad->reason;
-        if (c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID)
-                return "failed to validate config, see status findings for details";
         if (c->candidate && c->candidate->state == LKG_CANDIDATE_NAME_TAKEN)
                 return "name taken: a kubeconfig stands under the name of the view file";
         if (c->fault)

@@ -100,7 +100,7 @@ static void put_served(struct lkg_buf *buf, const struct lkg_component *c)
 {
         put_config_info(buf, c);
         put_number(buf, "lkgfs_config_error", "gauge", "1 while the newest configuration is refused.", c,
-                   *lkg_component_error(c) != '\0');
+                   *lkg_component_error(c, NULL) != '\0');
         put_number(buf, "lkgfs_condition_ok", "gauge", "1 while the condition ConfigOK is True.", c,
                    c->condition.status == LKG_CONDITION_TRUE);
         put_number(buf, "lkgfs_generation", "gauge", "Number of the generation that is served, 0 for none.",

@@ -28,11 +28,59 @@ static const struct lkg_generation *active(const struct lkg_status_context *x)
         return x->component->active;
 }
 
+/* " from base, 3 drop-ins, instance", where the candidate is what is served. */
+static void put_layers(const struct lkg_component *c, struct lkg_buf *buf)
+{
+        static const struct {
+                enum lkg_layer_role role;
+                const char *one, *many; /* many NULL: there is one at most */
+        } rows[] = {
+                { LKG_LAYER_BASE, "base", NULL },         { LKG_LAYER_REMOTE, "ConfigMap", NULL },
+                { LKG_LAYER_PATCH, "patch", "patches" },  { LKG_LAYER_DROPIN, "drop-in", "drop-ins" },
+                { LKG_LAYER_INSTANCE, "instance", NULL },
+        };
+        size_t n[_LKG_LAYER_ROLE_MAX] = { 0 };
+        const char *separator = " from ";
+
+        if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID || !(c->same || c->made_active))
+                return;
+        for (size_t i = 0; i < c->candidate->n_layers; i++)
+                n[c->candidate->layers[i].role]++;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                size_t count = n[rows[i].role];
+
+                if (count == 0)
+                        continue;
+                lkg_buf_puts(buf, separator);
+                if (rows[i].many)
+                        lkg_buf_printf(buf, "%zu ", count);
+                lkg_buf_puts(buf, count == 1 || !rows[i].many ? rows[i].one : rows[i].many);
+                if (rows[i].role == LKG_LAYER_REMOTE)
+                        lkg_buf_printf(buf, " %s", c->active->object);
+                separator = ", ";
+        }
+}
+
+/* What is served, in a plain sentence; the words of the proposal follow in brackets. */
 static void render_condition(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        const struct lkg_condition *c = &x->component->condition;
+        const struct lkg_component *c = x->component;
+        const struct lkg_hold *hold = &c->state.hold;
 
-        lkg_buf_printf(buf, "%s %s: %s\n", lkg_condition_status_name(c->status), c->reason, c->message);
+        lkg_buf_printf(buf, "%s serving ", lkg_condition_status_name(c->condition.status));
+        if (c->active)
+                lkg_buf_printf(buf, "generation %" PRIu64, c->active->number);
+        else
+                lkg_buf_puts(buf, "nothing");
+        if (c->active)
+                put_layers(c, buf);
+        if (c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID)
+                lkg_buf_puts(buf, c->active ? ", the newest change is refused" : ", the layers are refused");
+        if (hold->mode != LKG_HOLD_FREE)
+                lkg_buf_puts(buf, ", held");
+        else if (hold->try_phase == LKG_TRY_RUNNING)
+                lkg_buf_puts(buf, ", on try");
+        lkg_buf_printf(buf, "; [%s: %s]\n", c->condition.reason, c->condition.message);
 }
 
 static void render_condition_json(const struct lkg_status_context *x, struct lkg_buf *buf)
@@ -53,11 +101,32 @@ static void render_condition_json(const struct lkg_status_context *x, struct lkg
         (void)lkg_json_write_line(&json, buf);
 }
 
+/* The first error in status/<c>/findings. Return: was there one? */
+static bool put_first_error(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        struct lkg_component_reports reports;
+        bool found = false;
+
+        lkg_component_reports(x->component, x->findings, &reports);
+        for (size_t i = 0; i < reports.n_items && !found; i++)
+                for (size_t k = 0; k < reports.items[i]->n_findings && !found; k++)
+                        if (reports.items[i]->findings[k].severity == LKG_ERROR) {
+                                found = true;
+                                lkg_finding_format(&reports.items[i]->findings[k], buf);
+                                lkg_buf_putc(buf, '\n');
+                        }
+        lkg_component_reports_deinit(&reports);
+        return found;
+}
+
+/* The words of the proposal, which config.json has, only say that there are findings. */
 static void render_error(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        const char *text = lkg_component_error(x->component);
+        bool in_findings;
+        const char *text = lkg_component_error(x->component, &in_findings);
 
-        lkg_buf_printf(buf, "%s%s", text, *text ? "\n" : "");
+        if (*text && !(in_findings && put_first_error(x, buf)))
+                lkg_buf_printf(buf, "%s\n", text);
 }
 
 /* Which document: 0 as @number if unknown. */
@@ -148,7 +217,7 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         put_source(&json, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
         put_source(&json, "active", &active, lkg_component_served_has_base(c), number, sha256);
         put_source(&json, "lastKnownGood", &p->good.source, x->good_has_base, good_number, good_sha256);
-        lkg_json_foreign(&json, "error", lkg_component_error(c));
+        lkg_json_foreign(&json, "error", lkg_component_error(c, NULL));
         put_rejected(&json, c);
         lkg_json_end(&json);
         (void)lkg_json_write_line(&json, buf);
@@ -335,6 +404,8 @@ static void render_last_error(const struct lkg_status_context *x, struct lkg_buf
 {
         if (x->component->last_error)
                 lkg_buf_printf(buf, "%s\n", x->component->last_error);
+        else
+                render_error(x, buf);
 }
 
 static void put_diff(const struct lkg_generation *a, const char *a_name, const struct lkg_generation *b,
@@ -378,6 +449,7 @@ static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
 #define CANDIDATE LKG_DIRTY_CANDIDATE
 #define CONDITION LKG_DIRTY_CONDITION
 #define DYNAMIC   LKG_DIRTY_DYNAMIC
+#define ERROR     (CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD | LKG_DIRTY_FINDINGS)
 
 const struct lkg_status_file lkg_status_files[] = {
         /* name            document flags  depends                          renderer            manual */
@@ -385,7 +457,8 @@ const struct lkg_status_file lkg_status_files[] = {
           "what the view shows: source id and ConfigMap, or init (a base exists), or default" },
         { "assigned", false, 0, ACTIVE | DYNAMIC, render_assigned,
           "what is meant to be shown, in the same words" },
-        { "condition", false, 0, CONDITION, render_condition, "status, reason and message in one line" },
+        { "condition", false, 0, CONDITION | ACTIVE | CANDIDATE, render_condition,
+          "status, what is served in a plain sentence, and reason and message in brackets, in one line" },
         { "condition.json", false, 0, CONDITION, render_condition_json, "the same as a NodeCondition" },
         { "config.json", false, 0, ACTIVE | CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD,
           render_config_json,
@@ -400,8 +473,9 @@ const struct lkg_status_file lkg_status_files[] = {
         { "effective.yaml", true, 0, ACTIVE | CANDIDATE | LKG_DIRTY_EFFECTIVE, render_effective,
           "defaults, the served document and the component's flags, each value with where it comes from",
           true },
-        { "error", false, 0, CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD, render_error,
-          "why the newest configuration is refused, or empty" },
+        { "error", true, 0, ERROR, render_error,
+          "why the newest configuration is refused: the first error in findings, else the reason; or "
+          "empty" },
         { "findings", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, lkg_status_render_findings,
           "everything noticed about the layers, one line each" },
         { "findings.json", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, lkg_status_render_findings_json,
@@ -412,8 +486,8 @@ const struct lkg_status_file lkg_status_files[] = {
           "what keeps the view from following: hold, pin, try, rollout; since when, by whom; one key=value "
           "a "
           "line" },
-        { "last-error", true, 0, LKG_DIRTY_LAST_ERROR, render_last_error,
-          "why the last control write was refused" },
+        { "last-error", true, 0, LKG_DIRTY_LAST_ERROR | ERROR, render_last_error,
+          "why the last control write was refused; if it was not, the same as error" },
         { "last-known-good", false, 0, ACTIVE | DYNAMIC, render_good,
           "where a rollback leads, in the same words" },
         { "metrics.prom", false, 0, LKG_DIRTY_EVER, lkg_status_render_metrics,

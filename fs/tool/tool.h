@@ -387,6 +387,8 @@ int lkg_view_write(const struct lkg_tool *tool, const struct lkg_view *view, con
 int lkg_view_command(const struct lkg_tool *tool, const char *command, const char *text);
 /** lkg_view_read_json() - read one file as a map; NULL if it is missing. Caller owns one reference. */
 struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_view_findings() - add those of @component to @ret. Return: 0; -errno, -EACCES for who is not root. */
+int lkg_view_findings(const struct lkg_view *view, const char *component, struct lkg_report *ret);
 /**
  * lkg_view_list_numbers() - the numbers that name the entries of @path, descending.
  * Return: 0 or -errno; caller frees.

@@ -14,21 +14,25 @@
 #include "view-held.h"
 #include "processes.h"
 
-#include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 
 #include <lkg/file.h>
 
-#define DISABLED "/etc/lkgfs/disabled"
-#define DEVICE   "/dev/fuse"
+#define DISABLED     "/etc/lkgfs/disabled"
+#define DEVICE       "/dev/fuse"
+
+#define LKG_NO_USER  3022
+#define FINDINGS_MAX 8 /* errors in documents that are printed */
 
 /* The problems so far, in printed form. */
 struct diagnosis {
         const struct lkg_tool *tool;
         struct lkg_view view;
-        const char *component;  /* the one being checked; NULL = the node */
-        struct lkg_value *list; /* structured output; NULL = text */
+        const char *component;      /* the one being checked; NULL = the node */
+        struct lkg_report findings; /* of that */
+        struct lkg_value *list;     /* structured output; NULL = text */
         struct lkg_buf text;
         size_t n_severity[_LKG_SEVERITY_MAX];
         bool looked_at_processes; /* they are the same for all components */
@@ -98,7 +102,8 @@ static char *fact(const struct diagnosis *d, const char *file)
 static void check_condition(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_freep) char *condition = fact(d, "condition");
-        const char *advice = "see `lkgfs status`";
+        const char *advice = d->findings.n_severity[LKG_ERROR] ? "correct what the errors below name"
+                                                               : "see `lkgfs status`";
         const char *silent = "see journalctl -u lkgfs; changes take effect when the engine is back, "
                              "commands fail until then";
 
@@ -142,79 +147,58 @@ static void check_generation(struct diagnosis *d)
                     "no document is served");
 }
 
-/* Codes of findings about lkgfs's own state on disk; one row each in core/base/findings.c. */
-static bool is_about_state(unsigned code)
-{
-        return code == 4005 || code == 4022 || (code >= 6010 && code <= 6019);
-}
-
-/* `... [LKGnnnn]` at the end of a line; 0: none. */
-static unsigned code_of(const char *line, size_t size)
-{
-        unsigned code = 0;
-
-        if (size < 9 || strncmp(line + size - 9, "[LKG", 4) != 0 || line[size - 1] != ']')
-                return 0;
-        for (size_t i = size - 5; i < size - 1; i++) {
-                if (!isdigit((unsigned char)line[i]))
-                        return 0;
-                code = code * 10 + (unsigned)(line[i] - '0');
-        }
-        return code;
-}
-
-/* Codes of findings about the API server and the credential for it; some are notes, which need no action. */
-static bool is_about_remote(unsigned code)
-{
-        return code >= 7000 && code <= 7999;
-}
-
-/* Codes of findings about our own configuration, which leave the condition as it is. */
-static bool is_about_configuration(unsigned code)
-{
-        return code == 4011 || (code >= 3000 && code <= 3999);
-}
-
-/* The word at the start or after a position: `error: text`, `file:1:2: error: text`. */
-static enum lkg_severity severity_of(const char *line, size_t size)
-{
-        for (size_t i = 0; i < size; i++) {
-                if (i > 0 && (i < 2 || line[i - 2] != ':' || line[i - 1] != ' '))
-                        continue;
-                for (int severity = 0; severity < _LKG_SEVERITY_MAX; severity++) {
-                        const char *name = lkg_severity_name((enum lkg_severity)severity);
-                        size_t n = strlen(name);
-
-                        if (size - i > n && strncmp(line + i, name, n) == 0 && line[i + n] == ':')
-                                return (enum lkg_severity)severity;
-                }
-        }
-        return LKG_NOTE;
-}
-
 /*
- * Findings that are not about a document: lkgfs's state on disk, its configuration, and the connection to
- * the API server.
+ * What findings are about, by their codes (core/base/findings.c), and from which severity on they are a problem; the last row is
+ * of all others.
  */
+static const struct about {
+        unsigned first, last;
+        const char *words;
+        enum lkg_severity worth;
+} about[] = {
+        { 4005, 4005, "stored state: ", LKG_NOTE },
+        { 4022, 4022, "stored state: ", LKG_NOTE },
+        { 6010, 6019, "stored state: ", LKG_NOTE },
+        { 3000, 3999, "configuration of lkgfs: ", LKG_WARNING },
+        { 4011, 4011, "configuration of lkgfs: ", LKG_WARNING },
+        { 7000, 7999, "API server: ", LKG_WARNING },
+        { 0, UINT_MAX, "", LKG_ERROR },
+};
+
+/* The finding, and the cure that the table of codes has for it. */
+static void add_finding(struct diagnosis *d, const struct lkg_finding *f, const struct about *row)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT, cure = LKG_BUF_INIT;
+        enum lkg_severity severity = row->worth == LKG_NOTE ? LKG_WARNING : f->severity;
+
+        lkg_finding_format(f, &line);
+        for (size_t i = 0; i < lkg_n_finding_kinds; i++)
+                if (lkg_finding_kinds[i].code == f->code)
+                        lkg_buf_printf(&cure, "%s (`lkgfs explain LKG%04u`)", lkg_finding_kinds[i].advice,
+                                       f->code);
+        if (lkg_buf_failed(&line) || lkg_buf_failed(&cure))
+                d->failed = true;
+        else
+                add(d, severity, cure.data ? cure.data : "see lkgfs-findings(7)", "%s%s", row->words,
+                    line.data ? line.data : "");
+}
+
 static void check_findings(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_freep) char *findings = fact(d, "findings");
+        size_t n = 0;
 
-        for (const char *line = findings; line && *line;) {
-                size_t size = strcspn(line, "\n");
-                enum lkg_severity severity = severity_of(line, size);
-                unsigned code = code_of(line, size);
-                char advice[64];
+        for (size_t i = 0; i < d->findings.n_findings; i++) {
+                const struct lkg_finding *f = &d->findings.findings[i];
+                const struct about *row = about;
 
-                (void)snprintf(advice, sizeof(advice), "`lkgfs explain LKG%04u`", code);
-                if (is_about_state(code))
-                        add(d, LKG_WARNING, advice, "stored state: %.*s", (int)size, line);
-                else if (is_about_configuration(code) && severity != LKG_NOTE)
-                        add(d, severity, advice, "configuration of lkgfs: %.*s", (int)size, line);
-                else if (is_about_remote(code) && severity != LKG_NOTE)
-                        add(d, severity, advice, "API server: %.*s", (int)size, line);
-                line += size + (line[size] != '\0');
+                while (f->code < row->first || f->code > row->last)
+                        row++;
+                if (f->severity <= row->worth && (*row->words || n++ < FINDINGS_MAX))
+                        add_finding(d, f, row);
         }
+        if (n > FINDINGS_MAX)
+                add(d, LKG_ERROR, "`cat status/<component>/findings` has all",
+                    "%zu more findings like these", n - FINDINGS_MAX);
 }
 
 static void check_assigned(struct diagnosis *d, const struct lkg_view_dynamic *dynamic,
@@ -368,17 +352,16 @@ static void check_drift(struct diagnosis *d, const struct lkg_view_dynamic *dyna
 static void look_at_processes(struct diagnosis *d)
 {
         const char *component = d->component;
-        LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_processes processes;
-        bool warned;
+        bool warned = false; /* about a user that was configured */
 
         if (d->looked_at_processes)
                 return;
         d->looked_at_processes = true;
         lkg_processes_read(&d->view, component, &processes);
         d->engine_silent = processes.engine_silent;
-        findings = processes.no_user ? fact(d, "findings") : NULL;
-        warned = findings && strstr(findings, "[LKG3022]"); /* about a user that was configured */
+        for (size_t i = 0; i < d->findings.n_findings; i++)
+                warned |= d->findings.findings[i].code == LKG_NO_USER;
         d->component = NULL;
         for (size_t i = 0; i < processes.n; i++) {
                 const char *advice, *loss = lkg_process_loss(processes.items[i].name, &advice);
@@ -401,6 +384,7 @@ static void look_at_component(struct diagnosis *d)
         LKG_CLEANUP(lkg_dynamic_deinit) struct lkg_view_dynamic dynamic = { 0 };
         LKG_CLEANUP(lkg_held_deinit) struct lkg_held held = { 0 };
 
+        (void)lkg_view_findings(&d->view, d->component, &d->findings); /* only root may */
         look_at_processes(d);
         lkg_dynamic_read(&d->view, d->component, &dynamic);
         lkg_held_read(&d->view, d->component, &held);
@@ -411,6 +395,7 @@ static void look_at_component(struct diagnosis *d)
         check_assigned(d, &dynamic, &held);
         check_crash_loop(d);
         check_drift(d, &dynamic, check_starts(d, &dynamic));
+        lkg_report_deinit(&d->findings);
 }
 
 /* ---- the whole node ---- */

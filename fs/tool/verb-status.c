@@ -65,20 +65,6 @@ static enum rank rank_of(const struct facts *facts)
                        : RANK_GOOD;
 }
 
-/* An earlier daemon has only lines; there a position cannot always be distinguished from text. */
-static void read_findings(const struct lkg_view *view, const char *component, struct facts *facts)
-{
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *map = lkg_view_read_json(view, "status/%s/findings.json", component);
-        LKG_CLEANUP(lkg_freep) char *lines = NULL;
-
-        if (lkg_tool_findings_take(map, &facts->findings))
-                return;
-        facts->findings_hidden =
-                lkg_view_read(view, &lines, NULL, "status/%s/findings", component) == -EACCES;
-        lkg_tool_findings_parse(lines, &facts->findings);
-}
-
 static void read_facts(const struct lkg_view *view, const char *component, struct facts *facts)
 {
         const struct {
@@ -97,7 +83,7 @@ static void read_facts(const struct lkg_view *view, const char *component, struc
                         *files[i].text = NULL;
         if (lkg_view_read(view, &facts->generation, &st, "status/%s/generation", component) == 0)
                 lkg_format_rfc3339((uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC, facts->served_since);
-        read_findings(view, component, facts);
+        facts->findings_hidden = lkg_view_findings(view, component, &facts->findings) == -EACCES;
         facts->condition_json = lkg_view_read_json(view, "status/%s/condition.json", component);
         if (facts->condition_json)
                 facts->since = lkg_map_get_string(facts->condition_json, "lastTransitionTime");
@@ -360,13 +346,14 @@ static void text_component(const struct lkg_view *view, const struct facts *fact
         lkg_held_text(&facts->held, buf);
         lkg_dynamic_text(&facts->dynamic, buf);
         append_drift(facts, buf);
-        if (facts->error && *facts->error)
+        if (facts->error && *facts->error && !facts->findings.n_severity[LKG_ERROR]) /* else it is below */
                 lkg_buf_printf(buf, "  error     %s\n", facts->error);
         lkg_buf_puts(buf, "  findings  ");
         append_counts(facts, buf);
         lkg_buf_putc(buf, '\n');
         append_findings(facts, colour, all, buf);
-        if (facts->last_error && *facts->last_error)
+        if (facts->last_error && *facts->last_error &&
+            (!facts->error || strcmp(facts->last_error, facts->error) != 0))
                 lkg_buf_printf(buf, "  refused   %s\n", facts->last_error);
         lkg_buf_puts(buf, "  next      ");
         append_next(facts, buf);

@@ -439,6 +439,23 @@ struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fm
         return value;
 }
 
+/* The lines are read where there is no JSON; in those a position cannot always be distinguished from text. */
+int lkg_view_findings(const struct lkg_view *view, const char *component, struct lkg_report *ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *map = lkg_view_read_json(view, "status/%s/findings.json", component);
+        LKG_CLEANUP(lkg_freep) char *lines = NULL;
+        int r;
+
+        if (lkg_tool_findings_take(map, ret))
+                return 0;
+        r = lkg_view_read(view, &lines, NULL, "status/%s/findings", component);
+        if (r < 0)
+                return r;
+        lkg_tool_findings_parse(lines, ret);
+        return 0;
+}
+
 static int descending(const void *a, const void *b)
 {
         uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

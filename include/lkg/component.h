@@ -370,8 +370,8 @@ int lkg_component_check_first(const struct lkg_component *c, const char *source_
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
 /** lkg_component_log_fields() - the fields for log messages about @c. */
 struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c);
-/** lkg_component_error() - the field `error` of NodeConfigStatus; "" = no error. */
-const char *lkg_component_error(const struct lkg_component *c);
+/** lkg_component_error() - the field `error` of NodeConfigStatus; "" = no error. @ret_findings: do findings say why? May be NULL. */
+const char *lkg_component_error(const struct lkg_component *c, bool *ret_findings);
 /**
  * lkg_component_pointers() - the assigned, active and last known good source; all local while remote
  * configuration is off.

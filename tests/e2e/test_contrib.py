@@ -201,3 +201,21 @@ def test_the_readme_shows_one_form_for_root_and_for_others():
     page = (lib.REPOSITORY / "README.md").read_text()
     assert re.search(r"^    contrib/quickstart/run\b", page, re.M) and re.search(r"^    tests/run\b", page, re.M)
     assert not re.search(r"^    sudo ", page, re.M)
+
+
+# ---- the quick start ----
+
+def test_the_quick_start_shows_what_it_says(tmp_path):
+    """In namespaces of its own: its directory in /run is another one, and what it leaves ends with them."""
+    shutil.copytree(lib.REPOSITORY / "contrib/quickstart", tmp_path / "contrib/quickstart")
+    (tmp_path / "build").symlink_to(lib.BUILD)
+    run = tmp_path / "contrib/quickstart/run"
+    result = lib.run("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private", "bash", "-ec",
+                     'mount -t tmpfs none /run; "$0"; "$0" --stop; [[ ! -e /run/lkgfs-quickstart ]]', str(run))
+    text = result.stdout.decode()
+    assert result.returncode == 0, text + result.stderr.decode()
+    assert re.search(r"^\$ grep maxPods kubelet.conf\nmaxPods: 60$", text, re.M) and "\n/maxPods\t60\tdrop-in 10-capacity.conf\t" in text
+    assert "\nFalse serving generation 2, the newest change is refused; [" in text and "10-capacity.conf:" in text
+    assert re.search(r"rollback\n\$ grep maxPods kubelet.conf\nmaxPods: 80\n\$ echo off.*\n.*\nmaxPods: 60\n", text)
+    assert "clusterDomain: cluster.lcoal\n" * 3 + "clusterDomain: cluster.local\n" in text
+    assert re.search(r"^reads: [1-9]\d*, failed: 0$", text, re.M)

@@ -6,6 +6,7 @@ nothing, `local` ends remote configuration; a generation changes only with the d
 """
 import json
 import os
+import re
 
 import pytest
 
@@ -32,6 +33,16 @@ def walk(n):
         else:
             found.append(stack.pop())
     return found[::-1]
+
+
+A_FINDING = "the first error of findings"
+
+
+def told(n):
+    """What status/<c>/error tells."""
+    error = n.status("error")
+    first = next((line for line in n.status("findings").splitlines() if re.search(r"(^|: )error: ", line)), None)
+    return A_FINDING if first and error == first + "\n" else error.rstrip("\n")
 
 
 class Model:
@@ -70,11 +81,11 @@ class Model:
         n = self.node
         status = n.config_json()
         word, rest = n.mount.condition()
-        seen = {"sources": n.sources(), "error": (status["error"], n.status("error")), "document": n.mount.document(),
+        seen = {"sources": n.sources(), "error": (status["error"], told(n)), "document": n.mount.document(),
                 "bad": {source: entry["reason"] for source, entry in n.bad().items()}, "good": n.good_document(),
                 "status": word, "reason": rest[:len(self.reason)], "rejected": status.get("rejected", {}).get("source")}
         want = {"sources": (self.assigned, self.active, self.good),
-                "error": (self.error, self.error + "\n" if self.error else ""), "document": self.document,
+                "error": (self.error, A_FINDING if "see status findings" in self.error else self.error), "document": self.document,
                 "bad": self.bad, "good": self.good_document, "status": self.status, "reason": self.reason,
                 "rejected": self.assigned if self.assigned in self.bad else None}
         return {key: (seen[key], want[key]) for key in want if seen[key] != want[key]}

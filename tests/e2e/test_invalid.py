@@ -27,7 +27,8 @@ def test_refused_then_repaired(mount):
     assert status == "False" and rest
     assert re.search(r"^\S*kubelet\.conf\.d/50-bad\.conf:\d+:\d+: error: .* \[LKG\d{4}\]$", mount.status("findings"),
                      re.M)
-    assert mount.status("error").strip() != ""
+    assert mount.status("error") == mount.status("last-error") == mount.status("findings").splitlines(keepends=True)[0]
+    assert mount.plain() == f"serving generation {before}, the newest change is refused"
     mount.drop("30-good.conf", "podsPerCore: 7\n")  # another change does not get through either
     assert mount.document() == document
     mount.drop("50-bad.conf", "maxPods: 51\n")

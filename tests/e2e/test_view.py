@@ -20,8 +20,8 @@ import pytest
 
 import lkgfs_testlib as lib
 
-FACTS = ["condition", "condition.json", "config.json", "generation", "sha256", "active", "error", "metrics.prom"]
-DOCUMENTS = ["origin", "findings", "last-error", "diff"]
+FACTS = ["condition", "condition.json", "config.json", "generation", "sha256", "active", "metrics.prom"]
+DOCUMENTS = ["origin", "findings", "error", "last-error", "diff"]
 FS_IOC_GETFLAGS = 0x80086601
 FS_IMMUTABLE_FL = 0x10
 

@@ -688,7 +688,13 @@ class Mount:
         self.write(os.path.join("kubelet.conf.d", name), (HEADER if header else "") + body)
 
     def status(self, name, component="kubelet"):
-        return read_file(self.vpath("status", component, name)).decode()
+        """Of the condition without its plain sentence: `True REASON: MESSAGE`, for what tests the words of the proposal."""
+        text = read_file(self.vpath("status", component, name)).decode()
+        return re.sub(r"^(\w+) serving .*?; \[(.*)\]$", r"\1 \2", text, flags=re.M) if name == "condition" else text
+
+    def plain(self, component="kubelet"):
+        """The plain sentence of the condition, without status and words of the proposal."""
+        return re.fullmatch(r"\w+ (serving .*?); \[.*\]\n", read_file(self.vpath("status", component, "condition")).decode())[1]
 
     def generation(self, component="kubelet"):
         return int(self.status("generation", component))

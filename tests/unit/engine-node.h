@@ -348,7 +348,18 @@ static inline void check_blobs(struct node *n)
 }
 
 /* Content of one file of the view; NULL = no such file. Caller frees. */
-static inline char *view(struct node *n, const char *path)
+/* `True serving generation 1 from base; [REASON: MESSAGE]` without the plain sentence: `True REASON: MESSAGE`. In place. */
+static inline void leave_canonical(char *condition)
+{
+        char status[16] = "", words[2048] = "";
+
+        if (sscanf(condition, "%15s serving %*[^;]; [%2047[^\n]", status, words) != 2)
+                return;
+        words[strlen(words) - 1] = '\0';                    /* the bracket */
+        (void)sprintf(condition, "%s %s\n", status, words); /* shorter than it was */
+}
+
+static inline char *view_raw(struct node *n, const char *path)
 {
         struct lkg_publication *p = current(n);
         const struct lkg_entry *e = lkg_publication_find(p, path);
@@ -359,6 +370,17 @@ static inline char *view(struct node *n, const char *path)
         if (e)
                 assert_int_equal(lkg_publication_read(blobs, e, SIZE_MAX / 4, &text, NULL), 0);
         lkg_publication_free(p);
+        return text;
+}
+
+static inline char *view(struct node *n, const char *path)
+{
+        static const char condition[] = "/condition";
+        char *text = view_raw(n, path);
+        size_t size = strlen(path);
+
+        if (text && size > strlen(condition) && strcmp(path + size - strlen(condition), condition) == 0)
+                leave_canonical(text);
         return text;
 }
 

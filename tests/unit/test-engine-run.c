@@ -124,24 +124,37 @@ static void test_same_bytes_are_no_generation(void **state)
         assert_has(n, "layers/kubelet/0001-drop-in-10-a.conf.yaml", "maxPods: 100\n");
 }
 
+static void assert_plain(struct node *n, const char *beginning)
+{
+        LKG_CLEANUP(lkg_freep) char *condition = view_raw(n, "status/kubelet/condition");
+
+        if (strncmp(condition, beginning, strlen(beginning)) != 0)
+                fail_msg("%s\nbegins not with: %s", condition, beginning);
+}
+
 static void test_invalid_change_keeps_the_generation(void **state)
 {
         struct node *n = *state;
 
         start(n);
+        assert_plain(n,
+                     "True serving generation 1 from base; [current is set to the local default, and an ");
         put_dropin(n, "10-a.conf", "maxPods: [\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_int_equal(generation(n), 1);
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
         assert_has(n, "status/kubelet/condition", "False failed to validate current (init), 1 error");
         assert_has(n, "status/kubelet/findings", "10-a.conf:");
-        assert_has(n, "status/kubelet/error", "failed to validate config");
+        assert_has(n, "status/kubelet/error", "10-a.conf:4:1: error: ");
+        assert_has(n, "status/kubelet/last-error", "10-a.conf:4:1: error: ");
+        assert_has(n, "status/kubelet/config.json", "\"error\":\"failed to validate config, see ");
+        assert_plain(n, "False serving generation 1, the newest change is refused; [failed to validate");
         assert_has(n, "status/kubelet/config.json", "\"rejected\":");
         assert_has(n, "status/kubelet/metrics.prom", "lkgfs_config_error{component=\"kubelet\"} 1\n");
         put_dropin(n, "10-a.conf", "maxPods: 7\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_int_equal(generation(n), 2);
-        assert_has(n, "status/kubelet/condition", "True ");
+        assert_plain(n, "True serving generation 2 from base, 1 drop-in; [current is set ");
         assert_has(n, "status/kubelet/metrics.prom", "lkgfs_config_error{component=\"kubelet\"} 0\n");
 }
 
