@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files for monitoring in contrib/ use what the engine exports: names, labels, and files that can be loaded."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -219,3 +220,11 @@ def test_the_quick_start_shows_what_it_says(tmp_path):
     assert re.search(r"rollback\n\$ grep maxPods kubelet.conf\nmaxPods: 80\n\$ echo off.*\n.*\nmaxPods: 60\n", text)
     assert "clusterDomain: cluster.lcoal\n" * 3 + "clusterDomain: cluster.local\n" in text
     assert re.search(r"^reads: [1-9]\d*, failed: 0$", text, re.M)
+
+
+# ---- the bench ----
+
+def test_the_bench_measures_a_build_that_is_named_relatively():
+    result = lib.run(str(lib.REPOSITORY / "tests/bench/run"), "--build", os.path.relpath(lib.BUILD), "--quick", "--row", "open", "--json")
+    assert result.returncode == 0, (result.stdout + result.stderr).decode()
+    assert len(json.loads(result.stdout)["rows"]) >= 8
