@@ -38,8 +38,6 @@
 #define LKG_DOOR_DIR ".lv" /* where the notifier reaches inodes of older generations */
 #define FOREVER_S    1e9   /* attributes of immutable content; names that carry a native mount */
 #define DIRECTORY_S  1.0   /* names and attributes of directories */
-#define SOURCE_ATTR_S \
-        0.1 /* attributes of pass-through files: the longest delay of a change behind the mount */
 
 struct lkg_node;
 /* Hooks: calls from lower to higher files, which the lower ones do not know (wiring.c). */
@@ -57,7 +55,8 @@ struct server_hooks {
 struct lkg_server {
         struct lkg_shared *shm;
         const struct server_hooks *hooks;
-        uint64_t source_dev;          /* of the source directory itself */
+        uint64_t source_dev; /* of the source directory itself */
+        bool maps_directly; /* the kernel maps files shared whose content it does not keep; set by session.c */
         _Atomic bool source_is_local; /* it needs no other machine or process; set by source-watch.c */
         int device, shared_fd, source, runtime, blobs, pinned, listen, supervisor;
         uint32_t epoch; /* counts the servers since the mount: owner of our slots */

@@ -86,6 +86,32 @@ static int new_session(int fd, struct lkg_error *err)
         return 0;
 }
 
+#ifndef FUSE_DIRECT_IO_ALLOW_MMAP
+#define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36) /* Linux 6.6 */
+#endif
+
+/* Files whose content the kernel does not keep may be mapped shared. libfuse 3.14 does not know the second half of the flags. */
+static void accept_direct_mappings(const char *request, size_t size)
+{
+        const size_t flags2 = sizeof(struct fuse_in_header) + offsetof(struct fuse_init_in, flags2);
+        struct fuse_init_in in = { 0 };
+        struct fuse_init_out out;
+        char *reply = (char *)task.swallowed + sizeof(struct fuse_out_header);
+
+        if (size < flags2 + sizeof(in.flags2) ||
+            task.swallowed_size < sizeof(struct fuse_out_header) + sizeof(out))
+                return;
+        memcpy(&in, request + sizeof(struct fuse_in_header),
+               offsetof(struct fuse_init_in, flags2) + sizeof(in.flags2));
+        if (!(in.flags & FUSE_INIT_EXT) || !(in.flags2 & (FUSE_DIRECT_IO_ALLOW_MMAP >> 32)))
+                return;
+        memcpy(&out, reply, sizeof(out));
+        out.flags |= FUSE_INIT_EXT;
+        out.flags2 |= FUSE_DIRECT_IO_ALLOW_MMAP >> 32;
+        memcpy(reply, &out, sizeof(out));
+        server.maps_directly = true;
+}
+
 static void replay_init(const void *request, size_t size)
 {
         char copy[LKG_INIT_MAX];
@@ -96,6 +122,7 @@ static void replay_init(const void *request, size_t size)
         task.swallowed_size = 0;
         fuse_session_process_buf(server.session, &buf);
         task.swallow = false;
+        accept_direct_mappings(request, size);
 }
 
 int session_open(struct lkg_error *err)

@@ -11,26 +11,6 @@
 
 #include "file-server.h"
 
-/*
- * A file younger than this at its last open may have changed without a new timestamp: its pages are not
- * kept.
- */
-#define RACY_NS (20 * LKG_NSEC_PER_MSEC)
-
-/* true if nothing has changed since the last open: the kernel may keep its pages. */
-static bool unchanged(struct lkg_node *node, const struct stat *st)
-{
-        bool same = node->seen_size == (uint64_t)st->st_size &&
-                    node->seen_mtime_ns == lkg_timespec_ns(&st->st_mtim) &&
-                    node->seen_ctime_ns == lkg_timespec_ns(&st->st_ctim) && node->seen_ctime_ns != 0;
-        bool racy = (int64_t)lkg_realtime_ns() - lkg_timespec_ns(&st->st_ctim) < (int64_t)RACY_NS;
-
-        node->seen_size = (uint64_t)st->st_size;
-        node->seen_mtime_ns = lkg_timespec_ns(&st->st_mtim);
-        node->seen_ctime_ns = racy ? 0 : lkg_timespec_ns(&st->st_ctim);
-        return same;
-}
-
 int source_open_node(struct lkg_node *node, int flags)
 {
         int fd = node_fd(node);
@@ -42,35 +22,23 @@ int source_open_node(struct lkg_node *node, int flags)
         return source_open_path(path, flags & ~(LKG_OPEN_ONCE & ~O_TRUNC));
 }
 
+/*
+ * The kernel keeps no content of these files: what changes behind the mount, it would learn too late. Timestamps have the granularity of a
+ * clock tick, and a store into a mapping may change none; and of two replies with attributes the one that arrives last counts, not the newer.
+ * Before Linux 6.6 such a file cannot be mapped shared, so a writer's pages are kept there, and checked at each open.
+ */
 static int open_file(uint32_t record, struct lkg_node *node, struct fuse_file_info *fi)
 {
         bool writes = (fi->flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY; /* O_RDONLY | O_TRUNC truncates */
-        struct stat st;
-        int fd = node_fd(node);
+        int fd = source_open_node(node, fi->flags);
 
-        fi->noflush = !writes;
         if (fd < 0)
                 return fd;
-        if (!writes && fstat(fd, &st) == 0 && unchanged(node, &st)) {
-                /*
-                 * The kernel has its pages, so most likely nothing will be read. If something is, file_fd()
-                 * opens it.
-                 */
-                fi->keep_cache = 1;
-                fi->fh = file_fill(record, node, fi->flags, -EBADF);
-                return 0;
-        }
-        fd = source_open_node(node, fi->flags);
-        if (fd < 0) {
-                /* nothing was noticed: the next open must wait, too, if there is something to wait for */
-                node->seen_ctime_ns = 0;
-                return fd;
-        }
+        fi->noflush = !writes;
+        fi->direct_io = !writes || server.maps_directly;
         if (fi->flags & O_TRUNC) {
                 atomic_fetch_or(&node->dirty, LKG_DIRTY_TRUNCATED);
                 relay_end(node->parent, node->name);
-        } else if (writes && fstat(fd, &st) == 0) {
-                fi->keep_cache = unchanged(node, &st);
         }
         fi->fh = file_fill(record, node, fi->flags, fd);
         return 0;

@@ -137,8 +137,7 @@ struct lkg_node {
         _Atomic uint32_t n_open, n_writers;
         _Atomic uint32_t dirty;               /* enum lkg_dirty */
         uint32_t kept;                        /* the supervisor holds a descriptor */
-        int64_t seen_mtime_ns, seen_ctime_ns; /* at the last open: unchanged = page cache kept */
-        uint64_t seen_size;
+        uint64_t unused[3];
         uint32_t handle_size;
         int32_t handle_type;
         unsigned char handle[LKG_HANDLE_MAX];
