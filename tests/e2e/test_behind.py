@@ -59,6 +59,7 @@ def other_namespace():
             process.kill()
 
 
+@pytest.mark.limit(3600 if BY_HAND else 100)
 @pytest.mark.parametrize("over", [True, False], ids=["over", "aside"])
 @pytest.mark.parametrize("system", FILE_SYSTEMS)
 def test_what_was_written_is_read(over, system):
