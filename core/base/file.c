@@ -566,19 +566,22 @@ bool lkg_is_tmp_name(const char *name)
 }
 
 /*
- * A umask may have cleared some bits. The engine may not call fchmod(2), but does not need it for its files.
+ * On the descriptor, before there is a name that others know. A umask may have cleared some bits; a change of the owner clears set-id bits.
+ * The engine may not call fchmod(2), but does not need it for its files.
  */
-static int set_mode(int fd, mode_t mode)
+static int set_attributes(int fd, const struct lkg_new_file *as)
 {
         struct stat st;
 
+        if (as->owned && fchown(fd, as->uid, as->gid) < 0)
+                return -errno;
         if (fstat(fd, &st) < 0)
                 return -errno;
-        return (st.st_mode & 07777) == mode || fchmod(fd, mode) == 0 ? 0 : -errno;
+        return (st.st_mode & 07777) == as->mode || fchmod(fd, as->mode) == 0 ? 0 : -errno;
 }
 
-int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
-                          bool durable, struct lkg_error *err)
+int lkg_write_file_as(int dirfd, const char *name, const void *data, size_t size,
+                      const struct lkg_new_file *as, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         char tmp[PATH_MAX];
@@ -592,21 +595,21 @@ int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t 
         if (r < 0 || (size_t)r >= sizeof(tmp))
                 return lkg_error_set(err, -ENAMETOOLONG, NULL, "%s", name);
         (void)unlinkat(dirfd, tmp, 0); /* left by a predecessor with the same pid */
-        fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, as->mode & 0700);
         if (fd < 0)
                 return lkg_error_set(err, -errno, NULL, "create %s", tmp);
-        r = set_mode(fd, mode);
+        r = lkg_write_all(fd, data, size);
         if (r >= 0)
-                r = lkg_write_all(fd, data, size);
-        if (r >= 0 && durable && fsync(fd) < 0)
+                r = set_attributes(fd, as);
+        if (r >= 0 && as->durable && fsync(fd) < 0)
                 r = -errno;
-        if (r >= 0 && renameat(dirfd, tmp, dirfd, name) < 0)
+        if (r >= 0 && renameat2(dirfd, tmp, dirfd, name, as->only_new ? RENAME_NOREPLACE : 0) < 0)
                 r = -errno;
         if (r < 0) {
                 (void)unlinkat(dirfd, tmp, 0);
                 return lkg_error_set(err, r, NULL, "write %s", name);
         }
-        if (durable) {
+        if (as->durable) {
                 LKG_CLEANUP(lkg_closep) int parent = -EBADF;
 
                 if (dir_length > 0) {
@@ -618,6 +621,14 @@ int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t 
                         return lkg_error_set(err, r, NULL, "fsync the directory of %s", name);
         }
         return 0;
+}
+
+int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
+                          bool durable, struct lkg_error *err)
+{
+        const struct lkg_new_file as = { .mode = mode, .durable = durable };
+
+        return lkg_write_file_as(dirfd, name, data, size, &as, err);
 }
 
 int lkg_mkdir_p(int dirfd, const char *path, mode_t mode, struct lkg_error *err)

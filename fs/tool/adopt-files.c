@@ -216,29 +216,20 @@ int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const
                       const void *data, size_t size, struct lkg_error *err)
 {
         LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
-        LKG_CLEANUP(lkg_freep) char *temporary = NULL;
+        struct lkg_new_file as = { .owned = true, .durable = true };
         struct stat st;
         int r = place_open(look, path, &place);
 
         if (r == 0 && fstatat(place.fd, place.name, &st, 0) < 0)
                 r = -errno;
-        if (r == 0 && asprintf(&temporary, ".%.200s.lkgfs", place.name) < 0) {
-                temporary = NULL;
-                r = -ENOMEM;
-        }
         if (r == 0)
                 r = keep_aside(&place, aside);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "'%s%s'", look->root, path);
-        r = lkg_write_file_atomic(place.fd, temporary, data, size, st.st_mode & 07777, true, err);
-        if (r < 0)
-                return r;
-        if (fchownat(place.fd, temporary, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) == 0 &&
-            renameat(place.fd, temporary, place.fd, place.name) == 0)
-                return lkg_sync_dir(place.fd);
-        r = lkg_error_set(err, -errno, NULL, "'%s%s'", look->root, path);
-        (void)unlinkat(place.fd, temporary, 0);
-        return r;
+        as.mode = st.st_mode & 0777;
+        as.uid = st.st_uid;
+        as.gid = st.st_gid;
+        return lkg_write_file_as(place.fd, place.name, data, size, &as, err);
 }
 
 /* ---- undoing ---- */
@@ -274,7 +265,8 @@ static int unmake_directory(const struct adopt_place *place, const char **ret_ke
 /* Has somebody changed our file? Return: 1; 0: no, or it is gone; -errno. */
 static int is_edited(const struct adopt_place *place, const char *sha256)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(place->fd, place->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(place->fd, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         char found[LKG_SHA256_HEX];
         size_t size;

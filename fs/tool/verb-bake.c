@@ -62,30 +62,16 @@ static struct baked *add_file(struct bake *bake, const char *name)
         return &bake->files[bake->n_files++];
 }
 
-static int write_one(const struct bake *bake, struct baked *file, struct lkg_error *err)
+static int write_one(const struct bake *bake, const struct baked *file, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_freep) char *temporary = NULL;
-        unsigned flags = bake->tool->options.force ? 0 : RENAME_NOREPLACE;
-        int r;
+        const struct lkg_new_file as = { .mode = file->mode,
+                                         .owned = file->uid != (uid_t)-1,
+                                         .uid = file->uid,
+                                         .gid = file->gid,
+                                         .durable = true,
+                                         .only_new = !bake->tool->options.force };
 
-        if (asprintf(&temporary, ".%.200s.lkgfs-%d", file->name, (int)getpid()) < 0) {
-                temporary = NULL;
-                return lkg_error_set(err, -ENOMEM, NULL, "'%s'", file->name);
-        }
-        r = lkg_write_file_atomic(bake->dirfd, temporary, file->text.data, file->text.size, file->mode, true,
-                                  err);
-        if (r < 0)
-                return r;
-        if (file->uid != (uid_t)-1 &&
-            fchownat(bake->dirfd, temporary, file->uid, file->gid, AT_SYMLINK_NOFOLLOW) < 0)
-                r = lkg_error_set(err, -errno, NULL, "owner of '%s'", file->name);
-        else if (renameat2(bake->dirfd, temporary, bake->dirfd, file->name, flags) < 0)
-                r = lkg_error_set(err, -errno, NULL, "write '%s'", file->name);
-        else if (fsync(bake->dirfd) < 0)
-                r = lkg_error_set(err, -errno, NULL, "directory of '%s'", file->name);
-        if (r < 0)
-                (void)unlinkat(bake->dirfd, temporary, 0);
-        return r;
+        return lkg_write_file_as(bake->dirfd, file->name, file->text.data, file->text.size, &as, err);
 }
 
 static int write_files(struct bake *bake)

@@ -6,6 +6,7 @@
  */
 #include "tool.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/mount.h>
@@ -126,7 +127,7 @@ static int make_directory(struct edit *edit)
 static int read_dropin(struct edit *edit)
 {
         LKG_CLEANUP(lkg_closep)
-        int fd = openat(edit->dropins_fd, edit->name, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        int fd = openat(edit->dropins_fd, edit->name, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
         int r;
 
         if (fd < 0 && errno == ENOENT)
@@ -316,17 +317,44 @@ static bool is_unchanged(const struct edit *edit)
         return same;
 }
 
+/* What a new drop-in is: what all others there may do, of their owner if it is one; 0600 of root without others. */
+static void like_others(const struct edit *edit, struct lkg_new_file *as)
+{
+        int fd = openat(edit->dropins_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        bool any = false;
+
+        *as = (struct lkg_new_file){ .mode = 0600, .durable = true, .owned = true };
+        for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
+                struct stat st;
+
+                if (!is_dropin_name(e->d_name) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    !S_ISREG(st.st_mode))
+                        continue;
+                as->mode = (any ? as->mode : 0777) & st.st_mode & 0777;
+                as->uid = !any || as->uid == st.st_uid ? st.st_uid : 0;
+                as->gid = !any || as->gid == st.st_gid ? st.st_gid : 0;
+                any = true;
+        }
+        if (dir)
+                (void)closedir(dir);
+        else
+                lkg_close(fd);
+}
+
 static int save(const struct edit *edit, const char *data, size_t size)
 {
-        mode_t mode = edit->exists ? edit->st.st_mode & 07777 : 0644;
+        struct lkg_new_file as = { .mode = edit->st.st_mode & 0777,
+                                   .owned = true,
+                                   .uid = edit->st.st_uid,
+                                   .gid = edit->st.st_gid,
+                                   .durable = true };
         struct lkg_error err = { 0 };
 
-        if (lkg_write_file_atomic(edit->dropins_fd, edit->name, data, size, mode, true, &err) < 0)
+        if (!edit->exists)
+                like_others(edit, &as);
+        if (lkg_write_file_as(edit->dropins_fd, edit->name, data, size, &as, &err) < 0)
                 return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
-        if (edit->exists && (edit->st.st_uid != geteuid() || edit->st.st_gid != getegid()) &&
-            fchownat(edit->dropins_fd, edit->name, edit->st.st_uid, edit->st.st_gid, 0) < 0)
-                lkg_tool_note(edit->tool, "'%s' belongs to uid %u now: %s", edit->name, geteuid(),
-                              strerror(errno));
         return LKG_TOOL_OK;
 }
 

@@ -157,10 +157,24 @@ bool lkg_is_tmp_name(const char *name);
 /** lkg_sync_dir() - fsync of a directory, even if it was opened with O_PATH. Return: 0 or -errno. */
 int lkg_sync_dir(int dirfd);
 
+/* What a written file is. Owner and mode are set on its descriptor before anybody knows it by @name: who may write the directory may exchange
+   each name at each moment. */
+struct lkg_new_file {
+        mode_t mode;
+        bool owned; /* uid and gid are set */
+        uid_t uid;
+        gid_t gid;
+        bool durable;
+        bool only_new; /* -EEXIST if @name exists */
+};
+
 /**
- * lkg_write_file_atomic() - replace @name in @dirfd: temporary name, write, optional fsync, rename, optional fsync of
+ * lkg_write_file_as() - replace @name in @dirfd: temporary name, write, optional fsync, rename, optional fsync of
  * the directory. Old or new content, never a third (docs/specification.md 4.16).
  */
+int lkg_write_file_as(int dirfd, const char *name, const void *data, size_t size,
+                      const struct lkg_new_file *as, struct lkg_error *err);
+/** lkg_write_file_atomic() - the same for a file of the caller. */
 int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
                           bool durable, struct lkg_error *err);
 

@@ -97,6 +97,22 @@ def test_the_other_drop_ins_count(mount, edit):
     assert code == DIFFERENT and "It would be refused" in out
 
 
+def test_a_new_dropin_is_like_the_others(mount, edit):
+    """No more than all others permit, of their owner and group if these are the same."""
+    for path, mode in zip(sorted(os.listdir(mount.path("kubelet.conf.d"))), (0o644, 0o640, 0o660)):
+        os.chmod(dropin(mount, path), mode)
+        os.chown(dropin(mount, path), 4711 if mode == 0o644 else 4712, 4713)
+    assert edit("s\n", "maxPods: 91\n")[0] == GOOD
+    st = os.stat(dropin(mount))
+    assert (stat.S_IMODE(st.st_mode), st.st_uid, st.st_gid) == (0o640, 0, 4713)
+
+
+def test_what_is_no_file_is_refused_at_once(mount, edit):
+    os.mkfifo(mount.behind("kubelet.conf.d", "50-local.conf"))
+    code, _, err = edit("s\n")
+    assert code == FAILED and "is not a regular file" in err
+
+
 def test_mode_and_owner_stay(mount, edit):
     mount.drop("50-local.conf", "maxPods: 1\n")
     os.chmod(dropin(mount), 0o640)
