@@ -60,6 +60,8 @@ static const struct row rows[] = {
         { "resume", 0, NULL, LKG_OPT_FLEET, FLAG, AT(resume), "end what --halt has begun" },
         { "forgive", 0, "NODE", LKG_OPT_FLEET, STRING, AT(forgive), "its failure does not count any more" },
         { "all", 0, NULL, LKG_OPT_ALL, FLAG, AT(all), "show notes, too" },
+        { "all", 0, NULL, LKG_OPT_FINDINGS, FLAG, AT(all),
+          "list every note, and what could be left out, too" },
         { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(output_dir), "existing directory to write into" },
         { "force", 0, NULL, LKG_OPT_BAKE, FLAG, AT(force), "replace existing files" },
         { "dry-run", 'n', NULL, LKG_OPT_ROOT, FLAG, AT(dry_run), "only show what would be done" },

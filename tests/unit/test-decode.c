@@ -117,7 +117,9 @@ static void test_yaml(void **state)
                 { "[a]: 1\n",
                   "f:1:1: error: a list cannot be a key; is a value in { } or [ ] not quoted? [LKG1007]\n" },
                 { "{{a}}: 1\n",
-                  "f:1:1: error: a map cannot be a key; is a value in { } or [ ] not quoted? [LKG1007]\n" },
+                  "f:1:1: error: a map cannot be a key; is a value in { } or [ ] not quoted?; this looks like a template "
+                  "(Go, Helm, Jinja) that nobody rendered: put the result here, of `helm template` or of Ansible's template "
+                  "module [LKG1007]\n" },
                 { "18446744073709551615: 1\n",
                   "f:1:1: error: a number above 9223372036854775807 cannot be a key; quote it [LKG1007]\n" },
                 { "? a\n: b\n", "{\"a\":\"b\"}" },
@@ -228,9 +230,10 @@ static void test_json(void **state)
                 { "", "f:1:1: error: found the end of the file where JSON wants a value [LKG1001]\n" },
                 { "{a: 1}", "f:1:2: error: found 'a' where JSON wants a key in double quotes [LKG1001]\n" },
                 { "{\"a\": 1,}",
-                  "f:1:9: error: found '}' where JSON wants a key in double quotes [LKG1001]\n" },
+                  "f:1:9: error: found '}' where JSON wants a key in double quotes; this looks like JSON with a comma behind the "
+                  "last member: take the comma out [LKG1001]\n" },
                 { "[1,\n 2",
-                  "f:2:3: error: found the end of the file where JSON wants ',' or ']' [LKG1001]\n" },
+                  "f:1:1: error: found the end of the file where JSON wants ',' or ']' (noticed on line 2) [LKG1001]\n" },
                 { "{\"a\" 1}", "f:1:6: error: found '1' where JSON wants ':' after a key [LKG1001]\n" },
                 { "[01]", "f:1:3: error: found '1' where JSON wants ',' or ']' [LKG1001]\n" },
                 { "[1.]",
