@@ -445,7 +445,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 5007, LKG_NOTE, "equal to the default",
           "Leave the field out, unless it should stay when the default changes.",
           "The value is the default of the field, so leaving it out changes nothing. If you write it down, "
-          "it stays the same when a later release changes the default, which may be what you want." },
+          "it stays the same when a later release changes the default, which may be what you want. Only `lkgfs "
+          "check --all` says it, and never of fields that hardening guides want to see written down, such as "
+          "authentication.anonymous.enabled, authorization.mode and readOnlyPort." },
         { 5008, LKG_NOTE, "value reset by a later layer",
           "Nothing, if that is intended; otherwise remove the field from the later layer.",
           "A layer removes what an earlier one has set: by null, by an empty value or by the default. That "

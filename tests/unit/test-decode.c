@@ -185,11 +185,11 @@ static void test_yaml(void **state)
                   "f:2:1: error: found character that cannot start any token; indent with spaces, not "
                   "tabs, and quote a value that starts with @, ` or % [LKG1001]\n" },
                 { "a: [1, 2\n",
-                  "f:2:1: error: did not find expected ',' or ']' (while parsing a flow sequence that "
-                  "starts on line 1); close the list with ] [LKG1001]\n" },
+                  "f:1:4: error: did not find expected ',' or ']' (noticed on line 2); close the list with ] "
+                  "[LKG1001]\n" },
                 { "a: 'x\n",
-                  "f:2:1: error: found unexpected end of stream (while scanning a quoted scalar that starts "
-                  "on line 1); a quote or bracket is not closed [LKG1001]\n" },
+                  "f:1:4: error: found unexpected end of stream (noticed on line 2); a quote or bracket is not "
+                  "closed [LKG1001]\n" },
                 { "a: \x01\n",
                   "f:1:4: error: control characters are not allowed; save the file as plain UTF-8 text "
                   "[LKG1002]\n" },
@@ -412,8 +412,8 @@ static void test_limits(void **state)
 
         (void)state;
         check_limit(deep, "1,", 100000, "", LKG_FORMAT_YAML,
-                    "f:2:1: error: did not find expected node content; a value is missing between two "
-                    "commas [LKG1001]\n"); /* in time proportional to the text */
+                    "f:1:9000: error: did not find expected node content (noticed on line 2); a value is missing "
+                    "between two commas [LKG1001]\n"); /* in time proportional to the text */
         free(deep);
         check_limit("", "[", 10000, "", LKG_FORMAT_JSON,
                     "f:1:10001: error: found the end of the file where JSON wants a value [LKG1001]\n");
