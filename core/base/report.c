@@ -6,6 +6,7 @@
 #include <lkg/buf.h>
 #include <lkg/error.h>
 #include <lkg/limits.h>
+#include <lkg/utf8.h>
 
 static const char *const severity_names[_LKG_SEVERITY_MAX] = {
         [LKG_ERROR] = "error",
@@ -139,6 +140,16 @@ void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *fi
         report_copy(report, finding, strdup(finding->text), finding->incomplete);
 }
 
+void lkg_report_add_words(struct lkg_report *report, size_t i, const char *words)
+{
+        char *text;
+
+        if (!words || i >= report->n_findings || asprintf(&text, "%s; %s", report->findings[i].text, words) < 0)
+                return;
+        free(report->findings[i].text);
+        report->findings[i].text = text;
+}
+
 static bool is_same(const struct lkg_finding *a, const struct lkg_finding *b)
 {
         return a->code == b->code && a->severity == b->severity && a->line == b->line &&
@@ -191,6 +202,92 @@ void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *f
         to->n_dropped += from->n_dropped;
 }
 
+/* ---- what is shown ---- */
+
+#define NOTES_SHOWN 3 /* of one code */
+
+/* Findings about no file are about all of them. Equal ones keep their order, which is that of their places in the array. */
+static int compare_shown(const void *left, const void *right)
+{
+        const struct lkg_finding *a = *(const struct lkg_finding *const *)left;
+        const struct lkg_finding *b = *(const struct lkg_finding *const *)right;
+        int r = (int)a->severity - (int)b->severity;
+
+        if (r == 0)
+                r = strcmp(a->file ? a->file : "", b->file ? b->file : "");
+        if (r == 0)
+                r = (a->line > b->line) - (a->line < b->line);
+        if (r == 0)
+                r = (a->column > b->column) - (a->column < b->column);
+        return r ? r : (a > b) - (a < b);
+}
+
+static void sort(struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_freep) const struct lkg_finding **order = calloc(report->n_findings, sizeof(*order));
+        LKG_CLEANUP(lkg_freep) struct lkg_finding *sorted = calloc(report->n_findings, sizeof(*sorted));
+
+        if (!order || !sorted)
+                return; /* a list out of order is better than none */
+        for (size_t i = 0; i < report->n_findings; i++)
+                order[i] = &report->findings[i];
+        qsort(order, report->n_findings, sizeof(*order), compare_shown);
+        for (size_t i = 0; i < report->n_findings; i++)
+                sorted[i] = *order[i];
+        memcpy(report->findings, sorted, report->n_findings * sizeof(*sorted));
+}
+
+/* Return: how many notes of @code there are from @first up to @end. */
+static size_t count_notes(const struct lkg_report *report, size_t first, size_t end, unsigned code)
+{
+        size_t n = 0;
+
+        for (size_t i = first; i < end; i++)
+                n += report->findings[i].severity == LKG_NOTE && report->findings[i].code == code;
+        return n;
+}
+
+static void fold_note(struct lkg_finding *note, size_t n)
+{
+        char *text;
+
+        if (asprintf(&text, "%zu more note%s of this kind, from here on; `lkgfs check --all` lists %s", n,
+                     n == 1 ? "" : "s", n == 1 ? "it" : "them") < 0)
+                return;
+        free(note->text);
+        note->text = text;
+}
+
+static void fold(struct lkg_report *report)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < report->n_findings; i++) {
+                struct lkg_finding *f = &report->findings[i];
+                size_t before = f->severity == LKG_NOTE ? count_notes(report, 0, n, f->code) : 0;
+
+                if (before > NOTES_SHOWN) {
+                        free(f->file);
+                        free(f->text);
+                        report->n_folded++;
+                        continue;
+                }
+                if (before == NOTES_SHOWN)
+                        fold_note(f, count_notes(report, i, report->n_findings, f->code));
+                report->findings[n++] = *f;
+        }
+        report->n_findings = n;
+}
+
+void lkg_report_arrange(struct lkg_report *report, bool all)
+{
+        if (report->n_findings == 0)
+                return;
+        sort(report);
+        if (!all)
+                fold(report);
+}
+
 /* A finding is one readable line of text, whatever a hostile name contains. */
 static void append_one_line(struct lkg_buf *buf, const char *text)
 {
@@ -226,29 +323,72 @@ char *lkg_report_format(const struct lkg_report *report, size_t *ret_size)
         return lkg_buf_steal(&buf, ret_size);
 }
 
+#define QUOTED_MAX (5 * 64 + 8)
+
+/* One character, or a byte that belongs to none, as it can be told from others. Return: its size in @text. */
+static size_t quote_one(const char *text, size_t size, char **p, char name[static LKG_CHARACTER_NAME_MAX])
+{
+        uint32_t c = 0;
+        size_t length = lkg_utf8_decode((const unsigned char *)text, size, &c);
+
+        *name = '\0';
+        if (length > 0 && lkg_lookalike(c, name)) {
+                *p += sprintf(*p, c > 0xffff ? "\\U%08x" : "\\u%04x", c);
+                return length;
+        }
+        if (length == 0 || lkg_is_hidden(c)) {
+                *p += sprintf(*p, "\\x%02x", (unsigned char)*text);
+                return 1;
+        }
+        if (c == '"' || c == '\\')
+                *(*p)++ = '\\';
+        *p = mempcpy(*p, text, length);
+        return length;
+}
+
+/* ` (\u0430 is CYRILLIC SMALL LETTER A)` after a text that has such a character: of the first, and of more if there is room. */
+static void name_one(struct lkg_buf *names, const char *escape, size_t size, const char *name)
+{
+        LKG_CLEANUP(lkg_freep) char *words = NULL;
+
+        if (asprintf(&words, "%.*s is %s", (int)size, escape, name) < 0) {
+                words = NULL;
+                return;
+        }
+        if (names->size > 0 && memmem(names->data, names->size, words, strlen(words)))
+                return;
+        lkg_buf_puts(names, names->size > 0 ? ", " : " (");
+        lkg_buf_puts(names, words);
+}
+
 static const char *quote(const char *text, size_t size, char *buf)
 {
-        size_t n = size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX;
-        char *p = buf;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
+        size_t n = size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX, named = 0;
+        char name[LKG_CHARACTER_NAME_MAX], *p = buf;
 
         /* Do not split a UTF-8 sequence. */
         while (n < size && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
                 n--;
         *p++ = '"';
-        for (size_t i = 0, length; i < n; i += length ? length : 1) {
-                unsigned char c = (unsigned char)text[i];
+        for (size_t i = 0; i < n;) {
+                char *start = p;
 
-                length = lkg_shown_length(text + i, n - i, NULL);
-                if (c == '"' || c == '\\')
-                        *p++ = '\\';
-                if (length == 0)
-                        p += sprintf(p, "\\x%02x", c);
-                else
-                        p = mempcpy(p, text + i, length);
+                i += quote_one(text + i, n - i, &p, name);
+                if (*name)
+                        name_one(&names, start, (size_t)(p - start), name);
+                if (named == 0) /* the first always has room */
+                        named = names.size;
         }
         *p++ = '"';
         if (n < size)
                 p = stpcpy(p, "...");
+        if (names.size + 2 <= QUOTED_MAX - (size_t)(p - buf))
+                named = names.size;
+        if (named > 0 && !lkg_buf_failed(&names)) {
+                p = mempcpy(p, names.data, named);
+                *p++ = ')';
+        }
         *p = '\0';
         return buf;
 }

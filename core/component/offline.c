@@ -37,6 +37,7 @@ static int new_judge(const struct lkg_offline_place *place, struct lkg_judge **r
                 .n_flags = place->n_flags,
                 .component = lkg_component_reader(k),
                 .lint = true,
+                .lint_all = place->lint_all,
                 .startup_refuses = k->startup_rules == LKG_STARTUP_REFUSE,
         };
         struct lkg_facts *facts = NULL;

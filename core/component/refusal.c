@@ -33,10 +33,14 @@ void lkg_component_log_refusal(const struct lkg_component *c)
 
 static void log_all_findings(const struct lkg_component *c, const struct lkg_candidate *wrong)
 {
-        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(&wrong->report, NULL);
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
         const struct lkg_log_fields fields = { .component = c->config->name };
-        char *rest = text, *line;
+        char *rest, *line;
 
+        lkg_report_append(&report, &wrong->report);
+        lkg_report_arrange(&report, false);
+        rest = text = lkg_report_format(&report, NULL);
         while (rest && (line = strsep(&rest, "\n")))
                 if (*line)
                         lkg_log(LOG_ERR, &fields, "%s", line);

@@ -26,11 +26,32 @@ enum lkg_format lkg_detect_format(const char *data, size_t size)
         return i < size && data[i] == '{' ? LKG_FORMAT_JSON : LKG_FORMAT_YAML;
 }
 
+/* The mistake was in the syntax: what is the text, if not a document? */
+static void say_what_it_is(const char *data, size_t size, struct lkg_report *report, size_t first)
+{
+        static const unsigned codes[] = { LKG_C_SYNTAX, LKG_C_BYTES, LKG_C_KEY, LKG_C_ANCHOR };
+        LKG_CLEANUP(lkg_freep) char *words = NULL;
+        const struct lkg_finding *last;
+
+        if (!report || report->n_findings <= first || size > LKG_DOC_BYTES_MAX)
+                return;
+        last = &report->findings[report->n_findings - 1];
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(codes) && !words; i++)
+                if (last->code == codes[i])
+                        words = lkg_resembles(data, size, last->line, NULL);
+        lkg_report_add_words(report, report->n_findings - 1, words);
+}
+
 int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned flags,
                struct lkg_source *source, struct lkg_report *report, struct lkg_value **ret)
 {
-        return format == LKG_FORMAT_JSON ? lkg_decode_json(data, size, flags, source, report, ret)
-                                         : lkg_decode_yaml(data, size, flags, source, report, ret);
+        size_t first = report ? report->n_findings : 0;
+        int r = format == LKG_FORMAT_JSON ? lkg_decode_json(data, size, flags, source, report, ret)
+                                          : lkg_decode_yaml(data, size, flags, source, report, ret);
+
+        if (r == -EBADMSG)
+                say_what_it_is(data, size, report, first);
+        return r;
 }
 
 int lkg_decode_patch(const char *data, size_t size, unsigned flags, struct lkg_source *source,
@@ -42,7 +63,7 @@ int lkg_decode_patch(const char *data, size_t size, unsigned flags, struct lkg_s
         r = lkg_decode_json(data, size, flags, source, &found, ret);
         if (r == -EBADMSG) {
                 *ret_format = LKG_FORMAT_YAML;
-                return lkg_decode_yaml(data, size, flags, source, report, ret);
+                return lkg_decode(data, size, LKG_FORMAT_YAML, flags, source, report, ret);
         }
         *ret_format = LKG_FORMAT_JSON;
         lkg_report_append(report, &found);

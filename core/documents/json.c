@@ -22,6 +22,7 @@ struct frame {
 struct parse {
         const char *p, *end;
         unsigned line;
+        unsigned before_line, before_column; /* the end of what stands before the last white space */
         const char *seen;     /* up to here columns are counted; moves forward only */
         unsigned seen_column; /* of @seen, from 1 */
         unsigned flags;
@@ -52,25 +53,55 @@ static int fail(struct parse *p, unsigned code, const char *at, const char *text
         return -EBADMSG;
 }
 
-static int syntax(struct parse *p, const char *want)
+/*
+ * What is missing at the end of a line, or is too much there, is noticed on the next one; a bracket that is not closed, at the end of
+ * the file.
+ */
+static struct lkg_where place_of_mistake(struct parse *p, const char *want)
 {
         struct lkg_where where = { p->source ? p->source->file : NULL, p->line, column_at(p, p->p) };
-        char found[32];
+        const struct lkg_value *open = p->n_frames > 0 ? p->frames[p->n_frames - 1].value : NULL;
+        bool wants_mark = *want == '\''; /* a comma, a colon */
+        bool missing = p->p < p->end && *p->p && wants_mark && strchr("\"{[", *p->p);
+        bool too_much = p->p < p->end && *p->p && open && !wants_mark && strchr("}]", *p->p);
+
+        if (p->p >= p->end && open && lkg_value_line(open) < p->line) {
+                where.line = lkg_value_line(open);
+                where.column = lkg_value_column(open);
+        } else if (p->before_line < p->line && (missing || too_much)) {
+                where.line = p->before_line;
+                where.column = p->before_column > 1 ? p->before_column - 1 : 1;
+        }
+        return where;
+}
+
+static int syntax(struct parse *p, const char *want)
+{
+        struct lkg_where where = place_of_mistake(p, want);
+        char found[LKG_CHARACTER_NAME_MAX + 16], name[LKG_CHARACTER_NAME_MAX], noticed[32] = "";
+        uint32_t c = 0;
 
         if (p->p >= p->end)
                 strcpy(found, "the end of the file");
+        else if (lkg_utf8_decode((const unsigned char *)p->p, (size_t)(p->end - p->p), &c) > 0 &&
+                 lkg_lookalike(c, name))
+                (void)snprintf(found, sizeof(found), "U+%04X %s", c, name);
         else if ((unsigned char)*p->p < 0x20 || (unsigned char)*p->p >= 0x7f)
                 (void)snprintf(found, sizeof(found), "byte 0x%02x", (unsigned char)*p->p);
         else
                 (void)snprintf(found, sizeof(found), "'%c'", *p->p);
-        lkg_report_add(p->report, LKG_ERROR, LKG_C_SYNTAX, &where, "found %s where JSON wants %s", found,
-                       want);
+        if (where.line != p->line)
+                (void)snprintf(noticed, sizeof(noticed), " (noticed on line %u)", p->line);
+        lkg_report_add(p->report, LKG_ERROR, LKG_C_SYNTAX, &where, "found %s where JSON wants %s%s", found,
+                       want, noticed);
         p->failed = true;
         return -EBADMSG;
 }
 
 static void skip_space(struct parse *p)
 {
+        p->before_line = p->line;
+        p->before_column = column_at(p, p->p);
         for (; p->p < p->end; p->p++) {
                 if (*p->p == '\n') {
                         p->line++;

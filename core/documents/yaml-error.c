@@ -70,10 +70,80 @@ static int unreadable(struct lkg_yaml *p)
         return fail_at(p, LKG_C_BYTES, line, column, "%s; save the file as plain UTF-8 text", text->fault);
 }
 
+/* ---- where the mistake is ---- */
+
+/* Return: the first character of the line with this number, from 0. */
+static const char *line_start(const struct lkg_yaml_text *text, unsigned line)
+{
+        const char *s = text->data, *end = s + text->size;
+
+        for (; line > 0 && s < end; s++)
+                line -= *s == '\n';
+        return s;
+}
+
+/* Is there nothing before @at on its line but blanks and the dashes of lists? */
+static bool begins_line(const struct lkg_yaml_text *text, struct lkg_yaml_mark at)
+{
+        return strspn(line_start(text, at.line), " -") >= at.column;
+}
+
+/* Is it a scalar without quotes? */
+static bool is_plain(const struct lkg_yaml_text *text, struct lkg_yaml_mark at)
+{
+        const char *s = line_start(text, at.line);
+
+        for (unsigned i = 0; i < at.column; i++)
+                s += lkg_yaml_char_size(*s);
+        return !strchr("\"'|>", *s);
+}
+
+/* The token before the failure: the scanner is ahead of the parser. */
+static struct lkg_yaml_mark token_before(const struct lkg_yaml_scan *s)
+{
+        bool scanning = s->problem_at.index == s->at.index;
+
+        return scanning && s->n_tokens > s->head ? s->tokens[s->n_tokens - 1].at : s->taken;
+}
+
+/*
+ * A mistake is often noticed on a later line than it was made on: a key without its colon, a quote or a bracket that is not closed,
+ * a comma that is missing at the end of a line.
+ */
+static struct lkg_yaml_mark place_of_mistake(const struct lkg_yaml *p)
+{
+        const struct lkg_yaml_scan *s = &p->parse.scan;
+        struct lkg_yaml_mark noticed = s->problem_at, before = token_before(s);
+        bool flow = s->context && strstr(s->context, "flow");
+
+        if (strcmp(s->problem, "could not find expected ':'") == 0 ||
+            strcmp(s->problem, "found unexpected end of stream") == 0)
+                return s->context_at;
+        if (flow && p->parse.n_starts > 0 && *s->p == '\0' && s->problem_at.index == s->at.index)
+                return p->parse.starts[p->parse.n_starts - 1];
+        if (before.line >= noticed.line)
+                return noticed;
+        if (flow)
+                return before;
+        if (begins_line(&s->text, noticed)) /* in the wrong column */
+                return noticed;
+        return is_plain(&s->text, before) && !begins_line(&s->text, before) ? noticed : before;
+}
+
+static const char *advice_at(const struct lkg_yaml_scan *scan, bool moved)
+{
+        if (moved && strcmp(scan->problem, "mapping values are not allowed in this context") == 0)
+                return "write 'key: value', with a colon behind the key and a space after it, and close what "
+                       "is quoted";
+        return advice_for(scan->problem);
+}
+
 int lkg_yaml_syntax_error(struct lkg_yaml *p, int r)
 {
         const struct lkg_yaml_scan *scan = &p->parse.scan;
         const char *problem = scan->problem, *advice;
+        struct lkg_yaml_mark at;
+        char where[128] = "";
         unsigned line = line_of(scan->problem_at), column = column_of(scan->problem_at);
 
         if (r == -ENOMEM)
@@ -83,11 +153,13 @@ int lkg_yaml_syntax_error(struct lkg_yaml *p, int r)
         if (strncmp(problem, "exceeded", strlen("exceeded")) == 0)
                 return fail_at(p, LKG_C_LIMIT, line, column, "nested deeper than %u levels",
                                LKG_DOC_DEPTH_MAX);
-        advice = advice_for(problem);
-        if (scan->context && scan->context_at.line != scan->problem_at.line)
-                return fail_at(p, LKG_C_SYNTAX, line, column, "%s (%s that starts on line %u)%s%s", problem,
-                               scan->context, line_of(scan->context_at), advice ? "; " : "",
-                               advice ? advice : "");
-        return fail_at(p, LKG_C_SYNTAX, line, column, "%s%s%s", problem, advice ? "; " : "",
-                       advice ? advice : "");
+        at = place_of_mistake(p);
+        advice = advice_at(scan, at.line != scan->problem_at.line);
+        if (at.line != scan->problem_at.line)
+                (void)snprintf(where, sizeof(where), " (noticed on line %u)", line);
+        else if (scan->context && scan->context_at.line != scan->problem_at.line)
+                (void)snprintf(where, sizeof(where), " (%s that starts on line %u)", scan->context,
+                               line_of(scan->context_at));
+        return fail_at(p, LKG_C_SYNTAX, line_of(at), column_of(at), "%s%s%s%s", problem, where,
+                       advice ? "; " : "", advice ? advice : "");
 }

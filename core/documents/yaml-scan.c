@@ -619,6 +619,7 @@ int lkg_yaml_peek(struct lkg_yaml_scan *s, struct lkg_yaml_token **ret)
 void lkg_yaml_take(struct lkg_yaml_scan *s)
 {
         s->head_ready = false;
+        s->taken = s->tokens[s->head].at;
         s->n_taken++;
         s->head++;
 }

@@ -310,6 +310,36 @@ static bool is_text_key(const struct lkg_yaml_event *event, const struct lkg_sca
                !lkg_yaml_is_tag(event->tag, "binary");
 }
 
+/*
+ * What looks like quotes or white space around a text and belongs to it. The text is not quoted in the message: it may be a secret.
+ */
+static void warn_of_lookalikes(struct lkg_yaml *p, const struct lkg_yaml_event *event, bool key)
+{
+        const unsigned char *text = (const unsigned char *)event->value.text;
+        size_t size = event->value.size, last = size;
+        struct lkg_where where = where_of(p, line_of(event->at), column_of(event->at));
+        char name[LKG_CHARACTER_NAME_MAX];
+        uint32_t begin = 0, end = 0;
+
+        if (!event->plain || !p->parse.scan.text.wide || size == 0)
+                return;
+        while (last > 0 && (text[--last] & 0xc0) == 0x80)
+                ;
+        (void)lkg_utf8_decode(text, size, &begin);
+        (void)lkg_utf8_decode(text + last, size - last, &end);
+        if (lkg_lookalike_is(begin, "QUOTATION MARK") && lkg_lookalike(begin, name))
+                lkg_report_add(p->report, LKG_WARNING, LKG_C_QUOTES, &where,
+                               "this %s begins with U+%04X %s, which quotes nothing and belongs to it; write \" or '",
+                               key ? "key" : "value", begin, name);
+        if (!lkg_lookalike_is(begin, "SPACE") && !lkg_lookalike_is(end, "SPACE"))
+                return;
+        (void)lkg_lookalike(lkg_lookalike_is(begin, "SPACE") ? begin : end, name);
+        lkg_report_add(p->report, LKG_WARNING, LKG_C_SPACE, &where,
+                       "this %s %s with U+%04X %s, which is no white space of YAML and belongs to it; write plain spaces",
+                       key ? "key" : "value", lkg_lookalike_is(begin, "SPACE") ? "begins" : "ends",
+                       lkg_lookalike_is(begin, "SPACE") ? begin : end, name);
+}
+
 static int on_merge_key(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_yaml_event *event)
 {
         LKG_CLEANUP(lkg_value_unrefp)
@@ -334,6 +364,7 @@ static int on_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event)
                 r = count_nodes(p, 1, false, line_of(event->at), column_of(event->at));
         if (r < 0)
                 return r;
+        warn_of_lookalikes(p, event, wants_key(f));
         if (wants_key(f) && is_text_key(event, &scalar)) {
                 set_key(f, event->value, event->at);
                 return 0;

@@ -157,9 +157,13 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 
 static void print_findings(const struct lkg_report *report)
 {
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
         size_t size;
-        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(report, &size);
 
+        lkg_report_append(&arranged, report);
+        lkg_report_arrange(&arranged, false);
+        text = lkg_report_format(&arranged, &size);
         if (text)
                 (void)fwrite(text, 1, size, stderr);
 }

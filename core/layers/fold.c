@@ -17,6 +17,7 @@
 struct header {
         const char *kind, *api_version;
         const char *file; /* the file in which the field was found, if it is not configured */
+        const char *resembles; /* what that looks like, if it is the document of no component */
 };
 
 /* Unique among all results of the process, across stacks. */
@@ -154,14 +155,31 @@ static enum header_state check_field(const struct update *u, struct lkg_fold_ste
         return HEADER_WRONG;
 }
 
+/* The first layer may be the wrong one of the two. */
+static void say_what_it_is(const struct update *u, struct lkg_fold_step *step, size_t finding)
+{
+        LKG_CLEANUP(lkg_freep) char *words = NULL;
+
+        if (u->want.resembles && !step->layer->resembles) {
+                if (asprintf(&words, "%s: %s", u->want.file, u->want.resembles) < 0)
+                        words = NULL;
+        } else if (!step->layer->resembles) {
+                words = lkg_resembles(NULL, 0, 0, doc_of(step));
+        }
+        lkg_report_add_words(&step->report, finding, words ? words : step->layer->resembles);
+}
+
 static enum header_state check_header(const struct update *u, struct lkg_fold_step *step)
 {
+        size_t n = step->report.n_findings;
         enum header_state kind, version;
 
         if (step->layer->type == LKG_PATCH_JSON)
                 return HEADER_FINE; /* a list of operations */
         version = check_field(u, step, "apiVersion", u->want.api_version);
         kind = check_field(u, step, "kind", u->want.kind);
+        if (step->report.n_findings > n)
+                say_what_it_is(u, step, n);
         return kind > version ? kind : version;
 }
 
@@ -180,6 +198,7 @@ static void learn_header(struct update *u, const struct lkg_fold_step *step)
         if (!*u->config->api_version)
                 u->want.api_version = lkg_map_get_string(doc, "apiVersion");
         u->want.file = step->layer->file;
+        u->want.resembles = step->layer->resembles;
 }
 
 /* ---- merging ---- */
@@ -283,7 +302,7 @@ static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step
         lkg_report_add(
                 &step->report, LKG_ERROR, LKG_C_KUBECONFIG, &where,
                 "a kubeconfig is no configuration layer and is not read; put a document of the component's "
-                "kind here");
+                "kind here (the component's --kubeconfig names the file of a kubeconfig)");
 }
 
 bool lkg_fold_step_idle(const struct lkg_fold_step *step)

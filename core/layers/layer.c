@@ -31,6 +31,7 @@ struct lkg_layer *lkg_layer_unref(struct lkg_layer *layer)
         free(layer->name);
         free(layer->file);
         free(layer->beside);
+        free(layer->resembles);
         for (size_t i = 0; i < layer->n_docs; i++)
                 lkg_value_unref(layer->docs[i]);
         free(layer->docs);
@@ -361,6 +362,14 @@ static int fold_headers(const struct lkg_layer *layer, struct lkg_value *doc)
         return r < 0 ? r : fold_header(layer, doc, "apiVersion");
 }
 
+static bool has_known_header(const struct lkg_value *doc)
+{
+        const char *kind = lkg_value_type(doc) == LKG_MAP ? lkg_map_get_string(doc, "kind") : NULL;
+
+        return kind && lkg_map_get_string(doc, "apiVersion") &&
+               (strcmp(kind, "KubeletConfiguration") == 0 || strcmp(kind, "KubeProxyConfiguration") == 0);
+}
+
 static int decode_one(struct lkg_layer *layer, const char *data, size_t size, struct lkg_source *source)
 {
         struct lkg_value *doc = NULL;
@@ -382,7 +391,14 @@ static int decode_one(struct lkg_layer *layer, const char *data, size_t size, st
                 return r;
         }
         r = add_doc(layer, doc);
-        return r < 0 ? r : judge_doc(layer, doc);
+        if (r < 0)
+                return r;
+        if (!has_known_header(doc))
+                layer->resembles = lkg_resembles(data, size, 0, doc);
+        r = judge_doc(layer, doc);
+        if (r == 0 && layer->n_docs == 0 && layer->report.n_findings > 0)
+                lkg_report_add_words(&layer->report, layer->report.n_findings - 1, layer->resembles);
+        return r;
 }
 
 /* kubeadm reports that it ignored an empty file, but does not report one with only comments. */

@@ -40,6 +40,7 @@ struct lkg_layer {
         struct lkg_value *
                 *docs; /* usually one; a kubeadm patch file may contain several; none if it is broken */
         size_t n_docs;
+        char *resembles; /* what it looks like, if its header is that of no component: lkg_resembles(); NULL = nothing */
         bool kubeconfig;
         bool refused; /* not admitted, so it was not read; checked again at every refresh */
         bool judged;  /* its content has been merged and judged with others at least once */

@@ -290,7 +290,7 @@ static bool has_group(const struct lkg_value *map, enum lkg_gate_stage stage)
  * NULL.
  */
 static void advise_default(const char *name, const struct lkg_value *value, const struct lkg_value *below,
-                           struct lkg_report *report)
+                           bool all, struct lkg_report *report)
 {
         struct lkg_where where = lkg_where_of(value), before = lkg_where_of(below);
         const char *word = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value) ? "true" : "false";
@@ -300,13 +300,14 @@ static void advise_default(const char *name, const struct lkg_value *value, cons
                 lkg_report_add(report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
                                "featureGates: %s: %s, the default, takes back what an earlier layer set%s",
                                name, word, lkg_where_aside(&before, place));
-        else
+        else if (all)
                 lkg_report_add(report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
                                "featureGates: %s is %s by default; the line could be left out", name, word);
 }
 
 static void advise_one(const char *name, const struct lkg_value *value, const struct lkg_gate *row,
-                       const struct lkg_value *map, const struct lkg_value *below, struct lkg_report *report)
+                       const struct lkg_value *map, const struct lkg_value *below, bool all,
+                       struct lkg_report *report)
 {
         struct lkg_where where = lkg_where_of(value);
         bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
@@ -325,10 +326,10 @@ static void advise_one(const char *name, const struct lkg_value *value, const st
                         : was && !lkg_value_equal(was, value) ? ""
                                                               : ", it changes nothing");
         else if (row->stage != LKG_GATE_REMOVED && row->def == on && !grouped)
-                advise_default(name, value, was, report);
+                advise_default(name, value, was, all, report);
 }
 
-void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below, unsigned release,
+void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below, unsigned release, bool all,
                      struct lkg_report *report)
 {
         if (!map || lkg_value_type(map) != LKG_MAP)
@@ -342,6 +343,6 @@ void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below,
                 const struct lkg_gate *row = strlen(name) == size ? lkg_gate_at(name, release) : NULL;
 
                 if (row)
-                        advise_one(name, value, row, map, below, report);
+                        advise_one(name, value, row, map, below, all, report);
         }
 }

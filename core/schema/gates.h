@@ -36,5 +36,5 @@ bool lkg_gate_settable(const char *name, bool on, unsigned release);
  * lkg_gate_advise() - warn of gates in @map that will be dropped, and of those set to their default.
  * @below: the gates of the lower layers, or NULL
  */
-void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below, unsigned release,
+void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below, unsigned release, bool all,
                      struct lkg_report *report);

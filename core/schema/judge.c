@@ -152,8 +152,10 @@ static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value 
 {
         const char *component = judge->config.component, *kind = lkg_map_get_string(doc, "kind");
         const char *version = lkg_map_get_string(doc, "apiVersion");
+        LKG_CLEANUP(lkg_freep) char *words = component ? lkg_resembles(NULL, 0, 0, doc) : NULL;
         struct lkg_where where = lkg_where_of(lkg_map_get(doc, "kind"));
         char quoted[2][5 * 64 + 8];
+        size_t n = report->n_findings;
 
         for (size_t i = 0; component && i < lkg_n_kinds; i++) {
                 const struct lkg_kind *row = &lkg_kinds[i];
@@ -167,9 +169,24 @@ static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value 
                                lkg_quote(kind, strlen(kind), quoted[0]),
                                lkg_quote(version, strlen(version), quoted[1]), component, row->kind,
                                row->api_version);
+                lkg_report_add_words(report, n, words);
                 return -EBADMSG;
         }
         return -ENOENT;
+}
+
+/* No component reads it, as far as we know: of something that is easily taken for a configuration, that is worth a line. */
+static void note_foreign(const struct lkg_judge *judge, const struct lkg_value *doc, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_freep) char *words = NULL;
+        struct lkg_where where = lkg_where_of(lkg_map_get(doc, "kind"));
+
+        if (!judge->config.lint || strstr(lkg_map_get_string(doc, "apiVersion"), ".config.k8s.io/"))
+                return;
+        words = lkg_resembles(NULL, 0, 0, doc);
+        if (words)
+                lkg_report_add(report, LKG_NOTE, LKG_C_FOREIGN, &where,
+                               "no component that lkgfs knows reads this, so only its syntax was looked at; %s", words);
 }
 
 /*
@@ -195,7 +212,11 @@ static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate
                         r = refuse_version(judge, doc, report);
                 if (r < 0 && r != -ENOENT)
                         return r;
-                return refuse_foreign(judge, doc, report) == -EBADMSG ? -EBADMSG : r;
+                if (refuse_foreign(judge, doc, report) == -EBADMSG)
+                        return -EBADMSG;
+                if (r == -ENOENT)
+                        note_foreign(judge, doc, report);
+                return r;
         }
         return -ENOENT;
 }
@@ -438,7 +459,8 @@ static int lint_layer(const struct lkg_judge *judge, const struct lkg_candidate 
                 return 0;
         if (i > 0 && wants_below(info->doc))
                 r = lkg_candidate_partial(candidate, i - 1, &below);
-        return r < 0 ? r : lkg_lint_layer(judge->schema, info->doc, below, info->role, report);
+        return r < 0 ? r : lkg_lint_layer(judge->schema, info->doc, below, info->role, judge->config.lint_all,
+                                              report);
 }
 
 static int judge_layer(struct lkg_judge *judge, const struct lkg_candidate *candidate, size_t i,

@@ -37,9 +37,11 @@ struct lkg_judge {
  * @doc:   as parsed, a map
  * @below: the merge of the layers under it, or NULL
  * @role:  drop-ins are not decoded like the base
+ * @all:   also gates that are set to their default
  */
 int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
-                   const struct lkg_value *below, enum lkg_layer_role role, struct lkg_report *report);
+                   const struct lkg_value *below, enum lkg_layer_role role, bool all,
+                   struct lkg_report *report);
 
 /**
  * lkg_lint_whole() - advice that needs the whole document: @object is complete, @merged the document as

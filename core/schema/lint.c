@@ -15,6 +15,7 @@ struct lint {
         const struct lkg_schema *schema;
         const struct lkg_value *flag_base; /* defaults that differ without a base; NULL = there is a base */
         enum lkg_layer_role role;
+        bool all; /* also what could be left out */
         struct lkg_report *report;
 };
 
@@ -201,7 +202,8 @@ static void lint_map(const struct lint *lint, const struct lkg_schema_node *node
 }
 
 int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
-                   const struct lkg_value *below, enum lkg_layer_role role, struct lkg_report *report)
+                   const struct lkg_value *below, enum lkg_layer_role role, bool all,
+                   struct lkg_report *report)
 {
         const struct lkg_schema *latest;
         struct lint lint = { .schema = schema, .role = role, .report = report };
@@ -213,7 +215,7 @@ int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
         lint_map(&lint, lkg_schema_root(schema), lkg_schema_root(latest), doc, below);
         if (below && lkg_value_type(below) == LKG_MAP)
                 gates = lkg_map_get(below, "featureGates");
-        lkg_gate_advise(lkg_map_get(doc, "featureGates"), gates, lkg_schema_release(schema), report);
+        lkg_gate_advise(lkg_map_get(doc, "featureGates"), gates, lkg_schema_release(schema), all, report);
         return 0;
 }
 
@@ -269,6 +271,45 @@ static const struct lkg_value *earlier_layer(const struct lkg_value *value)
         return earlier;
 }
 
+/*
+ * Fields that guides for hardening (the CIS benchmark, the DISA STIG) want to see written down: that a file says them, whatever the
+ * default is, is the point.
+ */
+static bool should_be_said(const char *path)
+{
+        static const char *const paths[] = {
+                "address",
+                "authentication.anonymous.enabled",
+                "authentication.webhook.enabled",
+                "authentication.x509.clientCAFile",
+                "authorization.mode",
+                "bindAddress",
+                "enableDebuggingHandlers",
+                "enableProfiling",
+                "enableProfilingHandler",
+                "eventRecordQPS",
+                "healthzBindAddress",
+                "makeIPTablesUtilChains",
+                "metricsBindAddress",
+                "podPidsLimit",
+                "protectKernelDefaults",
+                "readOnlyPort",
+                "rotateCertificates",
+                "seccompDefault",
+                "serverTLSBootstrap",
+                "streamingConnectionIdleTimeout",
+                "tlsCertFile",
+                "tlsCipherSuites",
+                "tlsMinVersion",
+                "tlsPrivateKeyFile",
+        };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++)
+                if (strcmp(paths[i], path) == 0)
+                        return true;
+        return false;
+}
+
 /* A value that equals the default: redundant, or it undoes an earlier layer. */
 static int check_default(const struct lint *lint, const struct lkg_schema_node *node,
                          const struct lkg_value *value)
@@ -300,14 +341,16 @@ static int check_default(const struct lint *lint, const struct lkg_schema_node *
         lkg_render_json_compact(def, &text);
         if (lkg_buf_failed(&text))
                 return -ENOMEM;
-        if (!earlier || lkg_value_equal(earlier, value))
-                lkg_report_add(lint->report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
-                               "%s: %s is the default; the line could be left out", node->field->path,
-                               text.data);
-        else
+        if (!earlier || lkg_value_equal(earlier, value)) {
+                if (lint->all && !should_be_said(node->field->path))
+                        lkg_report_add(lint->report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
+                                       "%s: %s is the default; the line could be left out",
+                                       node->field->path, text.data);
+        } else {
                 lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
                                "%s: %s, the default, takes back what an earlier layer set%s",
                                node->field->path, text.data, lkg_where_aside(&before, place));
+        }
         return 0;
 }
 
@@ -469,7 +512,7 @@ int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *ca
                    const struct lkg_value *object, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flag_base = NULL;
-        struct lint lint = { .schema = judge->schema, .report = report };
+        struct lint lint = { .schema = judge->schema, .all = judge->config.lint_all, .report = report };
         int r = 0;
 
         if (!candidate->has_base && lkg_schema_is_kubelet(judge->schema)) {

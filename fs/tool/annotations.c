@@ -35,12 +35,14 @@ void lkg_annotations_deinit(struct lkg_annotations *a)
 
 void lkg_annotations_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
 {
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
         char message[96];
 
+        lkg_tool_arrange(a->tool, report, &arranged);
         if (a->tool->options.format == LKG_TOOL_SARIF)
-                lkg_sarif_add(a, place, report);
+                lkg_sarif_add(a, place, &arranged);
         else
-                lkg_workflow_add(a, place, report);
+                lkg_workflow_add(a, place, &arranged);
         if (!report->n_dropped)
                 return;
         (void)snprintf(message, sizeof(message), "%zu more findings are not listed", report->n_dropped);

@@ -62,6 +62,8 @@ static const struct row rows[] = {
         { "all", 0, NULL, LKG_OPT_ALL, FLAG, AT(all), "show notes, too" },
         { "directory", 0, "DIR", LKG_OPT_BAKE, STRING, AT(directory), "existing directory to write into" },
         { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(directory), NULL },
+        { "all", 0, NULL, LKG_OPT_FINDINGS, FLAG, AT(all),
+          "list every note, and what could be left out, too" },
         { "force", 0, NULL, LKG_OPT_BAKE, FLAG, AT(force), "replace existing files" },
         { "dry-run", 'n', NULL, LKG_OPT_ROOT, FLAG, AT(dry_run), "only show what would be done" },
         { "over", 0, NULL, LKG_OPT_ADOPT, FLAG, AT(over), "adopt again a node that was adopted before" },

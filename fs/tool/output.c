@@ -186,11 +186,20 @@ void lkg_tool_paint_diff(const char *text, size_t size, struct lkg_buf *buf)
         }
 }
 
+void lkg_tool_arrange(const struct lkg_tool *tool, const struct lkg_report *report, struct lkg_report *ret)
+{
+        lkg_report_append(ret, report);
+        lkg_report_arrange(ret, tool->options.all);
+}
+
 void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report)
 {
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(report, NULL);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
 
+        lkg_tool_arrange(tool, report, &arranged);
+        text = lkg_report_format(&arranged, NULL);
         if (!text) {
                 lkg_tool_note(tool, "findings cannot be shown: %s", strerror(ENOMEM));
                 return;

@@ -183,6 +183,7 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
                 .flags = (const char *const *)tool->flags,
                 .n_flags = tool->n_flags,
                 .lint = true,
+                .lint_all = tool->options.all,
                 .startup_refuses = tool->verb->refuses_start,
                 .host = host_of(tool),
         };

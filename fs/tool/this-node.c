@@ -216,6 +216,7 @@ int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node 
                 .release = tool->options.release,
                 .flags = (const char *const *)tool->flags,
                 .n_flags = tool->n_flags,
+                .lint_all = tool->options.all,
         };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_offline offline;

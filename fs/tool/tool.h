@@ -88,7 +88,8 @@ struct lkg_tool_options {
         unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not given */
         enum lkg_tool_format format;
         enum lkg_tool_colour colour;
-        bool strict, force, effective, all, help, version;
+        bool strict, force, effective, help, version;
+        bool all;              /* status: notes, too; check: each of them */
         bool pending, running; /* diff */
         const char *bad;       /* diff: the id of a mark */
         bool watch;            /* status, rollout */
@@ -188,7 +189,9 @@ void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
 /** lkg_tool_paint_diff() - a unified diff with colours. */
 void lkg_tool_paint_diff(const char *text, size_t size, struct lkg_buf *buf);
-/** lkg_tool_print_findings() - print every finding on @fd, coloured on a terminal. */
+/** lkg_tool_arrange() - a copy of @report as it is shown: lkg_report_arrange(), --all. */
+void lkg_tool_arrange(const struct lkg_tool *tool, const struct lkg_report *report, struct lkg_report *ret);
+/** lkg_tool_print_findings() - print the findings on @fd, arranged, coloured on a terminal. */
 void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report);
 /** lkg_tool_paint_findings() - add finding lines of a report or of status/<component>/findings to @buf. */
 void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, struct lkg_buf *buf);

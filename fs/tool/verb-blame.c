@@ -6,6 +6,8 @@
  */
 #include "tool.h"
 
+#include <ctype.h>
+
 #include <lkg/render.h>
 
 #define N_COLUMNS 5
@@ -139,6 +141,51 @@ static int blame_view(const struct lkg_tool *tool)
         return print_lines(tool, tsv);
 }
 
+/* Does a line of @origin that is about @field name the place of @finding, or does its text begin with the field? */
+static bool is_about(const struct lkg_finding *finding, const char *field, const char *origin)
+{
+        LKG_CLEANUP(lkg_freep) char *place = NULL;
+        LKG_CLEANUP(lkg_freep) char *lines = NULL;
+        const char *word = *finding->text == '"' ? finding->text + 1 : finding->text;
+        LKG_CLEANUP(lkg_freep) char *path = strndup(word, strcspn(word, ":\" "));
+        char *rest, *line;
+
+        if (*field != '/' && path && at_or_below(path, field, '.'))
+                return true;
+        if (!finding->file || !finding->line ||
+            asprintf(&place, "%s:%u:%u", finding->file, finding->line, finding->column) < 0) {
+                place = NULL;
+                return false;
+        }
+        rest = lines = strdup(origin);
+        while (rest && (line = strsep(&rest, "\n"))) {
+                const char *at = strstr(line, place);
+                char *columns[N_COLUMNS];
+
+                if (!at || isdigit((unsigned char)at[strlen(place)]))
+                        continue;
+                split(line, columns);
+                if (lkg_blame_matches(columns[0], field))
+                        return true;
+        }
+        return false;
+}
+
+/* Of one field: what is wrong with the whole, which may be why there is nothing to show, and what is about the field. */
+static void print_findings(const struct lkg_tool *tool, const struct lkg_report *report, const char *origin)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report about = LKG_REPORT_INIT;
+        const char *field = tool->n_words > 0 ? tool->words[0] : NULL;
+
+        for (size_t i = 0; i < report->n_findings; i++) {
+                const struct lkg_finding *f = &report->findings[i];
+
+                if (!field || f->severity == LKG_ERROR || is_about(f, field, origin))
+                        lkg_report_add_copy(&about, f);
+        }
+        lkg_tool_print_findings(tool, STDERR_FILENO, &about);
+}
+
 int lkg_verb_blame(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
@@ -151,12 +198,13 @@ int lkg_verb_blame(const struct lkg_tool *tool)
         r = lkg_tool_sources_load(tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;
-        lkg_tool_print_findings(tool, STDERR_FILENO, &sources.candidate->report);
-        if (!sources.candidate->doc)
-                return LKG_TOOL_DIFFERENT;
         lkg_buf_append(&buf, "", 0);
-        lkg_render_origin(sources.candidate->doc, &buf);
+        if (sources.candidate->doc)
+                lkg_render_origin(sources.candidate->doc, &buf);
         if (lkg_buf_failed(&buf))
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        print_findings(tool, &sources.candidate->report, buf.data);
+        if (!sources.candidate->doc)
+                return LKG_TOOL_DIFFERENT;
         return print_lines(tool, buf.data);
 }

@@ -49,20 +49,24 @@ static int status_of(const struct lkg_tool *tool, const struct lkg_report *repor
         return report->n_severity[LKG_ERROR] || warned ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
 }
 
-static void put_counts(struct lkg_tool_map *map, const struct lkg_report *report)
+static void put_counts(const struct lkg_tool *tool, struct lkg_tool_map *map, const struct lkg_report *report)
 {
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
+
+        lkg_tool_arrange(tool, report, &arranged);
         lkg_tool_map_number(map, "errors", report->n_severity[LKG_ERROR]);
         lkg_tool_map_number(map, "warnings", report->n_severity[LKG_WARNING]);
         lkg_tool_map_number(map, "notes", report->n_severity[LKG_NOTE]);
-        lkg_tool_map_number(map, "notListed", report->n_dropped);
-        lkg_tool_map_value(map, "findings", lkg_tool_findings_value(report));
+        lkg_tool_map_number(map, "notListed", arranged.n_dropped + arranged.n_folded);
+        lkg_tool_map_value(map, "findings", lkg_tool_findings_value(&arranged));
 }
 
-static void put_candidate(struct lkg_tool_map *map, const struct lkg_candidate *candidate)
+static void put_candidate(const struct lkg_tool *tool, struct lkg_tool_map *map,
+                          const struct lkg_candidate *candidate)
 {
         lkg_tool_map_string(map, "state", state_name(candidate));
         lkg_tool_map_number(map, "layers", candidate->n_layers);
-        put_counts(map, &candidate->report);
+        put_counts(tool, map, &candidate->report);
 }
 
 static int load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
@@ -89,7 +93,7 @@ static int check_layers(const struct lkg_tool *tool)
                                                          : LKG_TOOL_DIFFERENT;
         if (is_structured(tool)) {
                 lkg_tool_map_init(&map, true);
-                put_candidate(&map, candidate);
+                put_candidate(tool, &map, candidate);
                 return lkg_tool_print_map(tool, &map, status);
         }
         lkg_tool_print_findings(tool, STDOUT_FILENO, &candidate->report);
@@ -160,9 +164,9 @@ static void add(struct checking *check, const char *key, const char *name,
         lkg_tool_map_init(&item, false);
         lkg_tool_map_string(&item, key, name);
         if (candidate)
-                put_candidate(&item, candidate);
+                put_candidate(check->tool, &item, candidate);
         else
-                put_counts(&item, report);
+                put_counts(check->tool, &item, report);
         lkg_tool_list_take(check->list, &item, &check->failed);
 }
 

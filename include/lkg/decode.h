@@ -50,6 +50,18 @@ int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_so
                     struct lkg_report *report, struct lkg_value **ret);
 
 /**
+ * lkg_resembles() - what a text that is no layer looks like, and what to do with it: one clause for a finding.
+ * @data: NULL = only @doc is known
+ * @line: of the mistake; 0 = not known
+ * @doc:  NULL = it could not be read
+ *
+ * lkg_decode() and lkg_decode_patch() ask it themselves after a syntax error.
+ *
+ * Return: heap; NULL = nothing that is known, or no memory.
+ */
+char *lkg_resembles(const char *data, size_t size, unsigned line, const struct lkg_value *doc);
+
+/**
  * lkg_decode_patch() - read a patch: valid JSON as JSON, everything else as YAML.
  * @ret_format: which of them it was
  *

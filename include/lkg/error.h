@@ -81,6 +81,7 @@ struct lkg_report {
          * error
          */
         size_t n_dropped;
+        size_t n_folded; /* notes that lkg_report_arrange() took out of the list */
         size_t n_kept_errors;
         /* stored by reports that will be appended to this one: room is reserved for them */
         size_t n_elsewhere;
@@ -107,6 +108,8 @@ void lkg_report_add_incomplete(struct lkg_report *report, const struct lkg_findi
                                const char *without);
 /** lkg_report_add_copy() - add a copy of a finding of another report. */
 void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *finding);
+/** lkg_report_add_words() - append `; WORDS` to finding @i, if it is listed. @words: NULL = nothing. */
+void lkg_report_add_words(struct lkg_report *report, size_t i, const char *words);
 /** lkg_report_has() - does @report list a finding with the same text and position? */
 bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding);
 /** lkg_report_has_code() - has a finding from the @first one on this code? */
@@ -120,6 +123,13 @@ void lkg_report_append(struct lkg_report *to, const struct lkg_report *from);
  * @from only counts.
  */
 void lkg_report_count_unlisted(struct lkg_report *to, const struct lkg_report *from);
+/**
+ * lkg_report_arrange() - the order in which findings are shown, everywhere: errors, warnings, notes; within each by file and line.
+ * @all: false: of the notes of one code beyond the third, only the first stays, and its text is their number
+ *
+ * For a copy that is only shown: what a folded note says is lost.
+ */
+void lkg_report_arrange(struct lkg_report *report, bool all);
 /** lkg_finding_format() - append `file:line:col: severity: text [LKGnnnn]` without a line break; control characters escaped. */
 void lkg_finding_format(const struct lkg_finding *finding, struct lkg_buf *buf);
 /**

@@ -24,6 +24,7 @@ struct lkg_offline_place {
         unsigned release; /* 0 = nothing */
         const char *const *flags;
         size_t n_flags; /* 0 = nothing */
+        bool lint_all;  /* also say what could be left out */
 };
 
 struct lkg_offline {

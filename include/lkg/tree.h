@@ -21,6 +21,9 @@ enum lkg_config_code {
         LKG_C_SCALAR = 1008,         /* a value that JSON cannot represent, or that does not match its tag */
         LKG_C_ANCHOR = 1009,         /* unknown anchor, anchor that contains itself, bad merge key */
         LKG_C_MORE_DOCUMENTS = 1010, /* only the first document counts */
+        LKG_C_QUOTES = 1011,         /* typographic quotes, which do not quote */
+        LKG_C_SPACE = 1012,          /* a space around a text that is none of ASCII and belongs to it */
+        LKG_C_FOREIGN = 1013,        /* the document of a program that is no component */
 
         LKG_C_EMPTY = 2001,        /* the file is empty or contains no document */
         LKG_C_NOT_A_MAP = 2002,    /* top level is not a map */

@@ -52,5 +52,14 @@ static inline size_t lkg_utf8_length(const void *text, size_t n)
         return lkg_utf8_decode(text, n, &c);
 }
 
+#define LKG_CHARACTER_NAME_MAX 64
+/**
+ * lkg_lookalike() - is @c a space, a quote, a dash or a letter that is easily taken for one of ASCII, or a letter of a script other
+ * than Latin? Then its name, or that of its script.
+ */
+bool lkg_lookalike(uint32_t c, char ret[static LKG_CHARACTER_NAME_MAX]);
+/** lkg_lookalike_is() - is it one of those, with a name that ends in @end: "SPACE", "QUOTATION MARK"? */
+bool lkg_lookalike_is(uint32_t c, const char *end);
+
 /** lkg_utf8_mend() - remove invalid UTF-8 from @text: half a character where it was truncated. */
 void lkg_utf8_mend(char *text);

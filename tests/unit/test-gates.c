@@ -202,7 +202,7 @@ static void test_advice_before_a_gate_goes(void **state)
         char *text;
 
         (void)state;
-        lkg_gate_advise(map, NULL, 136, &report);
+        lkg_gate_advise(map, NULL, 136, true, &report);
         text = lkg_report_format(&report, NULL);
         assert_non_null(
                 strstr(text, "warning: featureGates: AllowServiceExternalIPs is generally available"));

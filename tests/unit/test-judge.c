@@ -291,7 +291,8 @@ static void test_kind_of_another_component_is_refused(void **state)
                                        "want KubeletConfiguration "
                                        "of kubelet.config.k8s.io/v1beta1 (if another program reads it, name "
                                        "the component otherwise, "
-                                       "or set its kind and apiVersion) [LKG5031]\n");
+                                       "or set its kind and apiVersion); this looks like a configuration of "
+                                       "kube-scheduler: it belongs to the component that reads it [LKG5031]\n");
         tear_down(&s);
         set_up(&s, &config, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n", NULL);
         assert_non_null(strstr(judge(&s), "is nothing that kubelet reads"));

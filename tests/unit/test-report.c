@@ -195,6 +195,9 @@ static void test_quote(void **state)
         (void)state;
         assert_string_equal(lkg_quote("a\"b", 3, buf), "\"a\\\"b\"");
         assert_string_equal(lkg_quote("\xff\xc3\xa9\xc3", 4, buf), "\"\\xff\xc3\xa9\\xc3\"");
+        assert_string_equal(lkg_quote("m\xd0\xb0xPods", 8, buf),
+                            "\"m\\u0430xPods\" (\\u0430 is CYRILLIC SMALL LETTER A)");
+        assert_string_equal(lkg_quote("50\xc2\xa0", 4, buf), "\"50\\u00a0\" (\\u00a0 is NO-BREAK SPACE)");
         assert_string_equal(lkg_quote("https://u:pw@h/x", 16, buf), "\"https://<masked>@h/x\"");
         memset(big, 'x', sizeof(big));
         assert_true(strlen(lkg_quote(big, sizeof(big), buf)) <= LKG_QUOTE_MAX + 5);
@@ -212,6 +215,46 @@ static void test_json_string(void **state)
         lkg_buf_deinit(&buf);
 }
 
+/* Errors, warnings, notes; each by file and line; the notes of one code beyond three are a number. */
+static void test_order_and_folding(void **state)
+{
+        static const struct {
+                enum lkg_severity severity;
+                unsigned code, line;
+                const char *file;
+        } rows[] = {
+                { LKG_NOTE, 5008, 4, "b" }, { LKG_NOTE, 5008, 1, "a" },    { LKG_WARNING, 5003, 9, "a" },
+                { LKG_NOTE, 5008, 2, "a" }, { LKG_WARNING, 5003, 0, NULL }, { LKG_NOTE, 5012, 3, "a" },
+                { LKG_NOTE, 5008, 3, "b" }, { LKG_ERROR, 5001, 10, "b" },  { LKG_ERROR, 5001, 9, "b" },
+                { LKG_NOTE, 5008, 9, "b" },
+        };
+
+        (void)state;
+        for (int all = 0; all < 2; all++) {
+                LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+                LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+                for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
+                        lkg_report_add(&report, rows[i].severity, rows[i].code,
+                                       &(struct lkg_where){ rows[i].file, rows[i].line, 1 }, "t");
+                lkg_report_arrange(&report, all);
+                text = lkg_report_format(&report, NULL);
+                assert_string_equal(text, all ? "b:9:1: error: t [LKG5001]\nb:10:1: error: t [LKG5001]\n"
+                                                "warning: t [LKG5003]\na:9:1: warning: t [LKG5003]\n"
+                                                "a:1:1: note: t [LKG5008]\na:2:1: note: t [LKG5008]\n"
+                                                "a:3:1: note: t [LKG5012]\nb:3:1: note: t [LKG5008]\n"
+                                                "b:4:1: note: t [LKG5008]\nb:9:1: note: t [LKG5008]\n"
+                                              : "b:9:1: error: t [LKG5001]\nb:10:1: error: t [LKG5001]\n"
+                                                "warning: t [LKG5003]\na:9:1: warning: t [LKG5003]\n"
+                                                "a:1:1: note: t [LKG5008]\na:2:1: note: t [LKG5008]\n"
+                                                "a:3:1: note: t [LKG5012]\nb:3:1: note: t [LKG5008]\n"
+                                                "b:4:1: note: 2 more notes of this kind, from here on; `lkgfs check "
+                                                "--all` lists them [LKG5008]\n");
+                assert_int_equal(report.n_folded, all ? 0 : 1);
+                assert_int_equal(report.n_severity[LKG_NOTE], 6);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -221,6 +264,7 @@ int main(void)
                 cmocka_unit_test(test_findings_are_text_whatever_a_name_is),
                 cmocka_unit_test(test_half_characters_are_taken_out),
                 cmocka_unit_test(test_report_is_bounded),
+                cmocka_unit_test(test_order_and_folding),
                 cmocka_unit_test(test_an_error_finds_room),
                 cmocka_unit_test(test_finding_kinds),
                 cmocka_unit_test(test_quote),
