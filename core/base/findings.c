@@ -579,6 +579,26 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "cgroup hierarchy. `--host cgroup=1` and `--host cgroup=2` validate for a node of this kind, "
           "`--host this` for this machine; without the option, `lkgfs check` and `render` ignore the "
           "host." },
+        { 5047, LKG_ERROR, "more than this host has",
+          "Lower the value to what the message says the host has, or run this configuration on a larger "
+          "node.",
+          "The kubelet accepts the value and ends a moment later on this host: it reserves more CPU, memory "
+          "or "
+          "ephemeral storage than there is, names a CPU or NUMA node that is not there, wants failSwapOn "
+          "while swap "
+          "is on, or its reservedMemory does not come to what the other reservations come to here. The host "
+          "is looked "
+          "at for each judgement; what is served already stays when the host changes. A warning with "
+          "`startupRules: "
+          "warn`, or if the value comes from the command line. On files the host is judged only with "
+          "`--host this`." },
+        { 5048, LKG_WARNING, "the state of this host is in the way",
+          "Change the host as the message says before the component starts, or change the field.",
+          "As the host is now, the kubelet ends at its start, or its pods start no process: swap is on, a "
+          "kernel "
+          "setting is not what protectKernelDefaults wants, more processes are reserved than the kernel "
+          "allows. A "
+          "command can change that before the component starts, so it is only a warning." },
         { 5060, LKG_WARNING, "a restart is not enough",
           "Do what the message says when the change is rolled out, or leave the field as it is.",
           "`lkgfs check --against FILE`: the field differs from FILE, and the component does not take the "

@@ -574,6 +574,57 @@ static int lose_split_stream(const struct lkg_judge *judge, struct lkg_value *ob
         return lkg_object_set(object, path, NULL);
 }
 
+static bool is_misfit(const struct lkg_finding *finding)
+{
+        return finding->code == LKG_F_WRONG_TYPE || finding->code == LKG_F_NOT_FITTING;
+}
+
+static bool has_misfit(const struct lkg_report *report)
+{
+        for (size_t i = 0; i < report->n_findings; i++)
+                if (is_misfit(&report->findings[i]))
+                        return true;
+        return false;
+}
+
+/* Is a value missing in the result because it did not decode? A sum without it would be wrong. */
+static bool any_misfit(const struct lkg_judge *judge, const struct lkg_report *report)
+{
+        bool found =
+                has_misfit(report) || has_misfit(&judge->base_report) || has_misfit(&judge->flag_report);
+
+        for (size_t i = 0; !found && i < judge->n_layers; i++)
+                found = has_misfit(&judge->layers[i].report);
+        return found;
+}
+
+/* Is a flag named, in whatever form the program passes it on to the kubelet? */
+static bool names_flag(const struct lkg_judge *judge, const char *flag)
+{
+        for (size_t i = 0; i < judge->config.n_flags; i++)
+                if (strstr(judge->config.flags[i], flag))
+                        return true;
+        return false;
+}
+
+/* The host is looked at now: memory and CPUs come and go, swap is switched on. */
+static int check_host(const struct lkg_judge *judge, const struct lkg_rules *as,
+                      const struct lkg_report *report)
+{
+        struct lkg_host host = judge->config.host;
+        struct lkg_rules rules = *as;
+
+        if (any_misfit(judge, report))
+                return 0;
+        if (host.look)
+                host.look(&host);
+        if (names_flag(judge, "root-dir"))
+                host.storage = 0; /* its file system is another one */
+        rules.host = &host;
+        rules.no_eviction = names_flag(judge, "experimental-allocatable-ignore-eviction");
+        return lkg_rules_host(&rules);
+}
+
 /* Apply flags, gates and rules to the result of the files. */
 static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *candidate,
                        const struct lkg_value *files, struct lkg_report *report)
@@ -603,6 +654,8 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
                 r = kubelet ? lkg_rules_kubelet(&rules) : lkg_rules_kubeproxy(&rules);
         if (r == 0 && judge->config.lint)
                 r = lkg_rules_later(&rules);
+        if (r == 0 && judge->config.lint)
+                r = check_host(judge, &rules, report);
         if (r < 0 || !candidate->doc) /* only to find mistakes */
                 return r;
         if (judge->config.lint)
@@ -693,11 +746,6 @@ static bool is_known(const struct lkg_report *report, const struct lkg_finding *
                         return true;
         }
         return false;
-}
-
-static bool is_misfit(const struct lkg_finding *finding)
-{
-        return finding->code == LKG_F_WRONG_TYPE || finding->code == LKG_F_NOT_FITTING;
 }
 
 /* Skip mistakes of a zero value that replaces one of a wrong type: it is in no document. */

@@ -98,7 +98,9 @@ const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLA
  */
 static bool is_warning(const struct lkg_rules *rules, unsigned code, const struct lkg_value *value)
 {
-        if (code == LKG_F_REFUSED_LATER)
+        if (code == LKG_F_HOST_STATE)
+                return true;
+        if (code == LKG_F_REFUSED_LATER || code == LKG_F_HOST_LACKS)
                 return !rules->startup_refuses ||
                        strncmp(layer_of(value), flag_layer, strlen(flag_layer)) == 0;
         return code == LKG_F_HOST && !rules->host->stated;

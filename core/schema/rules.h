@@ -19,6 +19,7 @@ struct lkg_rules {
         const struct lkg_host *host;
         struct lkg_report *report;
         bool startup_refuses; /* see struct lkg_judge_config */
+        bool no_eviction;     /* --experimental-allocatable-ignore-eviction: thresholds reserve nothing */
 };
 
 /* Each adds errors and warnings to rules->report. Fails only with -ENOMEM. */
@@ -31,3 +32,5 @@ int lkg_rules_logging(const struct lkg_rules *rules);
  * errors.
  */
 int lkg_rules_later(const struct lkg_rules *rules);
+/** lkg_rules_host() - report values that this host cannot bear; nothing for facts that are unknown. */
+int lkg_rules_host(const struct lkg_rules *rules);

@@ -190,6 +190,13 @@ struct lkg_host {
          * happen to run on only cause warnings, because the document may be meant for another machine.
          */
         bool stated;
+        /* What the kubelet finds when it starts; 0 or empty = unknown, no rule uses it. */
+        char cpus[512], numa_nodes[128]; /* online, as the kernel writes lists */
+        double memory, storage, pids;    /* bytes; bytes of the file system of /var/lib/kubelet; processes */
+        bool swap;                       /* some is on */
+        char kernel[96];                 /* a setting that protectKernelDefaults refuses, in words */
+        /* Reads these facts again; NULL = they are as they were given. Called for each judgement. */
+        void (*look)(struct lkg_host *host);
         /* Does a file exist? NULL = do not check. */
         bool (*exists)(const char *path, void *userdata);
         void *userdata;
@@ -197,6 +204,8 @@ struct lkg_host {
 
 /** lkg_host_detect() - the current machine. */
 void lkg_host_detect(struct lkg_host *ret);
+/** lkg_host_look() - its facts that change, read below @root ("" = this machine). */
+void lkg_host_look(struct lkg_host *host, const char *root);
 
 /* ---- what a change needs ---- */
 

@@ -25,6 +25,7 @@ struct trial {
         unsigned release, cgroup;
         bool later; /* lkg_rules_later() instead */
         bool guessed_host;
+        const struct lkg_host *on; /* lkg_rules_host() on this host instead */
 };
 
 static inline struct lkg_value *layer(const char *name, const char *file, const char *text)
@@ -92,7 +93,12 @@ static inline const struct lkg_report *judged(const struct trial *t)
                 fail_msg("%s\n%s", t->base, text ? text : "");
         }
         rules = (struct lkg_rules){ schema, object, &gates, &host, &report };
-        if (t->later)
+        if (t->on)
+                rules.host = t->on;
+        rules.startup_refuses = t->on != NULL;
+        if (t->on)
+                assert_int_equal(lkg_rules_host(&rules), 0);
+        else if (t->later)
                 assert_int_equal(lkg_rules_later(&rules), 0);
         else
                 assert_int_equal(kubelet ? lkg_rules_kubelet(&rules) : lkg_rules_kubeproxy(&rules), 0);

@@ -129,6 +129,104 @@ static void test_nothing_about_kube_proxy(void **state)
         assert_int_equal(judged(&t)->n_findings, 0);
 }
 
+/* ---- the host ---- */
+
+#define GI (1024.0 * 1024 * 1024)
+
+static const struct lkg_host small = {
+        .cpus = "0-1,3", .numa_nodes = "0", .memory = 24 * GI, .storage = 100 * GI, .pids = 1000
+};
+static const struct lkg_host swapping = { .swap = true, .kernel = "kernel/panic is 0, not 10" };
+static const struct lkg_host nine_nodes = { .numa_nodes = "0-8" }, unknown = { 0 };
+
+static const struct {
+        const struct lkg_host *host;
+        const char *yaml, *field; /* NULL = no finding */
+        unsigned code;
+} hosts[] = {
+        { &small, "systemReserved: {memory: 900Gi}", "systemReserved.memory", LKG_F_HOST_LACKS },
+        { &unknown, "systemReserved: {memory: 900Gi, cpu: 64, ephemeral-storage: 9Ti, pid: 9999}", NULL },
+        { &small, "systemReserved: {memory: 23Gi}\nkubeReserved: {memory: 900Mi}", NULL },
+        { &small, "systemReserved: {memory: 23Gi}\nkubeReserved: {memory: 925Mi}", "systemReserved.memory",
+          LKG_F_HOST_LACKS },
+        { &small, "evictionHard: {memory.available: 90%}\nkubeReserved: {memory: 3Gi}",
+          "evictionHard.memory.available", LKG_F_HOST_LACKS },
+        { &small, "evictionHard: {memory.available: 0%}\nkubeReserved: {memory: 24Gi}", NULL },
+        { &small, "kubeReserved: {memory: 1e400}", "kubeReserved.memory", LKG_F_HOST_LACKS },
+        { &small, "kubeReserved: {cpu: 2900m}\nsystemReserved: {cpu: 100m}", NULL },
+        { &small, "kubeReserved: {cpu: 2900m}\nsystemReserved: {cpu: 101m}", "kubeReserved.cpu",
+          LKG_F_HOST_LACKS },
+        { &small, "kubeReserved: {cpu: 64}\nreservedSystemCPUs: 0,3", NULL },
+        { &small, "reservedSystemCPUs: 1-3", "reservedSystemCPUs", LKG_F_HOST_LACKS },
+        { &unknown, "reservedSystemCPUs: 0-511", NULL },
+        { &small, "systemReserved: {ephemeral-storage: 91Gi}", "systemReserved.ephemeral-storage",
+          LKG_F_HOST_LACKS },
+        { &small, "systemReserved: {ephemeral-storage: 91Gi}\nlocalStorageCapacityIsolation: false", NULL },
+        { &small, "systemReserved: {pid: 1000}", "systemReserved.pid", LKG_F_HOST_STATE },
+        { &small, "systemReserved: {pid: 999}", NULL },
+        { &small,
+          "memoryManagerPolicy: Static\nsystemReserved: {memory: 924Mi}\nreservedMemory: [{numaNode: 0, "
+          "limits: "
+          "{memory: 1Gi}}]",
+          NULL },
+        { &small,
+          "memoryManagerPolicy: Static\nsystemReserved: {memory: 924Mi}\nreservedMemory: [{numaNode: 1, "
+          "limits: "
+          "{memory: 1Gi}}]",
+          "reservedMemory[0].numaNode", LKG_F_HOST_LACKS },
+        { &small,
+          "memoryManagerPolicy: Static\nsystemReserved: {memory: 924Mi}\nreservedMemory: [{numaNode: 0, "
+          "limits: "
+          "{memory: 2Gi}}]",
+          "reservedMemory", LKG_F_HOST_LACKS },
+        { &small, "reservedMemory: [{numaNode: 1, limits: {memory: 2Gi}}]", NULL },
+        { &nine_nodes, "topologyManagerPolicy: restricted", "topologyManagerPolicy", LKG_F_HOST_LACKS },
+        { &nine_nodes,
+          "topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {max-allowable-numa-nodes: "
+          "\"9\"}",
+          NULL },
+        { &swapping, "maxPods: 5", "failSwapOn", LKG_F_HOST_STATE },
+        { &swapping, "failSwapOn: true", "failSwapOn", LKG_F_HOST_LACKS },
+        { &swapping, "failSwapOn: false", NULL },
+        { &swapping, "failSwapOn: false\nprotectKernelDefaults: true", "protectKernelDefaults",
+          LKG_F_HOST_STATE },
+};
+
+static void test_host(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(hosts); i++) {
+                char text[512];
+                struct trial t = { .base = text, .on = hosts[i].host };
+                const struct lkg_report *report;
+
+                (void)snprintf(text, sizeof(text), KUBELET "%s\n", hosts[i].yaml);
+                report = judged(&t);
+                if (report->n_findings != (hosts[i].field ? 1 : 0))
+                        fail_msg("%s\n%s", hosts[i].yaml, said(&t));
+                if (!hosts[i].field)
+                        continue;
+                if (strncmp(report->findings[0].text, hosts[i].field, strlen(hosts[i].field)) != 0)
+                        fail_msg("%s: %s", hosts[i].yaml, report->findings[0].text);
+                assert_int_equal(report->findings[0].code, hosts[i].code);
+                assert_int_equal(report->findings[0].severity,
+                                 hosts[i].code == LKG_F_HOST_LACKS ? LKG_ERROR : LKG_WARNING);
+        }
+}
+
+static void test_host_is_read(void **state)
+{
+        struct lkg_host host = { 0 };
+
+        (void)state;
+        lkg_host_look(&host, "/nowhere");
+        assert_true(host.memory == 0 && host.storage == 0 && host.pids == 0 && !host.swap);
+        assert_true(!*host.cpus && !*host.numa_nodes && !*host.kernel);
+        lkg_host_look(&host, "");
+        assert_true(host.memory > 0 && host.memory < 1e18);
+        assert_true(*host.cpus && !strchr(host.cpus, '\n'));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -137,6 +235,8 @@ int main(void)
                 cmocka_unit_test(test_ignored),
                 cmocka_unit_test(test_static_memory_needs_reservations),
                 cmocka_unit_test(test_nothing_about_kube_proxy),
+                cmocka_unit_test(test_host),
+                cmocka_unit_test(test_host_is_read),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
  * Upstream has two representations: an int64 with a power of ten, and a decimal of any length. The choice decides the printed
  * form, so it is made here by the same rule (takes_short_path).
  */
+#include <inttypes.h>
+
 #include "quantity.h"
 
 #define NANO         (-9)                  /* scale of the finest value */
@@ -660,4 +662,18 @@ int64_t lkg_quantity_value(const struct lkg_quantity *quantity)
         if (lkg_quantity_is_zero(quantity))
                 return 0;
         return quantity->wide ? wide_value(quantity) : short_value(quantity);
+}
+
+double lkg_quantity_double(const struct lkg_quantity *quantity)
+{
+        int digits = quantity->n_digits < 40 ? (int)quantity->n_digits : 40;
+        int64_t scale = quantity->scale;
+        char text[96];
+
+        if (quantity->digits)
+                (void)snprintf(text, sizeof(text), "%.*se%" PRId64, digits, quantity->digits,
+                               scale + (int64_t)quantity->n_digits - digits);
+        else
+                (void)snprintf(text, sizeof(text), "%" PRIu64 "e%" PRId64, quantity->value, scale);
+        return quantity->negative ? -strtod(text, NULL) : strtod(text, NULL);
 }

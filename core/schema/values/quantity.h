@@ -92,6 +92,8 @@ int lkg_quantity_compare(const struct lkg_quantity *a, const struct lkg_quantity
  * digits and more, fractions with a binary suffix, and the like), which it does not convert either.
  */
 bool lkg_quantity_int64(const struct lkg_quantity *quantity, int64_t *ret);
+/** lkg_quantity_double() - about the value in units; infinite if it is too large for a double. */
+double lkg_quantity_double(const struct lkg_quantity *quantity);
 /**
  * lkg_quantity_value() - the value in units, rounded up, like Quantity.Value
  *

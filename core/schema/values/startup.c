@@ -76,6 +76,26 @@ bool lkg_startup_threshold_off(struct lkg_span value)
         return lkg_span_is(value, "0%") || lkg_span_is(value, "100%");
 }
 
+int lkg_startup_amount(struct lkg_span value, double capacity, double *ret)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
+        float part = 0;
+        int r;
+
+        *ret = 0;
+        if (lkg_startup_threshold_off(value))
+                return 0;
+        if (ends_in_percent(value)) {
+                r = capacity > 0 ? percentage(value, &part, NULL) : -EINVAL;
+                *ret = (double)(int64_t)(capacity * (double)part);
+                return r;
+        }
+        r = lkg_quantity_parse(value.data, value.size, &quantity, NULL);
+        if (r == 0)
+                *ret = lkg_quantity_double(&quantity);
+        return r;
+}
+
 static int check_threshold(struct lkg_span signal, struct lkg_span value, char *reason)
 {
         float part = 0;

@@ -34,6 +34,13 @@ int lkg_startup_check(const char *field, struct lkg_span key, struct lkg_span va
 bool lkg_startup_threshold_off(struct lkg_span value);
 
 /**
+ * lkg_startup_amount() - what a reservation or an eviction threshold comes to.
+ * @capacity: of which a percentage is taken; 0 = unknown
+ * Return: 0; -EINVAL: no quantity, or a percentage of what is unknown; -ENOMEM.
+ */
+int lkg_startup_amount(struct lkg_span value, double capacity, double *ret);
+
+/**
  * lkg_startup_tls_curve() - does the component know this item of tlsCurvePreferences as a key exchange?
  */
 bool lkg_startup_tls_curve(int64_t id);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values that this host cannot bear: the kubelet ends at its start. Rule: Kubernetes 1.33 to 1.37, pkg/kubelet/cm
+ * (validateNodeAllocatable, NewContainerManager, memorymanager, topologymanager), cmd/kubelet/app (getReservedCPUs).
+ *
+ * A fact that is unknown is zero or empty, and no rule says anything about it. What the hardware lacks is refused
+ * (LKG_F_HOST_LACKS); what a command can change before the component starts is a warning (LKG_F_HOST_STATE), because it
+ * may be changed by then.
+ */
+#include "rules-table.h"
+
+#include <inttypes.h>
+
+#include "values/number.h"
+#include "values/quantity.h"
+#include "values/startup.h"
+
+/* Sums of decimal fractions are not exact: nothing is refused for a rounding error. */
+#define MORE_THAN(a, b) ((a) > (b) * (1 + 1e-12))
+
+/* ---- lists of numbers ---- */
+
+/* The next range of a list such as `0-3,8`. Return: false at its end, or if it is no such list. */
+static bool next_range(struct lkg_span *list, int64_t *ret_low, int64_t *ret_high)
+{
+        struct lkg_span item, low, high;
+
+        if (list->size == 0 || !lkg_span_next(list, ',', &item))
+                return false;
+        if (!lkg_span_cut(item, '-', &low, &high))
+                high = low;
+        return lkg_int_parse(low.data, low.size, 10, 64, ret_low, NULL) == 0 &&
+               lkg_int_parse(high.data, high.size, 10, 64, ret_high, NULL) == 0;
+}
+
+/* The kernel's ranges neither touch nor overlap, so a range that is in the list is in one of them. */
+static bool is_in(struct lkg_span list, int64_t first, int64_t last)
+{
+        int64_t low, high;
+
+        while (next_range(&list, &low, &high))
+                if (low <= first && last <= high)
+                        return true;
+        return false;
+}
+
+static bool is_subset(struct lkg_span list, struct lkg_span of)
+{
+        int64_t low, high;
+
+        while (next_range(&list, &low, &high))
+                if (!is_in(of, low, high))
+                        return false;
+        return true;
+}
+
+/* How many numbers of @list are in @also? Those of @list are counted once each, however @also is written. */
+static double count(struct lkg_span list, struct lkg_span also)
+{
+        int64_t low, high, n = 0, first, last;
+
+        while (next_range(&list, &low, &high)) {
+                for (int64_t i = low; i <= high; i++) {
+                        struct lkg_span rest = also;
+                        bool found = false;
+
+                        while (!found && next_range(&rest, &first, &last))
+                                found = first <= i && i <= last;
+                        n += found;
+                }
+        }
+        return (double)n;
+}
+
+static struct lkg_span list_of(const char *text)
+{
+        return lkg_span(text, strlen(text));
+}
+
+/* ---- what is kept back from the pods ---- */
+
+struct resource {
+        const char *name, *signal; /* of a hard eviction threshold; NULL = none */
+        bool bytes;
+};
+
+static const struct resource cpu = { "cpu", NULL, false }, memory = { "memory", "memory.available", true },
+                             storage = { "ephemeral-storage", "nodefs.available", true };
+
+/* A sum, and its largest part, which is named. */
+struct sum {
+        double amount, largest;
+        const struct lkg_value *value;
+        char path[LKG_RULE_PATH_MAX];
+        bool unknown; /* a part of it cannot be read: another finding says so */
+};
+
+/* Return: 0; -ENOMEM. */
+static int add_part(const struct lkg_rules *rules, struct sum *sum, const char *map, const char *key,
+                    double capacity)
+{
+        const struct lkg_value *parts = lkg_object_get(rules->object, map);
+        const struct lkg_value *value = parts ? lkg_map_get(parts, key) : NULL;
+        double amount = 0;
+        int r = value ? lkg_startup_amount(lkg_text_of(value), capacity, &amount) : 0;
+
+        if (r == -ENOMEM)
+                return r;
+        sum->unknown |= r < 0;
+        sum->amount += amount;
+        if (amount <= sum->largest)
+                return 0;
+        sum->largest = amount;
+        sum->value = value;
+        (void)lkg_rule_key_path(map, key, strlen(key), sum->path);
+        return 0;
+}
+
+/* GetNodeAllocatableReservation(). @capacity: 0 = unknown; a threshold in percent makes the sum unknown then */
+static int add_up(const struct lkg_rules *rules, const struct resource *resource, double capacity,
+                  struct sum *sum)
+{
+        int r;
+
+        *sum = (struct sum){ 0 };
+        r = add_part(rules, sum, "systemReserved", resource->name, 0);
+        if (r == 0)
+                r = add_part(rules, sum, "kubeReserved", resource->name, 0);
+        if (r == 0 && resource->signal && !rules->no_eviction)
+                r = add_part(rules, sum, "evictionHard", resource->signal, capacity);
+        return r;
+}
+
+static const char *amount_text(const struct resource *resource, double amount, char buf[static 64])
+{
+        if (!resource->bytes)
+                (void)snprintf(buf, 64, "%.10g", amount);
+        else
+                (void)snprintf(buf, 64, "%.0fMi", amount / (1 << 20));
+        return buf;
+}
+
+/* validateNodeAllocatable() */
+static int check_allocatable(const struct lkg_rules *rules, const struct resource *resource, double capacity)
+{
+        char wanted[64], has[64];
+        struct sum sum;
+        int r;
+
+        if (capacity <= 0)
+                return 0;
+        r = add_up(rules, resource, capacity, &sum);
+        if (r < 0 || sum.unknown || !sum.value || !MORE_THAN(sum.amount, capacity))
+                return r;
+        lkg_breach(rules, LKG_F_HOST_LACKS, sum.path, sum.value,
+                   "is more than this host has: systemReserved, kubeReserved and evictionHard come to %s of "
+                   "%s, "
+                   "and the host has %s; the component ends at its start",
+                   amount_text(resource, sum.amount, wanted), resource->name,
+                   amount_text(resource, capacity, has));
+        return 0;
+}
+
+/* reservedSystemCPUs replaces the cpu of systemReserved and kubeReserved. */
+static int check_cpus(const struct lkg_rules *rules)
+{
+        static const char field[] = "reservedSystemCPUs";
+        struct lkg_span online = list_of(rules->host->cpus),
+                        reserved = lkg_object_text(rules->object, field);
+
+        if (online.size == 0)
+                return 0;
+        if (reserved.size == 0)
+                return check_allocatable(rules, &cpu, count(online, online));
+        if (!is_subset(reserved, online))
+                lkg_breach(rules, LKG_F_HOST_LACKS, field, lkg_object_get(rules->object, field),
+                           "names CPUs that are not online on this host; want some of %s",
+                           rules->host->cpus);
+        return 0;
+}
+
+/* Too many reserved processes do not stop the component; its pods may start none. */
+static int check_pids(const struct lkg_rules *rules)
+{
+        static const struct resource pid = { "pid", NULL, false };
+        struct sum sum;
+        int r = rules->host->pids > 0 ? add_up(rules, &pid, 0, &sum) : 0;
+
+        if (r < 0 || rules->host->pids <= 0 || sum.unknown || !sum.value || sum.amount < rules->host->pids)
+                return r;
+        lkg_breach(
+                rules, LKG_F_HOST_STATE, sum.path, sum.value,
+                "leaves no process to the pods: this host allows %.0f (kernel.pid_max, kernel.threads-max)",
+                rules->host->pids);
+        return 0;
+}
+
+/* ---- NUMA nodes ---- */
+
+/* getTotalMemoryTypeReserved() */
+static int add_reserved_memory(const struct lkg_rules *rules, const struct lkg_value *list, double *ret,
+                               bool *unknown)
+{
+        struct lkg_span nodes = list_of(rules->host->numa_nodes);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < lkg_value_size(list); i++) {
+                const struct lkg_value *item = lkg_list_get(list, i), *node = lkg_map_get(item, "numaNode"),
+                                       *limits = lkg_map_get(item, "limits"),
+                                       *value = limits ? lkg_map_get(limits, "memory") : NULL;
+                int64_t n = node ? lkg_value_int(node) : 0;
+                char path[LKG_RULE_PATH_MAX];
+                double amount = 0;
+
+                if (nodes.size > 0 && !is_in(nodes, n, n))
+                        lkg_breach(rules, LKG_F_HOST_LACKS,
+                                   lkg_rule_item_path("reservedMemory", i, "numaNode", path), node,
+                                   "is no NUMA node of this host; want one of %s", rules->host->numa_nodes);
+                r = value ? lkg_startup_amount(lkg_text_of(value), 0, &amount) : 0;
+                *unknown |= r == -EINVAL;
+                r = r == -EINVAL ? 0 : r;
+                *ret += amount;
+        }
+        return r;
+}
+
+/* validateReservedMemory(); without a list, rules-later.c speaks. */
+static int check_memory_manager(const struct lkg_rules *rules)
+{
+        static const char field[] = "reservedMemory";
+        const struct lkg_value *list = lkg_object_get(rules->object, field);
+        char listed[64], wanted[64];
+        bool unknown = false;
+        double amount = 0;
+        struct sum sum;
+        int r;
+
+        if (!lkg_span_is(lkg_object_text(rules->object, "memoryManagerPolicy"), "Static") || !list ||
+            lkg_value_size(list) == 0 || rules->host->memory <= 0)
+                return 0;
+        r = add_reserved_memory(rules, list, &amount, &unknown);
+        if (r == 0)
+                r = add_up(rules, &memory, rules->host->memory, &sum);
+        if (r < 0 || unknown || sum.unknown || (amount - sum.amount < 1 && sum.amount - amount < 1))
+                return r;
+        lkg_breach(rules, LKG_F_HOST_LACKS, field, list,
+                   "must come to as much memory as systemReserved, kubeReserved and evictionHard on this "
+                   "host, which "
+                   "is %s (%.0f bytes); it is %s (%.0f bytes)",
+                   amount_text(&memory, sum.amount, wanted), sum.amount,
+                   amount_text(&memory, amount, listed), amount);
+        return 0;
+}
+
+/* topologymanager.NewManager() */
+static void check_topology_manager(const struct lkg_rules *rules)
+{
+        static const char field[] = "topologyManagerPolicy";
+        const struct lkg_value *options = lkg_object_get(rules->object, "topologyManagerPolicyOptions");
+        struct lkg_span nodes = list_of(rules->host->numa_nodes),
+                        most = lkg_text_of(options ? lkg_map_get(options, "max-allowable-numa-nodes")
+                                                   : NULL);
+        int64_t max = 8;
+
+        if (lkg_span_is(lkg_object_text(rules->object, field), "none") ||
+            (most.size > 0 && lkg_int_parse(most.data, most.size, 10, 64, &max, NULL) < 0))
+                return;
+        if (count(nodes, nodes) > (double)max)
+                lkg_breach(rules, LKG_F_HOST_LACKS, field, lkg_object_get(rules->object, field),
+                           "works with %" PRId64
+                           " NUMA nodes at most, and this host has %.0f; want none, or raise "
+                           "max-allowable-numa-nodes",
+                           max, count(nodes, nodes));
+}
+
+/* ---- the state of the host ---- */
+
+/* Without a line of a layer it is no demand of the document, and swap may be off when the component starts. */
+static void check_swap_of_host(const struct lkg_rules *rules)
+{
+        static const char field[] = "failSwapOn";
+        const struct lkg_value *value = lkg_object_get(rules->object, field);
+
+        if (rules->host->swap && lkg_object_bool(rules->object, field))
+                lkg_breach(rules, lkg_where_of(value).file ? LKG_F_HOST_LACKS : LKG_F_HOST_STATE, field,
+                           value,
+                           "does not go with swap, which is on on this host, and the component ends at its "
+                           "start; "
+                           "set false, or switch swap off (swapoff -a, and its lines in /etc/fstab)");
+}
+
+/* setupKernelTunables() */
+static void check_kernel_defaults(const struct lkg_rules *rules)
+{
+        static const char field[] = "protectKernelDefaults";
+
+        if (*rules->host->kernel && lkg_object_bool(rules->object, field))
+                lkg_breach(rules, LKG_F_HOST_STATE, field, lkg_object_get(rules->object, field),
+                           "ends the component at its start on this host, where %s; set it with sysctl",
+                           rules->host->kernel);
+}
+
+int lkg_rules_host(const struct lkg_rules *rules)
+{
+        int r;
+
+        if (!lkg_schema_is_kubelet(rules->schema))
+                return 0;
+        r = check_cpus(rules);
+        if (r == 0)
+                r = check_allocatable(rules, &memory, rules->host->memory);
+        if (r == 0 && lkg_object_bool(rules->object, "localStorageCapacityIsolation"))
+                r = check_allocatable(rules, &storage, rules->host->storage);
+        if (r == 0)
+                r = check_pids(rules);
+        if (r == 0)
+                r = check_memory_manager(rules);
+        if (r < 0)
+                return r;
+        check_topology_manager(rules);
+        check_swap_of_host(rules);
+        check_kernel_defaults(rules);
+        return 0;
+}
