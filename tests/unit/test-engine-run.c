@@ -145,8 +145,8 @@ static void test_invalid_change_keeps_the_generation(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 100\n");
         assert_has(n, "status/kubelet/condition", "False failed to validate current (init), 1 error");
         assert_has(n, "status/kubelet/findings", "10-a.conf:");
-        assert_has(n, "status/kubelet/error", "10-a.conf:4:1: error: ");
-        assert_has(n, "status/kubelet/last-error", "10-a.conf:4:1: error: ");
+        assert_has(n, "status/kubelet/error", "10-a.conf:3:10: error: ");
+        assert_has(n, "status/kubelet/last-error", "10-a.conf:3:10: error: ");
         assert_has(n, "status/kubelet/config.json", "\"error\":\"failed to validate config, see ");
         assert_plain(n, "False serving generation 1, the newest change is refused; [failed to validate");
         assert_has(n, "status/kubelet/config.json", "\"rejected\":");
