@@ -35,6 +35,54 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
                 c->explained = false;
 }
 
+/* Does the configuration name @path (in the source directory), or a tree that it is in? */
+static bool is_named(const struct lkg_manifest_rules *rules, const char *path)
+{
+        for (size_t i = 0; i < rules->n_fixed; i++) {
+                const struct lkg_rule *rule = &rules->items[i];
+                size_t n = strlen(rule->text);
+
+                if ((rule->type == LKG_RULE_FILE || rule->type == LKG_RULE_TREE) &&
+                    strncmp(path, rule->text, n) == 0 &&
+                    (path[n] == '\0' || (path[n] == '/' && rule->type == LKG_RULE_TREE)))
+                        return true;
+        }
+        return false;
+}
+
+/*
+ * The file server learns which names, beside those of the configuration, decide what the layers are: the links on the way to a
+ * layer, and where they lead. These are the names that we watch.
+ */
+static int note_ways(struct lkg_engine *e)
+{
+        struct lkg_strings ways = { 0 };
+        int r = 0;
+
+        for (size_t i = 0; i < e->watch.n_dirs; i++) {
+                const struct lkg_watched_dir *dir = &e->watch.dirs[i];
+                bool top = strcmp(dir->path, e->source_path) == 0;
+                const char *below = top ? "" : lkg_path_below(dir->path, e->source_path);
+
+                for (size_t k = 0; below && k < dir->n_names && ways.n_items < LKG_WAYS_MAX && r == 0; k++) {
+                        char *path;
+
+                        if (!*dir->names[k])
+                                continue;
+                        if (asprintf(&path, "%s%s%s", below, top ? "" : "/", dir->names[k]) < 0)
+                                path = NULL;
+                        if (path && is_named(&e->rules, path))
+                                free(path);
+                        else
+                                r = lkg_strings_take(&ways.items, &ways.n_items, path);
+                }
+        }
+        r = lkg_rules_set_ways(&e->rules, ways.items, ways.n_items);
+        if (r > 0)
+                lkg_engine_mark_findings(e); /* so that a publication shows them */
+        return r < 0 ? r : 0;
+}
+
 /* Return: true: a new directory is watched, so something may have happened before the watch was added. */
 static bool update_watches(struct lkg_engine *e)
 {
@@ -49,6 +97,8 @@ static bool update_watches(struct lkg_engine *e)
                 if (lkg_watch_add(&e->watch, &way->items[i]) < 0)
                         e->watch.poll = true;
         added = lkg_watch_end(&e->watch);
+        if (note_ways(e) < 0)
+                e->retry_at_ns = lkg_boottime_ns() + e->retry_delay_ns;
         if (e->watch.over_limit && !e->over_limit_noted) {
                 e->over_limit_noted = true;
                 lkg_report_add(&e->report, LKG_WARNING, 4008, NULL,

@@ -5,23 +5,42 @@
 
 #include <lkg/settled.h>
 
+/* Is @said the same as @path, or above it? It may be relative to the source directory. */
+static bool covers(const struct lkg_settled *s, const char *said, const char *path)
+{
+        size_t n = strlen(said);
+
+        if (*said != '/')
+                path = lkg_path_below(path, s->source_path);
+        return path && strncmp(path, said, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+static bool says(const struct lkg_settled *s, const char *path)
+{
+        for (size_t i = 0; i < s->n_vouched; i++)
+                if (covers(s, s->vouched[i], path))
+                        return true;
+        return false;
+}
+
+/* A writer vouches for a layer under its own name, or under that of a link on the way to it, or where the link leads. */
 static bool is_vouched(const struct lkg_settled *s, const char *path)
 {
-        size_t top = strlen(s->source_path);
+        struct lkg_way way = { 0 };
+        bool yes = s->vouched_all || says(s, path);
 
-        for (size_t i = 0; i < s->n_vouched; i++) {
-                const char *said = s->vouched[i], *there = path;
-                size_t n = strlen(said);
+        if (yes || s->n_vouched == 0 || lkg_way_find(path, &way) < 0)
+                return yes;
+        for (size_t i = 0; i < way.n && !yes; i++)
+                for (size_t k = 0; k < way.items[i].n_names && !yes; k++) {
+                        LKG_CLEANUP(lkg_freep) char *name = NULL;
 
-                if (*said != '/') {
-                        if (strncmp(path, s->source_path, top) != 0 || path[top] != '/')
-                                continue;
-                        there = path + top + 1;
+                        if (asprintf(&name, "%s/%s", way.items[i].path, way.items[i].names[k]) < 0)
+                                name = NULL;
+                        yes = name && says(s, name);
                 }
-                if (strncmp(there, said, n) == 0 && (there[n] == '\0' || there[n] == '/'))
-                        return true;
-        }
-        return s->vouched_all;
+        lkg_way_deinit(&way);
+        return yes;
 }
 
 static void forget_sample(struct lkg_settled *s, size_t i)

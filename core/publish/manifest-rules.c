@@ -142,8 +142,42 @@ int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *
                 lkg_rules_deinit(&rules);
                 return r;
         }
+        rules.n_fixed = rules.n_items;
+        rules.n_fixed_texts = rules.n_texts;
         *ret = rules;
         return 0;
+}
+
+static bool same_ways(const struct lkg_manifest_rules *rules, char *const *paths, size_t n_paths)
+{
+        if (rules->n_items - rules->n_fixed != n_paths)
+                return false;
+        for (size_t i = 0; i < n_paths; i++)
+                if (strcmp(rules->items[rules->n_fixed + i].text, paths[i]) != 0)
+                        return false;
+        return true;
+}
+
+int lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_paths)
+{
+        bool same = same_ways(rules, paths, n_paths);
+        int r = 0;
+
+        if (!same) {
+                while (rules->n_texts > rules->n_fixed_texts)
+                        free(rules->texts[--rules->n_texts]);
+                rules->n_items = rules->n_fixed;
+        }
+        for (size_t i = 0; i < n_paths; i++) {
+                if (!same && r == 0)
+                        r = add(rules, LKG_RULE_WAY, UINT_MAX, paths[i], NULL);
+                else
+                        free(paths[i]);
+        }
+        free(paths);
+        if (r < 0)
+                rules->n_items = rules->n_fixed;
+        return r < 0 ? r : !same;
 }
 
 void lkg_rules_deinit(struct lkg_manifest_rules *rules)

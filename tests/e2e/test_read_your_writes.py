@@ -373,6 +373,55 @@ def test_configmap_layout(mount):
         assert mount.condition()[0] == "True"
 
 
+def swap_link(link, target):
+    os.symlink(target, link + ".new")
+    os.rename(link + ".new", link)
+
+
+def volume(mount, value):
+    """A mounted ConfigMap beside the drop-ins: what is written is read before `..data` leads to it."""
+    os.makedirs(mount.path("volume", f"..{value}"))
+    write_close(mount.path("volume", f"..{value}", "z"), value)
+    swap_link(mount.path("volume", "..data"), f"..{value}")
+
+
+def volume_inside(mount, value):
+    os.mkdir(mount.path("kubelet.conf.d", f"..{value}"))
+    write_close(mount.path("kubelet.conf.d", f"..{value}", "z"), value)
+    swap_link(mount.path("kubelet.conf.d", "..data"), f"..{value}")
+
+
+def target_in_place(mount, value):
+    os.makedirs(mount.path("shared"), exist_ok=True)
+    write_close(mount.path("shared", "z"), value)
+
+
+def target_renamed_over(mount, value):
+    os.makedirs(mount.path("shared"), exist_ok=True)
+    write_close(mount.path("shared", ".new"), value)
+    os.rename(mount.path("shared", ".new"), mount.path("shared", "z"))
+
+
+def link_on_the_way(mount, value):
+    os.makedirs(mount.path("rel", f"v{value}"))
+    write_close(mount.path("rel", f"v{value}", "z"), value)
+    swap_link(mount.path("rel", "current"), f"v{value}")
+
+
+FORMS = {volume: "../volume/..data/z", volume_inside: "..data/z", target_in_place: "../shared/z",
+         target_renamed_over: "../shared/z", link_on_the_way: "../rel/current/z"}
+
+
+@pytest.mark.parametrize("how", FORMS, ids=lambda f: f.__name__)
+def test_through_links(mount, how):
+    """The names of links, and where they lead, are names of the layer; also when the link comes first and leads nowhere."""
+    os.symlink(FORMS[how], mount.path("kubelet.conf.d", "60-z.conf"))
+    for value in range(200, 200 + ROUNDS):
+        how(mount, value)
+        assert f"\nmaxPods: {value}\n" in mount.document(), mount.status("findings")
+        assert mount.condition()[0] == "True", mount.status("findings")
+
+
 def sync_as_reader(path, call):
     fd = os.open(path, os.O_RDONLY)
     try:
