@@ -140,13 +140,14 @@ static int default_gated(const struct lkg_schema *schema, struct lkg_value *obje
 }
 
 int lkg_defaults_kubelet(const struct lkg_schema *schema, struct lkg_value **object,
-                         const struct lkg_gates *before, struct lkg_report *report)
+                         const struct lkg_gates *before, const struct lkg_value *unread,
+                         struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
         int r = lkg_gates_copy(before, &gates);
 
         if (r == 0)
-                r = lkg_gates_apply(&gates, lkg_object_get(*object, "featureGates"), report);
+                r = lkg_gates_apply(&gates, *object, unread, report);
         if (r == -EBADMSG) /* it is reported; continue to find the other mistakes */
                 r = 0;
         if (r == 0)

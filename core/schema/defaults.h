@@ -12,12 +12,14 @@
  * lkg_defaults_kubelet() - SetDefaults_KubeletConfiguration (pkg/kubelet/apis/config/v1beta1/defaults.go).
  * @object: typed, one reference; replaced by the completed document
  * @gates:  gates set before the document (flags)
+ * @unread: values that could not be read, or NULL
  * @report: the document's gates that make upstream panic here; defaulting continues without them
  *
  * Return: 0; -ENOMEM.
  */
 int lkg_defaults_kubelet(const struct lkg_schema *schema, struct lkg_value **object,
-                         const struct lkg_gates *gates, struct lkg_report *report);
+                         const struct lkg_gates *gates, const struct lkg_value *unread,
+                         struct lkg_report *report);
 
 /** lkg_defaults_flag_base() - set the four defaults that differ without --config (applyLegacyDefaults). */
 int lkg_defaults_flag_base(struct lkg_value *object);

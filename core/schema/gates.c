@@ -3,6 +3,7 @@
 #include "gates.h"
 
 #include "findings-codes.h"
+#include "typed.h"
 
 #include <lkg/kinds.h>
 #include <lkg/nearest.h>
@@ -226,8 +227,24 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
         return 0;
 }
 
-static int check_needs(const struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report)
+static bool is_unread(const struct lkg_value *object, const struct lkg_value *unread, const char *name)
 {
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "featureGates.%s", name);
+        return lkg_object_unread(object, unread, path, LKG_UNREAD_ITSELF);
+}
+
+bool lkg_gate_unread(const struct lkg_value *object, const struct lkg_value *unread, const char *name)
+{
+        return unread && (is_unread(object, unread, name) || is_unread(object, unread, all_alpha) ||
+                          is_unread(object, unread, all_beta));
+}
+
+static int check_needs(const struct lkg_gates *gates, const struct lkg_value *object,
+                       const struct lkg_value *unread, struct lkg_report *report)
+{
+        const struct lkg_value *map = lkg_object_get(object, "featureGates");
         const struct need *rows = needs_of_table();
         int r = 0;
 
@@ -240,7 +257,8 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ma
                 char place[LKG_ASIDE_MAX];
 
                 if (row->since > gates->release || !is_on(gates, rows[i].gate) ||
-                    is_on(gates, rows[i].needs))
+                    is_on(gates, rows[i].needs) || lkg_gate_unread(object, unread, row->name) ||
+                    lkg_gate_unread(object, unread, row->needs))
                         continue;
                 on = lkg_map_get(map, row->name);
                 off = lkg_map_get(map, row->needs);
@@ -255,8 +273,10 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ma
         return r;
 }
 
-int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report)
+int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *object, const struct lkg_value *unread,
+                    struct lkg_report *report)
 {
+        const struct lkg_value *map = lkg_object_get(object, "featureGates");
         int result = 0;
 
         if (!map || lkg_value_type(map) != LKG_MAP)
@@ -265,12 +285,12 @@ int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                int r = set_one(gates, name, size, value, report);
+                int r = is_unread(object, unread, name) ? 0 : set_one(gates, name, size, value, report);
 
                 if (r < 0)
                         result = r;
         }
-        return result < 0 ? result : check_needs(gates, map, report);
+        return result < 0 ? result : check_needs(gates, object, unread, report);
 }
 
 /*
@@ -314,7 +334,7 @@ static void advise_one(const char *name, const struct lkg_value *value, const st
         bool grouped = has_group(map, row->stage) || has_group(below, row->stage);
         const struct lkg_value *was = below ? lkg_map_get(below, name) : NULL;
 
-        if (row->locked && row->def != on)
+        if (lkg_value_type(value) != LKG_BOOL || (row->locked && row->def != on))
                 return;
         if (row->stage == LKG_GATE_GA || row->stage == LKG_GATE_DEPRECATED)
                 lkg_report_add(

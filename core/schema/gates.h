@@ -17,13 +17,18 @@ void lkg_gates_deinit(struct lkg_gates *gates);
 int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
 
 /**
- * lkg_gates_apply() - apply the map of a document or flag.
- * @map: string -> bool; NULL = empty
+ * lkg_gates_apply() - apply the featureGates of a document or of flags.
+ * @object: typed; its featureGates may be missing
+ * @unread: values of it that could not be read, or NULL
  * @report: unknown, dropped, too new and locked gates, dependencies that are off: each at its position
  *
  * Return: 0; -EBADMSG: the component would not start with it; -ENOMEM.
  */
-int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *map, struct lkg_report *report);
+int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *object, const struct lkg_value *unread,
+                    struct lkg_report *report);
+
+/** lkg_gate_unread() - is it unknown what @object sets this gate to, see lkg_object_unread()? */
+bool lkg_gate_unread(const struct lkg_value *object, const struct lkg_value *unread, const char *name);
 
 /** lkg_gates_enabled() - is it on? A gate that was dropped as GA is always on, an unknown one is off. */
 bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name);

@@ -34,6 +34,7 @@ static void forget_base(struct lkg_judge *judge)
         lkg_value_unref((struct lkg_value *)judge->base);
         judge->base = NULL;
         judge->loaded = lkg_value_unref(judge->loaded);
+        judge->unread = lkg_value_unref(judge->unread);
         judge->encoded = lkg_value_unref(judge->encoded);
         lkg_report_deinit(&judge->base_report);
         free(judge->base_dir);
@@ -237,8 +238,7 @@ static int learn_flag_gates(struct lkg_judge *judge)
         if (r == 0 && line.n_words > 0)
                 r = lkg_flags_apply(judge->schema, &line, flags, NULL, &judge->flag_report);
         if (r == 0)
-                r = lkg_gates_apply(&judge->flag_gates, lkg_object_get(flags, "featureGates"),
-                                    &judge->flag_report);
+                r = lkg_gates_apply(&judge->flag_gates, flags, NULL, &judge->flag_report);
         return r == -EBADMSG ? 0 : r;
 }
 
@@ -320,9 +320,12 @@ static int load_base(struct lkg_judge *judge, const struct base *b)
         struct lkg_command_line line = command_line(judge);
         int r = base && b->file ? directory_of(b->file, &judge->base_dir) : 0;
 
+        judge->unread = lkg_value_new_map(NULL, 0, 0);
         if (r == 0)
-                r = lkg_kubelet_load(judge->schema, base, judge->base_dir, b->as_read ? LKG_TYPED_TWICE : 0,
-                                     &judge->flag_gates, &judge->base_report, &judge->loaded);
+                r = judge->unread ? lkg_kubelet_load(judge->schema, base, judge->base_dir,
+                                                     b->as_read ? LKG_TYPED_TWICE : 0, &judge->flag_gates,
+                                                     &judge->base_report, judge->unread, &judge->loaded)
+                                  : -ENOMEM;
         /* Without a base the flags are parsed into the defaults, before the drop-ins. */
         if (r == 0 && !base && line.n_words > 0)
                 r = lkg_flags_apply(judge->schema, &line, judge->loaded, NULL, &judge->base_report);
@@ -524,7 +527,7 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
 
 /* The typed document before flags: the result of the component's files. NULL = none. */
 static int resolve_kubelet(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
-                           struct lkg_report *report, struct lkg_value **ret)
+                           struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret)
 {
         const struct lkg_judged_layer *last = judge->n_layers ? &judge->layers[judge->n_layers - 1] : NULL;
         bool merged = candidate->has_dropin_dir || (last && !is_base_role(last->role));
@@ -535,7 +538,7 @@ static int resolve_kubelet(const struct lkg_judge *judge, const struct lkg_candi
                 *ret = lkg_value_ref(judge->loaded);
                 return 0;
         }
-        return lkg_kubelet_reload(judge->schema, last->running, &judge->flag_gates, report, ret);
+        return lkg_kubelet_reload(judge->schema, last->running, &judge->flag_gates, report, unread, ret);
 }
 
 /* Copy kind and apiVersion from the first layer that has them. */
@@ -627,15 +630,19 @@ static int check_host(const struct lkg_judge *judge, const struct lkg_rules *as,
 
 /* Apply flags, gates and rules to the result of the files. */
 static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *candidate,
-                       const struct lkg_value *files, struct lkg_report *report)
+                       const struct lkg_value *files, const struct lkg_value *unread,
+                       struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_clone_shallow(files);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *zeros = lkg_value_new_map(NULL, 0, 0);
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report again = LKG_REPORT_INIT;
         bool kubelet = lkg_schema_is_kubelet(judge->schema);
-        struct lkg_rules rules = { judge->schema,       object, &gates,
-                                   &judge->config.host, report, judge->config.startup_refuses };
+        bool doubt = false;
+        struct lkg_rules rules = { judge->schema, object,
+                                   &gates,        &judge->config.host,
+                                   report,        judge->config.startup_refuses,
+                                   unread,        &doubt };
         struct lkg_command_line line = command_line(judge);
         int r = object && zeros ? lkg_gates_copy(&judge->flag_gates, &gates) : -ENOMEM;
 
@@ -648,8 +655,7 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
          * that.
          */
         if (r == 0 || r == -EBADMSG)
-                r = lkg_gates_apply(&gates, lkg_object_get(object, "featureGates"),
-                                    kubelet ? &again : report);
+                r = lkg_gates_apply(&gates, object, unread, kubelet ? &again : report);
         if (r == 0 || r == -EBADMSG)
                 r = kubelet ? lkg_rules_kubelet(&rules) : lkg_rules_kubeproxy(&rules);
         if (r == 0 && judge->config.lint)
@@ -659,7 +665,7 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
         if (r < 0 || !candidate->doc) /* only to find mistakes */
                 return r;
         if (judge->config.lint)
-                r = lkg_lint_whole(judge, candidate, object, report);
+                r = lkg_lint_whole(judge, candidate, object, unread, report);
         if (r == 0 && !kubelet)
                 r = lkg_kubeproxy_normalise(object);
         if (r == 0)
@@ -695,16 +701,20 @@ static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
 
 static int judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidate, struct lkg_report *report)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL, *unread = NULL;
         int r = update_base(judge, candidate);
 
         if (r == 0)
                 r = update_layers(judge, candidate);
+        if (r == 0) {
+                unread = lkg_value_clone_shallow(judge->unread);
+                r = unread ? 0 : -ENOMEM;
+        }
         if (r == 0 && merge_of(candidate))
-                r = resolve_kubelet(judge, candidate, report, &files);
+                r = resolve_kubelet(judge, candidate, report, unread, &files);
         if (r < 0 || !files)
                 return r;
-        r = judge_whole(judge, candidate, files, report);
+        r = judge_whole(judge, candidate, files, unread, report);
         if (r < 0 || !candidate->doc || report->n_severity[LKG_ERROR] > 0 ||
             judge->flag_report.n_severity[LKG_ERROR] > 0 || judge->base_report.n_severity[LKG_ERROR] > 0)
                 return r; /* none of it will be served */
@@ -715,16 +725,17 @@ static int judge_kubeproxy(struct lkg_judge *judge, struct lkg_candidate *candid
                            struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *unread = lkg_value_new_map(NULL, 0, 0);
         const struct lkg_value *merged = merge_of(candidate);
         bool as_read = candidate->n_layers > 0 && merged == candidate->layers[0].doc;
-        int r = update_layers(judge, candidate);
+        int r = unread ? update_layers(judge, candidate) : -ENOMEM;
 
         if (r < 0 || !merged)
                 return r;
-        r = lkg_kubeproxy_load(judge->schema, merged, as_read ? LKG_TYPED_TWICE : 0, report, &files);
+        r = lkg_kubeproxy_load(judge->schema, merged, as_read ? LKG_TYPED_TWICE : 0, report, unread, &files);
         if (r < 0)
                 return r;
-        return judge_whole(judge, candidate, files, report);
+        return judge_whole(judge, candidate, files, unread, report);
 }
 
 /* @listed may have an aside. */

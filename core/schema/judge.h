@@ -25,6 +25,7 @@ struct lkg_judge {
         bool base_known, base_broken, base_as_read;
         char *base_file, *base_dir;
         struct lkg_value *loaded;  /* typed, complete; NULL = it could not be loaded */
+        struct lkg_value *unread;  /* its values that could not be read */
         struct lkg_value *encoded; /* as JSON: what drop-ins are merged into */
         struct lkg_report base_report;
 
@@ -48,7 +49,8 @@ int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
  * merged.
  */
 int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
-                   const struct lkg_value *object, struct lkg_report *report);
+                   const struct lkg_value *object, const struct lkg_value *unread,
+                   struct lkg_report *report);
 
 /**
  * lkg_effective_place_zeros() - set the source of zero values in @effective, which have no source yet.

@@ -15,7 +15,8 @@ struct lint {
         const struct lkg_schema *schema;
         const struct lkg_value *flag_base; /* defaults that differ without a base; NULL = there is a base */
         enum lkg_layer_role role;
-        bool all; /* also what could be left out */
+        bool all;                       /* also what could be left out */
+        const struct lkg_value *unread; /* of the whole; NULL = nothing */
         struct lkg_report *report;
 };
 
@@ -442,15 +443,22 @@ static bool overlap(const struct port *a, const struct port *b)
 
 #define PORTS_MAX 16
 
-static void collect_ports(const struct lkg_schema_node *node, const struct lkg_value *object,
-                          struct port ports[static PORTS_MAX], size_t *n)
+static bool is_unread(const struct lint *lint, const struct lkg_value *object, const char *path)
+{
+        return lkg_object_unread(object, lint->unread, path, LKG_UNREAD_PARTS);
+}
+
+static void collect_ports(const struct lint *lint, const struct lkg_schema_node *node,
+                          const struct lkg_value *object, struct port ports[static PORTS_MAX], size_t *n)
 {
         for (size_t i = 0; i < node->n_members; i++) {
                 const struct lkg_schema_node *member = node->members[i];
                 const struct lkg_value *value = lkg_map_get(object, member->name);
 
                 if (!value || !(member->field->flags & (LKG_FIELD_PORT | LKG_FIELD_LISTEN)) ||
-                    *n == PORTS_MAX)
+                    *n == PORTS_MAX || is_unread(lint, object, member->name) ||
+                    is_unread(lint, object, "enableServer") || is_unread(lint, object, "address") ||
+                    is_unread(lint, object, "healthzBindAddress"))
                         continue;
                 if (port_of(member, object, value, &ports[*n]))
                         ++*n;
@@ -475,7 +483,7 @@ static void check_ports(const struct lint *lint, const struct lkg_value *object)
         struct port ports[PORTS_MAX];
         size_t n = 0;
 
-        collect_ports(lkg_schema_root(lint->schema), object, ports, &n);
+        collect_ports(lint, lkg_schema_root(lint->schema), object, ports, &n);
         for (size_t i = 0; i < n; i++)
                 for (size_t k = 0; k < i; k++)
                         if (overlap(&ports[k], &ports[i]))
@@ -509,10 +517,12 @@ static void check_files(const struct lint *lint, const struct lkg_host *host,
 }
 
 int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
-                   const struct lkg_value *object, struct lkg_report *report)
+                   const struct lkg_value *object, const struct lkg_value *unread, struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flag_base = NULL;
-        struct lint lint = { .schema = judge->schema, .all = judge->config.lint_all, .report = report };
+        struct lint lint = {
+                .schema = judge->schema, .all = judge->config.lint_all, .unread = unread, .report = report
+        };
         int r = 0;
 
         if (!candidate->has_base && lkg_schema_is_kubelet(judge->schema)) {

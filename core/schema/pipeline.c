@@ -94,19 +94,19 @@ static int resolve_members(const struct lkg_schema_node *node, struct lkg_value 
 
 int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *base, const char *dir,
                      unsigned flags, const struct lkg_gates *gates, struct lkg_report *report,
-                     struct lkg_value **ret)
+                     struct lkg_value *unread, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         const struct lkg_schema_node *root = lkg_schema_root(schema);
         int r = 0;
 
         if (base)
-                r = lkg_typed_decode(root, base, LKG_TYPED_ROUND | flags, report, &object);
+                r = lkg_typed_decode(root, base, LKG_TYPED_ROUND | flags, report, unread, &object);
         else
                 object = lkg_value_new_map(NULL, 0, 0);
         if (!object)
                 return r < 0 ? r : -ENOMEM;
-        r = lkg_defaults_kubelet(schema, &object, gates, report);
+        r = lkg_defaults_kubelet(schema, &object, gates, unread, report);
         if (r == 0 && base && dir)
                 r = resolve_members(root, object, dir);
         if (r == 0)
@@ -117,13 +117,14 @@ int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *ba
 }
 
 int lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *merged,
-                       const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value **ret)
+                       const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value *unread,
+                       struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
-        int r = lkg_typed_decode(lkg_schema_root(schema), merged, LKG_TYPED_FOLD, report, &object);
+        int r = lkg_typed_decode(lkg_schema_root(schema), merged, LKG_TYPED_FOLD, report, unread, &object);
 
         if (object)
-                r = lkg_defaults_kubelet(schema, &object, gates, report);
+                r = lkg_defaults_kubelet(schema, &object, gates, unread, report);
         if (r == 0)
                 *ret = LKG_STEAL(object);
         return r;
@@ -132,10 +133,10 @@ int lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *
 /* ---- kube-proxy ---- */
 
 int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc, unsigned flags,
-                       struct lkg_report *report, struct lkg_value **ret)
+                       struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
-        int r = lkg_typed_decode(lkg_schema_root(schema), doc, flags, report, &object);
+        int r = lkg_typed_decode(lkg_schema_root(schema), doc, flags, report, unread, &object);
 
         if (object)
                 r = lkg_defaults_kubeproxy(schema, &object);

@@ -16,21 +16,23 @@
  * @gates: gates of the command line
  * @report: values that the component would refuse; the others are still loaded, so that all mistakes are
  * found in one run
+ * @unread: gets those values, see lkg_typed_decode(); may be NULL
  * @ret:   typed, complete
  *
  * Return: 0; -ENOMEM.
  */
 int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *base, const char *dir,
                      unsigned flags, const struct lkg_gates *gates, struct lkg_report *report,
-                     struct lkg_value **ret);
+                     struct lkg_value *unread, struct lkg_value **ret);
 
 /** lkg_kubelet_reload() - the step after the last drop-in: decode (names in any case), default. */
 int lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *merged,
-                       const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value **ret);
+                       const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value *unread,
+                       struct lkg_value **ret);
 
 /** lkg_kubeproxy_load() - decode, default. @flags: LKG_TYPED_TWICE, or 0 */
 int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc, unsigned flags,
-                       struct lkg_report *report, struct lkg_value **ret);
+                       struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret);
 
 /**
  * lkg_kubeproxy_normalise() - convert the document to the internal type and back: sections of inactive modes

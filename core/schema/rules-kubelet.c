@@ -117,7 +117,7 @@ const size_t lkg_n_kubelet_rules = LKG_ARRAY_SIZE(lkg_kubelet_rules);
 /* Make @path with its value one side of a rule between two fields. */
 static struct lkg_operand operand(const struct lkg_rules *rules, const char *path, const char *says)
 {
-        return (struct lkg_operand){ path, lkg_object_get(rules->object, path), says };
+        return (struct lkg_operand){ path, lkg_rule_get(rules, path), says };
 }
 
 static void between(const struct lkg_rules *rules, const char *a, const char *a_says, const char *b,
@@ -130,18 +130,21 @@ static void between(const struct lkg_rules *rules, const char *a, const char *a_
 
 static void check_images(const struct lkg_rules *rules)
 {
-        const struct lkg_value *o = rules->object;
-        int64_t minimum = lkg_object_duration(o, "imageMinimumGCAge"),
-                maximum = lkg_object_duration(o, "imageMaximumGCAge");
+        int64_t minimum, maximum;
 
-        if (lkg_object_int(o, "imageGCLowThresholdPercent") >=
-            lkg_object_int(o, "imageGCHighThresholdPercent"))
+        lkg_rule_begin(rules);
+        if (lkg_rule_int(rules, "imageGCLowThresholdPercent") >=
+            lkg_rule_int(rules, "imageGCHighThresholdPercent"))
                 between(rules, "imageGCLowThresholdPercent", "must be less than",
                         "imageGCHighThresholdPercent", "must be greater than", NULL);
+        lkg_rule_begin(rules);
+        minimum = lkg_rule_duration(rules, "imageMinimumGCAge");
+        maximum = lkg_rule_duration(rules, "imageMaximumGCAge");
         if (maximum > 0 && maximum <= minimum)
                 between(rules, "imageMaximumGCAge", "must be greater than", "imageMinimumGCAge",
                         "must be less than", NULL);
-        if (lkg_object_bool(o, "serializeImagePulls") && lkg_object_int(o, "maxParallelImagePulls") > 1)
+        lkg_rule_begin(rules);
+        if (lkg_rule_bool(rules, "serializeImagePulls") && lkg_rule_int(rules, "maxParallelImagePulls") > 1)
                 between(rules, "maxParallelImagePulls", "cannot go with", "serializeImagePulls",
                         "cannot go with", "set serializeImagePulls to false for more than one at a time");
 }
@@ -150,12 +153,16 @@ static void check_shutdown(const struct lkg_rules *rules)
 {
         static const char whole[] = "shutdownGracePeriod", critical[] = "shutdownGracePeriodCriticalPods",
                           by_priority[] = "shutdownGracePeriodByPodPriority";
-        const struct lkg_value *o = rules->object, *list = lkg_object_get(o, by_priority);
-        int64_t whole_ns = lkg_object_duration(o, whole), critical_ns = lkg_object_duration(o, critical);
+        const struct lkg_value *list;
+        int64_t whole_ns, critical_ns;
 
-        if (lkg_gates_enabled(rules->gates, "GracefulNodeShutdown") && critical_ns > whole_ns)
+        lkg_rule_begin(rules);
+        whole_ns = lkg_rule_duration(rules, whole);
+        critical_ns = lkg_rule_duration(rules, critical);
+        if (lkg_rule_gate(rules, "GracefulNodeShutdown") && critical_ns > whole_ns)
                 between(rules, critical, "must not be more than", whole, "must not be less than", NULL);
-        if (!lkg_gates_enabled(rules->gates, "GracefulNodeShutdownBasedOnPodPriority") || !list ||
+        list = lkg_rule_get(rules, by_priority);
+        if (!lkg_rule_gate(rules, "GracefulNodeShutdownBasedOnPodPriority") || !list ||
             lkg_value_size(list) == 0)
                 return;
         if (whole_ns > 0)
@@ -168,24 +175,23 @@ static void check_shutdown(const struct lkg_rules *rules)
 static void check_cgroups(const struct lkg_rules *rules)
 {
         static const char *const cgroups[] = { "systemReservedCgroup", "kubeReservedCgroup" };
-        const struct lkg_value *o = rules->object;
-
-        if (lkg_object_text(o, "systemCgroups").size > 0 && lkg_object_text(o, "cgroupRoot").size == 0)
+        lkg_rule_begin(rules);
+        if (lkg_rule_text(rules, "systemCgroups").size > 0 && lkg_rule_text(rules, "cgroupRoot").size == 0)
                 between(rules, "systemCgroups", "needs", "cgroupRoot", "must be set for",
                         "set cgroupRoot, / for example");
-        if (lkg_object_text(o, "reservedSystemCPUs").size == 0)
-                return;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cgroups); i++)
-                if (lkg_object_text(o, cgroups[i]).size > 0)
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cgroups); i++) {
+                lkg_rule_begin(rules);
+                if (lkg_rule_text(rules, "reservedSystemCPUs").size > 0 &&
+                    lkg_rule_text(rules, cgroups[i]).size > 0)
                         between(rules, "reservedSystemCPUs", "cannot go with", cgroups[i], "cannot go with",
                                 "keep one of them");
+        }
 }
 
 static void check_logs(const struct lkg_rules *rules)
 {
-        const struct lkg_value *o = rules->object;
-
-        if (lkg_object_bool(o, "enableSystemLogQuery") && !lkg_object_bool(o, "enableSystemLogHandler"))
+        lkg_rule_begin(rules);
+        if (lkg_rule_bool(rules, "enableSystemLogQuery") && !lkg_rule_bool(rules, "enableSystemLogHandler"))
                 between(rules, "enableSystemLogQuery", "needs", "enableSystemLogHandler", "must be true for",
                         "turn both on or both off");
 }
@@ -234,12 +240,14 @@ static void check_enforcement(const struct lkg_rules *rules, const char *path, c
                                    "must be the only entry; remove it or the others");
                 return;
         }
-        if (cgroups[what] && lkg_object_text(rules->object, cgroups[what]).size == 0) {
+        lkg_rule_begin(rules);
+        if (cgroups[what] && lkg_rule_text(rules, cgroups[what]).size == 0) {
                 other = operand(rules, cgroups[what], "must be set for");
                 lkg_breach_between(rules, LKG_F_REQUIRED, &entry, &other,
                                    "name the cgroup, or remove the entry");
         }
-        if (!lkg_object_bool(rules->object, "cgroupsPerQOS")) {
+        lkg_rule_begin(rules);
+        if (!lkg_rule_bool(rules, "cgroupsPerQOS")) {
                 other = operand(rules, "cgroupsPerQOS", "must be true for");
                 lkg_breach_between(rules, LKG_F_CONTRADICTION, &entry, &other,
                                    "set cgroupsPerQOS to true, or enforceNodeAllocatable to [none]");
@@ -250,8 +258,7 @@ static void check_enforce(const struct lkg_rules *rules)
 {
         static const enum enforcement pairs[][2] = { { SYSTEM, SYSTEM_COMPRESSIBLE },
                                                      { KUBE, KUBE_COMPRESSIBLE } };
-        const struct lkg_value *list = lkg_object_get(rules->object, enforce),
-                               *seen[N_ENFORCEMENTS] = { NULL };
+        const struct lkg_value *list = lkg_rule_items(rules, enforce), *seen[N_ENFORCEMENTS] = { NULL };
         size_t n = list ? lkg_value_size(list) : 0;
         char path[LKG_RULE_PATH_MAX];
 
@@ -260,6 +267,7 @@ static void check_enforce(const struct lkg_rules *rules)
                 enum enforcement what = enforcement_of(item);
 
                 (void)snprintf(path, sizeof(path), "%s[%zu]", enforce, i);
+                lkg_rule_begin(rules);
                 if (what == N_ENFORCEMENTS)
                         lkg_breach(rules, LKG_F_NOT_ONE_OF, path, item,
                                    "is not known; want pods, system-reserved, system-reserved-compressible, "
@@ -357,7 +365,7 @@ static void check_duplicates(const struct lkg_rules *rules, struct reservation *
 
 static int check_reserved_memory(const struct lkg_rules *rules)
 {
-        const struct lkg_value *list = lkg_object_get(rules->object, "reservedMemory");
+        const struct lkg_value *list = lkg_rule_items(rules, "reservedMemory");
         LKG_CLEANUP(lkg_freep) struct reservation *all = NULL;
         size_t n_items = list ? lkg_value_size(list) : 0, n = 0;
         int r = 0;
@@ -367,6 +375,7 @@ static int check_reserved_memory(const struct lkg_rules *rules)
 
                 n += limits ? lkg_value_size(limits) : 0;
         }
+        lkg_rule_begin(rules);
         if (n == 0)
                 return 0;
         all = calloc(n, sizeof(*all));
@@ -428,9 +437,10 @@ static int check_taint(const struct lkg_rules *rules, const struct lkg_value *ta
 
 static int check_taints(const struct lkg_rules *rules)
 {
-        const struct lkg_value *list = lkg_object_get(rules->object, "registerWithTaints");
+        const struct lkg_value *list = lkg_rule_items(rules, "registerWithTaints");
         int r = 0;
 
+        lkg_rule_begin(rules);
         for (size_t i = 0; r == 0 && list && i < lkg_value_size(list); i++)
                 r = check_taint(rules, lkg_list_get(list, i), i);
         return r;
@@ -444,12 +454,13 @@ static int check_allowlist(const struct lkg_rules *rules)
                                                  .parse = lkg_schema_release(rules->schema) < 136
                                                                   ? lkg_image_pattern_full
                                                                   : lkg_image_pattern };
-        const struct lkg_value *list = lkg_object_get(rules->object, allowlist);
+        const struct lkg_value *list;
 
-        if (!lkg_gates_enabled(rules->gates, "KubeletEnsureSecretPulledImages") || !list ||
-            lkg_value_size(list) == 0)
+        lkg_rule_begin(rules);
+        list = lkg_rule_get(rules, allowlist);
+        if (!lkg_rule_gate(rules, "KubeletEnsureSecretPulledImages") || !list || lkg_value_size(list) == 0)
                 return 0;
-        if (!lkg_span_is(lkg_object_text(rules->object, policy), "NeverVerifyAllowlistedImages"))
+        if (!lkg_span_is(lkg_rule_text(rules, policy), "NeverVerifyAllowlistedImages"))
                 between(rules, allowlist, "cannot go with", policy, "cannot go with",
                         "the list needs NeverVerifyAllowlistedImages");
         return lkg_rules_apply(rules, &patterns, 1);
@@ -458,12 +469,12 @@ static int check_allowlist(const struct lkg_rules *rules)
 static void check_memory(const struct lkg_rules *rules)
 {
         static const char factor[] = "memoryThrottlingFactor", policy[] = "memoryReservationPolicy";
-        const struct lkg_value *value = lkg_object_get(rules->object, factor),
-                               *chosen = lkg_object_get(rules->object, policy);
-        bool qos = lkg_gates_enabled(rules->gates, "MemoryQoS");
-        struct lkg_span word = lkg_text_of(chosen);
+        const struct lkg_value *value, *chosen;
+        struct lkg_span word;
 
-        if (!value && qos)
+        lkg_rule_begin(rules);
+        value = lkg_rule_get(rules, factor);
+        if (!value && lkg_rule_gate(rules, "MemoryQoS"))
                 lkg_breach(rules, LKG_F_REQUIRED, factor, NULL,
                            "is empty and must not be while the feature gate MemoryQoS is on");
         if (value &&
@@ -472,10 +483,13 @@ static void check_memory(const struct lkg_rules *rules)
                            "is out of range; want more than 0, at most 1.0");
         if (lkg_schema_release(rules->schema) < 136)
                 return;
+        lkg_rule_begin(rules);
+        chosen = lkg_rule_get(rules, policy);
+        word = lkg_text_of(chosen);
         if (!lkg_rule_word("None, TieredReservation", word.data, word.size))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, policy, chosen,
                            "is not known; want one of None, TieredReservation");
-        else if (!qos && lkg_span_is(word, "TieredReservation"))
+        else if (lkg_span_is(word, "TieredReservation") && !lkg_rule_gate(rules, "MemoryQoS"))
                 lkg_breach_gate(rules, LKG_F_NEEDS_GATE, policy, chosen, "MemoryQoS", turn_on);
 }
 
@@ -497,9 +511,12 @@ static bool is_clean(struct lkg_span path)
 static void check_pod_logs(const struct lkg_rules *rules)
 {
         static const char path[] = "podLogsDir";
-        const struct lkg_value *value = lkg_object_get(rules->object, path);
-        struct lkg_span text = lkg_text_of(value);
+        const struct lkg_value *value;
+        struct lkg_span text;
 
+        lkg_rule_begin(rules);
+        value = lkg_rule_get(rules, path);
+        text = lkg_text_of(value);
         if (text.size == 0)
                 return;
         if (*text.data != '/') /* it may be clean or not */
@@ -520,17 +537,22 @@ static void check_pod_logs(const struct lkg_rules *rules)
 static void check_os(const struct lkg_rules *rules)
 {
         static const char ids[] = "userNamespaces.idsPerPod", oom[] = "singleProcessOOMKill";
-        const struct lkg_value *o = rules->object, *count = lkg_object_get(o, ids),
-                               *kill = lkg_object_get(o, oom);
-        int64_t n = lkg_value_int(count);
+        const struct lkg_value *count, *kill;
+        int64_t n;
 
-        if (rules->host->cgroup == 1 && lkg_object_bool(o, "failCgroupV1"))
+        lkg_rule_begin(rules);
+        if (rules->host->cgroup == 1 && lkg_rule_bool(rules, "failCgroupV1"))
                 lkg_breach(
-                        rules, LKG_F_HOST, "failCgroupV1", lkg_object_get(o, "failCgroupV1"),
+                        rules, LKG_F_HOST, "failCgroupV1", lkg_rule_get(rules, "failCgroupV1"),
                         "does not fit this host, which has cgroup v1; move it to cgroup v2, or set false");
-        if (rules->host->cgroup == 1 && kill && !lkg_object_bool(o, oom))
+        lkg_rule_begin(rules);
+        kill = lkg_rule_get(rules, oom);
+        if (rules->host->cgroup == 1 && kill && !lkg_rule_bool(rules, oom))
                 lkg_breach(rules, LKG_F_HOST, oom, kill,
                            "does not fit this host, which has cgroup v1; set true, or remove the line");
+        lkg_rule_begin(rules);
+        count = lkg_rule_get(rules, ids);
+        n = lkg_value_int(count);
         if (count && (n < 65536 || n % 65536 != 0 || n > UINT32_MAX))
                 lkg_breach(rules, LKG_F_OUT_OF_RANGE, ids, count,
                            "is out of range; want a multiple of 65536, at most 4294967295");

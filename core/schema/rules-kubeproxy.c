@@ -76,6 +76,8 @@ static void check_periods(const struct lkg_rules *rules)
                                        "must not be more than" };
         int64_t period_ns = lkg_value_duration(period.value), minimum_ns = lkg_value_duration(minimum.value);
 
+        lkg_rule_begin(rules);
+        (void)lkg_rule_get(rules, "mode"); /* the next three need it; of the section, only what they name */
         if (period_ns <= 0)
                 lkg_breach(rules, LKG_F_OUT_OF_RANGE, period.path, period.value,
                            "is out of range; it must be greater than 0");
@@ -89,11 +91,12 @@ static void check_periods(const struct lkg_rules *rules)
 static int check_node_ports(const struct lkg_rules *rules)
 {
         static const char list_path[] = "nodePortAddresses", primary[] = "primary";
-        const struct lkg_value *list = lkg_object_get(rules->object, list_path);
+        const struct lkg_value *list = lkg_rule_items(rules, list_path);
         size_t n = list ? lkg_value_size(list) : 0;
         char path[64];
         int r = 0;
 
+        lkg_rule_begin(rules);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(list, i);
                 size_t size = 0;
@@ -130,14 +133,16 @@ static bool check_cluster_cidr(const struct lkg_rules *rules, const struct lkg_v
 
 static void check_cluster_cidrs(const struct lkg_rules *rules)
 {
-        const struct lkg_value *value = lkg_object_get(rules->object, "clusterCIDR");
+        const struct lkg_value *value;
         struct lkg_cidr cidrs[2];
         struct lkg_span rest, part;
         size_t n = 0, size;
         bool sound = true;
         const char *text;
 
-        if (!lkg_span_is(lkg_object_text(rules->object, "detectLocalMode"), "ClusterCIDR") || !value ||
+        lkg_rule_begin(rules);
+        value = lkg_rule_get(rules, "clusterCIDR");
+        if (!lkg_span_is(lkg_rule_text(rules, "detectLocalMode"), "ClusterCIDR") || !value ||
             lkg_value_type(value) != LKG_STRING)
                 return;
         text = lkg_value_text(value, &size);

@@ -114,11 +114,12 @@ static int check_value(const struct lkg_rules *rules, const char *field, const c
 /* Check a scalar, the items of a list or the members of a map. */
 static int check_field(const struct lkg_rules *rules, const char *field)
 {
-        const struct lkg_value *value = lkg_object_get(rules->object, field);
+        const struct lkg_value *value = lkg_rule_items(rules, field);
         enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
         char path[LKG_RULE_PATH_MAX];
         int r = 0;
 
+        lkg_rule_begin(rules);
         if (type != LKG_LIST && type != LKG_MAP)
                 return value ? check_value(rules, field, field, lkg_span("", 0), value) : 0;
         for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++) {
@@ -162,9 +163,10 @@ static int check_fields(const struct lkg_rules *rules)
 static void check_curves(const struct lkg_rules *rules)
 {
         static const char field[] = "tlsCurvePreferences";
-        const struct lkg_value *list = lkg_object_get(rules->object, field);
+        const struct lkg_value *list = lkg_rule_items(rules, field);
         char path[64];
 
+        lkg_rule_begin(rules);
         for (size_t i = 0; list && i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i);
 
@@ -180,10 +182,11 @@ static void check_curves(const struct lkg_rules *rules)
 
 static void check_soft_eviction(const struct lkg_rules *rules)
 {
-        const struct lkg_value *soft = lkg_object_get(rules->object, "evictionSoft"),
-                               *periods = lkg_object_get(rules->object, "evictionSoftGracePeriod");
+        const struct lkg_value *soft = lkg_rule_items(rules, "evictionSoft"), *periods;
         char path[LKG_RULE_PATH_MAX];
 
+        lkg_rule_begin(rules);
+        periods = lkg_rule_get(rules, "evictionSoftGracePeriod");
         for (size_t i = 0; soft && i < lkg_value_size(soft); i++) {
                 const char *signal;
                 size_t size;
@@ -204,7 +207,7 @@ static void check_soft_eviction(const struct lkg_rules *rules)
 static int reserves(const struct lkg_rules *rules, const char *path, const char *resource)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
-        const struct lkg_value *map = lkg_object_get(rules->object, path);
+        const struct lkg_value *map = lkg_rule_get(rules, path);
         struct lkg_span text = lkg_text_of(map ? lkg_map_get(map, resource) : NULL);
         int r = text.size ? lkg_quantity_parse(text.data, text.size, &quantity, NULL) : -EINVAL;
 
@@ -215,13 +218,13 @@ static int reserves(const struct lkg_rules *rules, const char *path, const char 
 
 static int check_static_policies(const struct lkg_rules *rules)
 {
-        const struct lkg_value *o = rules->object, *reserved = lkg_object_get(o, "reservedMemory"),
-                               *eviction = lkg_object_get(o, "evictionHard");
-        bool memory = eviction && lkg_map_get(eviction, "memory.available");
+        const struct lkg_value *reserved, *eviction;
+        bool memory;
         int r;
 
-        if (lkg_span_is(lkg_object_text(o, "cpuManagerPolicy"), "static") &&
-            lkg_object_text(o, "reservedSystemCPUs").size == 0) {
+        lkg_rule_begin(rules);
+        if (lkg_span_is(lkg_rule_text(rules, "cpuManagerPolicy"), "static") &&
+            lkg_rule_text(rules, "reservedSystemCPUs").size == 0) {
                 r = reserves(rules, "systemReserved", "cpu");
                 if (r == 0)
                         r = reserves(rules, "kubeReserved", "cpu");
@@ -229,14 +232,18 @@ static int check_static_policies(const struct lkg_rules *rules)
                         return r;
                 if (r == 0)
                         lkg_breach(rules, LKG_F_REFUSED_LATER, "cpuManagerPolicy",
-                                   lkg_object_get(o, "cpuManagerPolicy"),
+                                   lkg_rule_get(rules, "cpuManagerPolicy"),
                                    "needs CPUs that no container gets; set reservedSystemCPUs, or cpu in "
                                    "systemReserved or kubeReserved");
         }
-        if (lkg_span_is(lkg_object_text(o, "memoryManagerPolicy"), "Static") &&
+        lkg_rule_begin(rules);
+        reserved = lkg_rule_get(rules, "reservedMemory");
+        eviction = lkg_rule_get(rules, "evictionHard");
+        memory = eviction && lkg_map_get(eviction, "memory.available");
+        if (lkg_span_is(lkg_rule_text(rules, "memoryManagerPolicy"), "Static") &&
             (!reserved || lkg_value_size(reserved) == 0) && memory)
                 lkg_breach(rules, LKG_F_REFUSED_LATER, "memoryManagerPolicy",
-                           lkg_object_get(o, "memoryManagerPolicy"),
+                           lkg_rule_get(rules, "memoryManagerPolicy"),
                            "needs reservedMemory, in sum as much memory as kubeReserved, systemReserved and "
                            "evictionHard name");
         return 0;
@@ -246,9 +253,10 @@ static void check_swap(const struct lkg_rules *rules)
 {
         static const char path[] = "memorySwap.swapBehavior";
 
-        if (rules->host->cgroup == 1 && lkg_gates_enabled(rules->gates, "NodeSwap") &&
-            lkg_span_is(lkg_object_text(rules->object, path), "LimitedSwap"))
-                lkg_breach(rules, LKG_F_REFUSED_LATER, path, lkg_object_get(rules->object, path),
+        lkg_rule_begin(rules);
+        if (rules->host->cgroup == 1 && lkg_rule_gate(rules, "NodeSwap") &&
+            lkg_span_is(lkg_rule_text(rules, path), "LimitedSwap"))
+                lkg_breach(rules, LKG_F_REFUSED_LATER, path, lkg_rule_get(rules, path),
                            "needs cgroup v2, and this host has cgroup v1; want NoSwap");
 }
 
@@ -258,8 +266,10 @@ static void check_periods(const struct lkg_rules *rules)
         static const char *const paths[] = { "syncFrequency", "fileCheckFrequency" };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++) {
-                const struct lkg_value *value = lkg_object_get(rules->object, paths[i]);
+                const struct lkg_value *value;
 
+                lkg_rule_begin(rules);
+                value = lkg_rule_get(rules, paths[i]);
                 if (value && lkg_value_duration(value) < 0)
                         lkg_breach(rules, LKG_F_REFUSED_LATER, paths[i], value,
                                    "is negative, and the kubelet ends at its start; want a time such as 1m");
@@ -329,6 +339,8 @@ static void check_option(const struct lkg_rules *rules, const struct manager *ma
         int64_t n = 0;
         bool on;
 
+        lkg_rule_begin(rules);
+        (void)lkg_rule_text(rules, manager->policy);
         (void)lkg_rule_key_path(manager->options, name, size, path);
         if (!option) {
                 lkg_breach(rules, LKG_F_REFUSED_LATER, path, value,
@@ -337,7 +349,7 @@ static void check_option(const struct lkg_rules *rules, const struct manager *ma
         }
         if (release <= option->beta_until)
                 gate = release <= option->alpha_until ? manager->alpha_gate : manager->beta_gate;
-        if (gate && !lkg_gates_enabled(rules->gates, gate))
+        if (gate && !lkg_rule_gate(rules, gate))
                 lkg_breach_gate(rules, LKG_F_REFUSED_LATER, path, value, gate,
                                 "turn it on, or remove the option");
         if (option->number && (lkg_int_parse(text.data, text.size, 10, 64, &n, NULL) < 0 || n < 8))
@@ -352,7 +364,7 @@ static void report_idle_options(const struct lkg_rules *rules, const struct mana
                                 const struct lkg_value *options)
 {
         struct lkg_operand left = { manager->options, options, "cannot go with" },
-                           right = { manager->policy, lkg_object_get(rules->object, manager->policy),
+                           right = { manager->policy, lkg_rule_get(rules, manager->policy),
                                      "cannot go with" };
 
         lkg_breach_between(rules, LKG_F_REFUSED_LATER, &left, &right,
@@ -361,10 +373,12 @@ static void report_idle_options(const struct lkg_rules *rules, const struct mana
 
 static void check_options(const struct lkg_rules *rules, const struct manager *manager)
 {
-        const struct lkg_value *options = lkg_object_get(rules->object, manager->options);
-        struct lkg_span policy = lkg_object_text(rules->object, manager->policy);
+        const struct lkg_value *options = lkg_rule_items(rules, manager->options);
         size_t n = options ? lkg_value_size(options) : 0;
+        struct lkg_span policy;
 
+        lkg_rule_begin(rules);
+        policy = lkg_rule_text(rules, manager->policy);
         if (lkg_span_is(policy, manager->off)) {
                 /* the topology manager ignores them then */
                 if (n > 0 && manager == &managers[0])
@@ -396,9 +410,11 @@ static void check_exclusive_options(const struct lkg_rules *rules)
                                                 { uncore, across_cores },
                                                 { uncore, across_numa } };
         const struct manager *manager = &managers[0];
-        const struct lkg_value *options = lkg_object_get(rules->object, manager->options);
+        const struct lkg_value *options;
 
-        if (!options || lkg_span_is(lkg_object_text(rules->object, manager->policy), manager->off))
+        lkg_rule_begin(rules);
+        options = lkg_rule_items(rules, manager->options);
+        if (!options || lkg_span_is(lkg_rule_text(rules, manager->policy), manager->off))
                 return;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(pairs); i++) {
                 const struct lkg_value *a = option_that_is_on(options, pairs[i][0]),
@@ -444,8 +460,8 @@ static void advise(const struct lkg_rules *rules, const char *path, const struct
 
 static void check_ignored(const struct lkg_rules *rules)
 {
-        const struct lkg_value *servers = lkg_object_get(rules->object, "clusterDNS"),
-                               *url = lkg_object_get(rules->object, "staticPodURL");
+        const struct lkg_value *servers = lkg_rule_items(rules, "clusterDNS"),
+                               *url = lkg_rule_items(rules, "staticPodURL");
         char reason[LKG_REFUSAL_MAX], path[64];
         struct lkg_span text = lkg_text_of(url);
         struct lkg_ip ip;
@@ -465,7 +481,7 @@ static void check_ignored(const struct lkg_rules *rules)
 /* newCgroupCommon (pkg/kubelet/cm) and NodeAllocatableRoot check only whether it is `systemd`. */
 static void check_cgroup_driver(const struct lkg_rules *rules)
 {
-        const struct lkg_value *value = lkg_object_get(rules->object, "cgroupDriver");
+        const struct lkg_value *value = lkg_rule_get(rules, "cgroupDriver");
         struct lkg_span text = lkg_text_of(value);
         struct lkg_where where = lkg_where_of(value);
         char quoted[5 * 64 + 8];

@@ -29,13 +29,16 @@ static const struct {
 static void check_format(const struct lkg_rules *rules)
 {
         static const char path[] = "logging.format";
-        const struct lkg_value *value = lkg_object_get(rules->object, path);
-        struct lkg_span format = lkg_object_text(rules->object, path);
+        const struct lkg_value *value;
+        struct lkg_span format;
 
+        lkg_rule_begin(rules);
+        value = lkg_rule_get(rules, path);
+        format = lkg_text_of(value);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(formats); i++) {
                 if (!lkg_span_is(format, formats[i].name))
                         continue;
-                if (formats[i].gate && !lkg_gates_enabled(rules->gates, formats[i].gate))
+                if (formats[i].gate && !lkg_rule_gate(rules, formats[i].gate))
                         lkg_breach_gate(rules, LKG_F_NEEDS_GATE, path, value, formats[i].gate,
                                         "turn it on, or use text");
                 return;
@@ -46,17 +49,19 @@ static void check_format(const struct lkg_rules *rules)
 static void check_vmodule(const struct lkg_rules *rules)
 {
         static const char list_path[] = "logging.vmodule", format_path[] = "logging.format";
-        const struct lkg_value *list = lkg_object_get(rules->object, list_path);
-        struct lkg_span format = lkg_object_text(rules->object, format_path);
+        const struct lkg_value *list = lkg_rule_items(rules, list_path);
         size_t n = list ? lkg_value_size(list) : 0;
+        struct lkg_span format;
 
+        lkg_rule_begin(rules);
+        format = lkg_rule_text(rules, format_path);
         if (n > 0 && format.size > 0 && !lkg_span_is(format, "text")) {
                 struct lkg_operand a = { list_path, list, "cannot go with" };
-                struct lkg_operand b = { format_path, lkg_object_get(rules->object, format_path),
-                                         "cannot go with" };
+                struct lkg_operand b = { format_path, lkg_rule_get(rules, format_path), "cannot go with" };
 
                 lkg_breach_between(rules, LKG_F_CONTRADICTION, &a, &b, "the list needs the format text");
         }
+        lkg_rule_begin(rules);
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(list, i),
                                        *pattern = lkg_object_get(item, "filePattern");
@@ -79,12 +84,14 @@ static void check_vmodule(const struct lkg_rules *rules)
 static int check_buffer(const struct lkg_rules *rules, const char *path)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
-        const struct lkg_value *value = lkg_object_get(rules->object, path);
+        const struct lkg_value *value;
         const char *text;
         size_t size;
         int r;
 
-        if (!value || lkg_value_type(value) != LKG_STRING || lkg_gates_enabled(rules->gates, alpha_gate))
+        lkg_rule_begin(rules);
+        value = lkg_rule_get(rules, path);
+        if (!value || lkg_value_type(value) != LKG_STRING || lkg_rule_gate(rules, alpha_gate))
                 return 0;
         text = lkg_value_text(value, &size);
         r = lkg_quantity_parse(text, size, &quantity, NULL);

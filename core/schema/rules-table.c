@@ -12,6 +12,67 @@
 
 static const char flag_layer[] = "flag ";
 
+/* ---- reading ---- */
+
+void lkg_rule_begin(const struct lkg_rules *rules)
+{
+        if (rules->doubt)
+                *rules->doubt = false;
+}
+
+static bool is_unread(const struct lkg_rules *rules, const char *path, enum lkg_unread_extent extent)
+{
+        return lkg_object_unread(rules->object, rules->unread, path, extent);
+}
+
+const struct lkg_value *lkg_rule_get(const struct lkg_rules *rules, const char *path)
+{
+        if (is_unread(rules, path, LKG_UNREAD_PARTS))
+                *rules->doubt = true;
+        return lkg_object_get(rules->object, path);
+}
+
+const struct lkg_value *lkg_rule_items(const struct lkg_rules *rules, const char *path)
+{
+        if (is_unread(rules, path, LKG_UNREAD_ITSELF))
+                *rules->doubt = true;
+        return lkg_object_get(rules->object, path);
+}
+
+bool lkg_rule_bool(const struct lkg_rules *rules, const char *path)
+{
+        (void)lkg_rule_get(rules, path);
+        return lkg_object_bool(rules->object, path);
+}
+
+int64_t lkg_rule_int(const struct lkg_rules *rules, const char *path)
+{
+        return lkg_value_int(lkg_rule_get(rules, path));
+}
+
+int64_t lkg_rule_duration(const struct lkg_rules *rules, const char *path)
+{
+        return lkg_value_duration(lkg_rule_get(rules, path));
+}
+
+struct lkg_span lkg_rule_text(const struct lkg_rules *rules, const char *path)
+{
+        return lkg_text_of(lkg_rule_get(rules, path));
+}
+
+bool lkg_rule_gate(const struct lkg_rules *rules, const char *name)
+{
+        if (lkg_gate_unread(rules->object, rules->unread, name))
+                *rules->doubt = true;
+        return lkg_gates_enabled(rules->gates, name);
+}
+
+/* Is what a finding would be about, or depends on, a value that could not be read? */
+static bool in_doubt(const struct lkg_rules *rules, const char *path)
+{
+        return (rules->doubt && *rules->doubt) || is_unread(rules, path, LKG_UNREAD_ITSELF);
+}
+
 /* ---- messages ---- */
 
 static const char *layer_of(const struct lkg_value *value)
@@ -121,6 +182,8 @@ void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
         char text[TEXT_MAX], rest[TEXT_MAX / 2], shown[SHOWN_MAX], flag[LKG_FLAG_NOTE_MAX];
         va_list ap;
 
+        if (in_doubt(rules, path))
+                return;
         va_start(ap, fmt);
         (void)vsnprintf(rest, sizeof(rest), fmt, ap);
         va_end(ap);
@@ -134,6 +197,8 @@ void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const s
 {
         char text[TEXT_MAX], flag[LKG_FLAG_NOTE_MAX];
 
+        if (in_doubt(rules, path))
+                return;
         (void)snprintf(text, sizeof(text), "%s%s: missing or empty; want %s", path, lkg_flag_note(at, flag),
                        want);
         say(rules, LKG_F_REQUIRED, at, text);
@@ -202,6 +267,9 @@ void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const stru
         char text[TEXT_MAX], place[LKG_ASIDE_MAX], shown_main[SHOWN_MAX], shown_other[SHOWN_MAX],
                 flag[LKG_FLAG_NOTE_MAX], flag_other[LKG_FLAG_NOTE_MAX];
         struct lkg_where where = lkg_where_of(other->value);
+
+        if (in_doubt(rules, a->path) || in_doubt(rules, b->path))
+                return;
         (void)snprintf(text, sizeof(text), "%s%s: %s %s %s%s %s%s%s%s", main->path,
                        lkg_flag_note(main->value, flag), show(rules, main->path, main->value, shown_main),
                        main->says, other->path, lkg_flag_note(other->value, flag_other),
@@ -316,9 +384,9 @@ static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule 
 
         if (row->since > release || (row->until && row->until < release))
                 return false;
-        if (row->gate && lkg_gates_enabled(rules->gates, row->gate) == !!(row->flags & LKG_RULE_GATE_OFF))
+        if (row->gate && lkg_rule_gate(rules, row->gate) == !!(row->flags & LKG_RULE_GATE_OFF))
                 return false;
-        return !row->when || lkg_span_is(lkg_object_text(rules->object, row->when), row->is);
+        return !row->when || lkg_span_is(lkg_rule_text(rules, row->when), row->is);
 }
 
 /* Report the violated rule of a row. */
@@ -396,7 +464,8 @@ static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_valu
 
 static int apply_row(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
-        const struct lkg_value *value = lkg_object_get(rules->object, row->path);
+        const struct lkg_value *value = row->kind == LKG_RULE_PARSE ? lkg_rule_items(rules, row->path)
+                                                                    : lkg_rule_get(rules, row->path);
         bool holds = true;
 
         if (!value && !concerns_absent(rules, row))
@@ -429,9 +498,11 @@ int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *
 {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < n_rows; i++)
+        for (size_t i = 0; r == 0 && i < n_rows; i++) {
+                lkg_rule_begin(rules);
                 if (concerns(rules, &rows[i]))
                         r = apply_row(rules, &rows[i]);
+        }
         return r;
 }
 
@@ -440,11 +511,13 @@ int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *
 void lkg_rule_hidden_metrics(const struct lkg_rules *rules)
 {
         static const char path[] = "showHiddenMetricsForVersion";
-        const struct lkg_value *value = lkg_object_get(rules->object, path);
+        const struct lkg_value *value;
         char reason[LKG_REFUSAL_MAX] = "";
         const char *text;
         size_t size;
 
+        lkg_rule_begin(rules);
+        value = lkg_rule_get(rules, path);
         if (!value || lkg_value_type(value) != LKG_STRING)
                 return;
         text = lkg_value_text(value, &size);

@@ -49,6 +49,21 @@ struct lkg_value_rule {
 extern const struct lkg_value_rule lkg_kubelet_rules[], lkg_kubeproxy_rules[], lkg_logging_rules[];
 extern const size_t lkg_n_kubelet_rules, lkg_n_kubeproxy_rules, lkg_n_logging_rules;
 
+/*
+ * No rule uses a field or a gate that could not be read: nothing follows from it. So rules read both with these
+ * functions alone. Once a rule has read such a one, lkg_breach*() report nothing until the next rule begins.
+ */
+void lkg_rule_begin(const struct lkg_rules *rules);
+const struct lkg_value *lkg_rule_get(const struct lkg_rules *rules, const char *path);
+/** lkg_rule_items() - a list or map whose items are judged one by one: those that could be read count. */
+const struct lkg_value *lkg_rule_items(const struct lkg_rules *rules, const char *path);
+bool lkg_rule_bool(const struct lkg_rules *rules, const char *path);
+int64_t lkg_rule_int(const struct lkg_rules *rules, const char *path);
+int64_t lkg_rule_duration(const struct lkg_rules *rules, const char *path);
+struct lkg_span lkg_rule_text(const struct lkg_rules *rules, const char *path); /* borrowed */
+/** lkg_rule_gate() - is the feature gate on? */
+bool lkg_rule_gate(const struct lkg_rules *rules, const char *name);
+
 /**
  * lkg_rules_apply() - check all rows.
  * Return: 0; -ENOMEM.

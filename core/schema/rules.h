@@ -18,8 +18,10 @@ struct lkg_rules {
         const struct lkg_gates *gates; /* as they are when the component validates: flags and document */
         const struct lkg_host *host;
         struct lkg_report *report;
-        bool startup_refuses; /* see struct lkg_judge_config */
         bool no_eviction;     /* --experimental-allocatable-ignore-eviction: thresholds reserve nothing */
+        bool startup_refuses; /* see struct lkg_judge_config */
+        const struct lkg_value *unread; /* see lkg_object_unread(); NULL = nothing */
+        bool *doubt; /* the current rule has used some of it, see lkg_rule_begin(); needed with @unread */
 };
 
 /* Each adds errors and warnings to rules->report. Fails only with -ENOMEM. */

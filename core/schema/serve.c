@@ -46,7 +46,7 @@ static int is_rounded(const struct compare *c, const struct lkg_schema_node *nod
                    : -ENOMEM;
         if (r == 0)
                 r = lkg_typed_decode(lkg_schema_root(c->judge->schema), object, LKG_TYPED_ROUND, &scratch,
-                                     &rounded);
+                                     NULL, &rounded);
         if (r < 0)
                 return r == -EBADMSG ? 0 : r;
         if (!lkg_value_equal(lkg_object_get(rounded, node->field->path), got))
@@ -213,7 +213,7 @@ static int compare_once(const struct lkg_judge *judge, const struct lkg_value *w
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *got = NULL, *changed = NULL;
         struct compare c = { .judge = judge, .report = report, .wanted = wanted };
-        int r = lkg_kubelet_load(judge->schema, *served, NULL, 0, &judge->flag_gates, &scratch, &got);
+        int r = lkg_kubelet_load(judge->schema, *served, NULL, 0, &judge->flag_gates, &scratch, NULL, &got);
 
         if (r == 0 && change) {
                 changed = lkg_value_clone_shallow(*served);

@@ -121,3 +121,39 @@ int lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value 
                   : lkg_map_remove(map, path, strlen(path));
         return r < 0 ? r : 0;
 }
+
+/* ---- what could not be read ---- */
+
+/* Is @path @outer itself, or below it? */
+static bool is_within(const char *path, const char *outer, size_t size)
+{
+        return size == 0 || (strncmp(path, outer, size) == 0 && strchr(".[", path[size])); /* or its end */
+}
+
+/* Has another layer than that of @bad, or a flag, put a value at @path? */
+static bool is_replaced(const struct lkg_value *object, const char *path, const struct lkg_value *bad)
+{
+        const struct lkg_value *value = lkg_object_get(object, path);
+        const struct lkg_source *source = value ? lkg_value_source(value) : NULL;
+
+        return source && source != lkg_value_source(bad) && strcmp(source->layer, "default") != 0;
+}
+
+bool lkg_object_unread(const struct lkg_value *object, const struct lkg_value *unread, const char *path,
+                       enum lkg_unread_extent extent)
+{
+        size_t n = unread ? lkg_value_size(unread) : 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const char *bad;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(unread, i, &bad, &size);
+
+                if (is_within(path, bad, size) && !is_replaced(object, path, value))
+                        return true;
+                if (extent == LKG_UNREAD_PARTS && is_within(bad, path, strlen(path)) &&
+                    !is_replaced(object, bad, value))
+                        return true;
+        }
+        return false;
+}

@@ -29,6 +29,7 @@ struct step {
 struct decode {
         unsigned flags;
         struct lkg_report *report;
+        struct lkg_value *unread; /* path -> value; NULL = not wanted */
         size_t n_misfits;
 };
 
@@ -85,6 +86,17 @@ static const char *shown(const struct lkg_schema_node *node, const struct lkg_va
         return "";
 }
 
+/* Every rule asks for all of them: of a thousand wrong items, the list is enough. */
+#define UNREAD_MAX 64
+
+static int note_unread(struct decode *d, const char *path, const struct lkg_value *value)
+{
+        size_t size = d->n_misfits < UNREAD_MAX ? strlen(path) : strcspn(path, ".[");
+        int r = d->unread ? lkg_map_set(d->unread, path, size, lkg_value_ref((struct lkg_value *)value)) : 0;
+
+        return r < 0 ? r : 0;
+}
+
 static int misfit(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
                   const struct step *step, unsigned code, const char *fmt, ...) LKG_PRINTF(6, 7);
 
@@ -105,7 +117,7 @@ static int misfit(struct decode *d, const struct lkg_schema_node *node, const st
         lkg_report_add(d->report, LKG_ERROR, code, &where, "%s: %s %s",
                        path.data ? path.data : "the document", shown(node, value, quoted), why);
         d->n_misfits++;
-        return 0;
+        return note_unread(d, path.data ? path.data : "", value);
 }
 
 static const char *wanted(const struct lkg_schema_node *node)
@@ -768,9 +780,9 @@ static int decode_value(struct decode *d, const struct lkg_schema_node *node, co
 }
 
 int lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value, unsigned flags,
-                     struct lkg_report *report, struct lkg_value **ret)
+                     struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret)
 {
-        struct decode d = { .flags = flags, .report = report };
+        struct decode d = { .flags = flags, .report = report, .unread = unread };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         int r = decode_value(&d, root, value, NULL, true, NULL, &object);
 

@@ -26,12 +26,13 @@ enum lkg_typed_flags {
  * lkg_typed_decode() - decode @value as Go would into a new object of @root's type.
  * @report: every value that does not fit, at its position. Unknown fields are dropped silently (lint.c
  * reports them).
+ * @unread: a map, gets every such value under its path (see lkg_object_unread()); NULL = nobody asks
  * @ret:    one reference, an unshared map
  *
  * Return: 0; -EBADMSG (@report says why; *ret is set, without the values that do not fit); -ENOMEM.
  */
 int lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value, unsigned flags,
-                     struct lkg_report *report, struct lkg_value **ret);
+                     struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret);
 
 /**
  * lkg_typed_encode() - encode @object as Go's encoder prints it: omitempty, zero values of fields that are
@@ -62,6 +63,20 @@ int64_t lkg_value_int(const struct lkg_value *value);                          /
 int64_t lkg_value_duration(const struct lkg_value *value);
 /** lkg_text_of() - return the text of a string, including NUL bytes; else empty. Borrowed. */
 struct lkg_span lkg_text_of(const struct lkg_value *value);
+
+enum lkg_unread_extent {
+        LKG_UNREAD_ITSELF, /* it, or something around it */
+        LKG_UNREAD_PARTS,  /* or something in it */
+};
+
+/**
+ * lkg_object_unread() - does what stands at @path in @object, or its absence, come from a value that could not
+ * be read? Not if a later layer or the command line has put another one there.
+ * @unread: of lkg_typed_decode(); NULL = everything could be read
+ * @path:   as in findings, with list indexes
+ */
+bool lkg_object_unread(const struct lkg_value *object, const struct lkg_value *unread, const char *path,
+                       enum lkg_unread_extent extent);
 
 /**
  * lkg_object_set() - put @item at @path, creating maps as needed; takes over @item, also on failure.

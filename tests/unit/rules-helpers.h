@@ -81,12 +81,12 @@ static inline const struct lkg_report *judged(const struct trial *t)
         report = (struct lkg_report)LKG_REPORT_INIT;
         assert_int_equal(lkg_schema_get(lkg_map_get_string(doc, "kind"), NULL, t->release, &schema), 0);
         assert_int_equal(lkg_gates_init(&gates, lkg_schema_release(schema)), 0);
-        r = kubelet ? lkg_kubelet_load(schema, doc, NULL, 0, &gates, &loading, &object)
-                    : lkg_kubeproxy_load(schema, doc, 0, &loading, &object);
+        r = kubelet ? lkg_kubelet_load(schema, doc, NULL, 0, &gates, &loading, NULL, &object)
+                    : lkg_kubeproxy_load(schema, doc, 0, &loading, NULL, &object);
         if (r == 0 && t->flag)
                 set_flag(object, t);
         if (r == 0)
-                r = lkg_gates_apply(&gates, lkg_object_get(object, "featureGates"), &loading);
+                r = lkg_gates_apply(&gates, object, NULL, &loading);
         if (r < 0 || loading.n_severity[LKG_ERROR] > 0) {
                 char *text = lkg_report_format(&loading, NULL);
 

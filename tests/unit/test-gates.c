@@ -3,6 +3,7 @@
 #include "schema-helpers.h"
 
 #include "core/schema/gates.h"
+#include "core/schema/typed.h"
 
 /* The result of setting @maps one after the other, and the state of @gate. */
 struct outcome {
@@ -20,10 +21,11 @@ static struct outcome apply(unsigned release, const char *gate, const char *cons
 
         assert_int_equal(lkg_gates_init(&gates, release), 0);
         for (size_t i = 0; i < n_maps; i++) {
-                struct lkg_value *map = flow(maps[i], 0);
+                struct lkg_value *object = lkg_value_new_map(NULL, 0, 0);
 
-                outcome.r = lkg_gates_apply(&gates, map, &report);
-                lkg_value_unref(map);
+                assert_int_equal(lkg_object_set(object, "featureGates", flow(maps[i], 0)), 0);
+                outcome.r = lkg_gates_apply(&gates, object, NULL, &report);
+                lkg_value_unref(object);
         }
         outcome.on = gate && lkg_gates_enabled(&gates, gate);
         free(said);

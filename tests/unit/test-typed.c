@@ -19,7 +19,7 @@ static const char *typed_as(const char *kind, const char *text, unsigned flags)
         struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_value *value = flow(text, flags & LKG_TYPED_FOLD ? LKG_DECODE_UNTYPED : 0),
                          *object = NULL;
-        int r = lkg_typed_decode(root_of(kind), value, flags, &report, &object);
+        int r = lkg_typed_decode(root_of(kind), value, flags, &report, NULL, &object);
         const char *ret;
 
         free(kept);
@@ -170,9 +170,9 @@ static void test_list_that_was_not_rounded_is_rounded_later(void **state)
                 struct lkg_value *object = NULL;
                 char text[64];
 
-                assert_int_equal(
-                        lkg_typed_decode(root_of("KubeletConfiguration"), value, flags[i], &report, &object),
-                        0);
+                assert_int_equal(lkg_typed_decode(root_of("KubeletConfiguration"), value, flags[i], &report,
+                                                  NULL, &object),
+                                 0);
                 (void)snprintf(text, sizeof(text), "{\"reservedMemory\":[{\"limits\":{\"memory\":\"%s\"}}]}",
                                want[i]);
                 assert_string_equal(json(object), text);
@@ -233,14 +233,14 @@ static void test_encoded_as_go_prints_it(void **state)
         struct lkg_value *object = NULL, *printed = NULL, *back = NULL;
 
         (void)state;
-        assert_int_equal(lkg_typed_decode(root, value, 0, &report, &object), 0);
+        assert_int_equal(lkg_typed_decode(root, value, 0, &report, NULL, &object), 0);
         assert_int_equal(lkg_typed_encode(root, object, &printed), 0);
         assert_null(lkg_map_get(printed, "clusterDNS"));
         assert_null(lkg_map_get(printed, "evictionHard"));
         assert_non_null(lkg_map_get(printed, "containerRuntimeEndpoint"));
         assert_string_equal(lkg_map_get_string(printed, "syncFrequency"), "0s");
         assert_string_equal(json(lkg_map_get(printed, "memorySwap")), "{}");
-        assert_int_equal(lkg_typed_decode(root, printed, 0, &report, &back), 0);
+        assert_int_equal(lkg_typed_decode(root, printed, 0, &report, NULL, &back), 0);
         assert_string_equal(json(back),
                             "{\"logging\":{\"options\":{\"json\":{\"infoBufferSize\":\"0\"},\"text\":"
                             "{\"infoBufferSize\":\"0\"}}},\"maxPods\":5}");
@@ -277,8 +277,9 @@ static struct lkg_value *decode_taints(struct lkg_value *value, unsigned flags, 
         struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_value *object = NULL;
 
-        assert_int_equal(lkg_typed_decode(root_of("KubeletConfiguration"), value, flags, &report, &object),
-                         want);
+        assert_int_equal(
+                lkg_typed_decode(root_of("KubeletConfiguration"), value, flags, &report, NULL, &object),
+                want);
         assert_int_equal(report.n_severity[LKG_ERROR], n_errors);
         lkg_report_deinit(&report);
         return object;
