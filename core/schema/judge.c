@@ -639,10 +639,14 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report again = LKG_REPORT_INIT;
         bool kubelet = lkg_schema_is_kubelet(judge->schema);
         bool doubt = false;
-        struct lkg_rules rules = { judge->schema, object,
-                                   &gates,        &judge->config.host,
-                                   report,        judge->config.startup_refuses,
-                                   unread,        &doubt };
+        struct lkg_rules rules = { .schema = judge->schema,
+                                   .object = object,
+                                   .gates = &gates,
+                                   .host = &judge->config.host,
+                                   .report = report,
+                                   .startup_refuses = judge->config.startup_refuses,
+                                   .unread = unread,
+                                   .doubt = &doubt };
         struct lkg_command_line line = command_line(judge);
         int r = object && zeros ? lkg_gates_copy(&judge->flag_gates, &gates) : -ENOMEM;
 
