@@ -61,22 +61,27 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The file has a second document after a line `---`. The component reads the first one of a file "
           "and silently ignores the rest, so it has no effect. Example: two drop-ins that were concatenated "
           "into one file." },
-        { 1011, LKG_WARNING, "typographic quotes",
-          "Write \" or ' instead.",
-          "A key or a value begins with a quotation mark that is none of YAML's two, such as the curved ones "
+        { 1011, LKG_WARNING, "typographic quotes", "Write \" or ' instead.",
+          "A key or a value begins with a quotation mark that is none of YAML's two, such as the curved "
+          "ones "
           "of word processors, chats and web pages. It quotes nothing: it is a part of the text, so "
-          "clusterDomain is then a name with quotation marks in it. The component accepts such a text where it does "
+          "clusterDomain is then a name with quotation marks in it. The component accepts such a text where "
+          "it does "
           "not check it, and ignores such a key." },
-        { 1012, LKG_WARNING, "a space that is none",
-          "Write plain spaces (U+0020) instead.",
+        { 1012, LKG_WARNING, "a space that is none", "Write plain spaces (U+0020) instead.",
           "A key or a value without quotes begins or ends with a space that is none of ASCII, most often a "
-          "no-break space (U+00A0) that was copied from a web page. YAML takes it for a letter: a number becomes a "
-          "text, and lines that are indented with it are not below the key above them but beside it, under names "
-          "that the component ignores. Two such spaces before memory.available take all eviction thresholds away." },
+          "no-break space (U+00A0) that was copied from a web page. YAML takes it for a letter: a number "
+          "becomes a "
+          "text, and lines that are indented with it are not below the key above them but beside it, under "
+          "names "
+          "that the component ignores. Two such spaces before memory.available take all eviction thresholds "
+          "away." },
         { 1013, LKG_NOTE, "the document of another program",
           "Follow the message: it says which part of the file belongs here, or which command prints it.",
-          "The document has a kind that no component reads that lkgfs knows, and it looks like one that is often taken "
-          "for a configuration: of kubeadm, kind, EKS, OpenShift and others. Only its syntax was looked at." },
+          "The document has a kind that no component reads that lkgfs knows, and it looks like one that is "
+          "often taken "
+          "for a configuration: of kubeadm, kind, EKS, OpenShift and others. Only its syntax was looked "
+          "at." },
         { 2001, LKG_ERROR, "empty layer",
           "A layer holds at least apiVersion and kind; write them, or remove the file.",
           "The layer has no content, or only comments. The component does not start on an empty "
@@ -445,8 +450,10 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 5007, LKG_NOTE, "equal to the default",
           "Leave the field out, unless it should stay when the default changes.",
           "The value is the default of the field, so leaving it out changes nothing. If you write it down, "
-          "it stays the same when a later release changes the default, which may be what you want. Only `lkgfs "
-          "check --all` says it, and never of fields that hardening guides want to see written down, such as "
+          "it stays the same when a later release changes the default, which may be what you want. Only "
+          "`lkgfs "
+          "check --all` says it, and never of fields that hardening guides want to see written down, such "
+          "as "
           "authentication.anonymous.enabled, authorization.mode and readOnlyPort." },
         { 5008, LKG_NOTE, "value reset by a later layer",
           "Nothing, if that is intended; otherwise remove the field from the later layer.",

@@ -144,7 +144,8 @@ void lkg_report_add_words(struct lkg_report *report, size_t i, const char *words
 {
         char *text;
 
-        if (!words || i >= report->n_findings || asprintf(&text, "%s; %s", report->findings[i].text, words) < 0)
+        if (!words || i >= report->n_findings ||
+            asprintf(&text, "%s; %s", report->findings[i].text, words) < 0)
                 return;
         free(report->findings[i].text);
         report->findings[i].text = text;

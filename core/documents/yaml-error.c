@@ -133,7 +133,8 @@ static struct lkg_yaml_mark place_of_mistake(const struct lkg_yaml *p)
 static const char *advice_at(const struct lkg_yaml_scan *scan, bool moved)
 {
         if (moved && strcmp(scan->problem, "mapping values are not allowed in this context") == 0)
-                return "write 'key: value', with a colon behind the key and a space after it, and close what "
+                return "write 'key: value', with a colon behind the key and a space after it, and close "
+                       "what "
                        "is quoted";
         return advice_for(scan->problem);
 }

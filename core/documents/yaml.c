@@ -329,13 +329,15 @@ static void warn_of_lookalikes(struct lkg_yaml *p, const struct lkg_yaml_event *
         (void)lkg_utf8_decode(text + last, size - last, &end);
         if (lkg_lookalike_is(begin, "QUOTATION MARK") && lkg_lookalike(begin, name))
                 lkg_report_add(p->report, LKG_WARNING, LKG_C_QUOTES, &where,
-                               "this %s begins with U+%04X %s, which quotes nothing and belongs to it; write \" or '",
+                               "this %s begins with U+%04X %s, which quotes nothing and belongs to it; "
+                               "write \" or '",
                                key ? "key" : "value", begin, name);
         if (!lkg_lookalike_is(begin, "SPACE") && !lkg_lookalike_is(end, "SPACE"))
                 return;
         (void)lkg_lookalike(lkg_lookalike_is(begin, "SPACE") ? begin : end, name);
         lkg_report_add(p->report, LKG_WARNING, LKG_C_SPACE, &where,
-                       "this %s %s with U+%04X %s, which is no white space of YAML and belongs to it; write plain spaces",
+                       "this %s %s with U+%04X %s, which is no white space of YAML and belongs to it; write "
+                       "plain spaces",
                        key ? "key" : "value", lkg_lookalike_is(begin, "SPACE") ? "begins" : "ends",
                        lkg_lookalike_is(begin, "SPACE") ? begin : end, name);
 }

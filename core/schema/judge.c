@@ -177,7 +177,8 @@ static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value 
 }
 
 /* No component reads it, as far as we know: of something that is easily taken for a configuration, that is worth a line. */
-static void note_foreign(const struct lkg_judge *judge, const struct lkg_value *doc, struct lkg_report *report)
+static void note_foreign(const struct lkg_judge *judge, const struct lkg_value *doc,
+                         struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_freep) char *words = NULL;
         struct lkg_where where = lkg_where_of(lkg_map_get(doc, "kind"));
@@ -186,8 +187,10 @@ static void note_foreign(const struct lkg_judge *judge, const struct lkg_value *
                 return;
         words = lkg_resembles(NULL, 0, 0, doc);
         if (words)
-                lkg_report_add(report, LKG_NOTE, LKG_C_FOREIGN, &where,
-                               "no component that lkgfs knows reads this, so only its syntax was looked at; %s", words);
+                lkg_report_add(
+                        report, LKG_NOTE, LKG_C_FOREIGN, &where,
+                        "no component that lkgfs knows reads this, so only its syntax was looked at; %s",
+                        words);
 }
 
 /*
@@ -462,8 +465,9 @@ static int lint_layer(const struct lkg_judge *judge, const struct lkg_candidate 
                 return 0;
         if (i > 0 && wants_below(info->doc))
                 r = lkg_candidate_partial(candidate, i - 1, &below);
-        return r < 0 ? r : lkg_lint_layer(judge->schema, info->doc, below, info->role, judge->config.lint_all,
-                                              report);
+        return r < 0 ? r
+                     : lkg_lint_layer(judge->schema, info->doc, below, info->role, judge->config.lint_all,
+                                      report);
 }
 
 static int judge_layer(struct lkg_judge *judge, const struct lkg_candidate *candidate, size_t i,

@@ -52,7 +52,7 @@ void lkg_tool_help(struct lkg_buf *buf)
 
 void lkg_tool_verb_help(const struct lkg_tool_verb *verb, struct lkg_buf *buf)
 {
-        lkg_buf_printf(buf, "Usage: lkgfs %s [options]%s%s\n%s\n\nOptions:\n", verb->name,
+        lkg_buf_printf(buf, "Usage: lkgfs %s [options]%s%s\n%s\nOptions:\n", verb->name,
                        *verb->words ? " " : "", verb->words, verb->help);
         lkg_tool_format_options(verb->options, buf);
         lkg_buf_printf(buf, "Example:\n  %s\n", verb->example);

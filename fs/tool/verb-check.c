@@ -49,7 +49,8 @@ static int status_of(const struct lkg_tool *tool, const struct lkg_report *repor
         return report->n_severity[LKG_ERROR] || warned ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
 }
 
-static void put_counts(const struct lkg_tool *tool, struct lkg_tool_map *map, const struct lkg_report *report)
+static void put_counts(const struct lkg_tool *tool, struct lkg_tool_map *map,
+                       const struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
 

@@ -151,7 +151,8 @@ def test_workflow_commands(tree):
     assert found[1][0] == "warning" and found[1][1]["file"] == "kubelet.conf.d/50-x.conf"
     assert check(tree, "-o", "github", "good.conf") == (GOOD, "", "")
     lib.write_file(tree / "note.conf", lib.HEADER + "maxPods: 110\n")
-    code, out, _ = check(tree, "-o", "github", "note.conf")
+    assert check(tree, "-o", "github", "note.conf") == (GOOD, "", "")
+    code, out, _ = check(tree, "--all", "-o", "github", "note.conf")
     assert code == GOOD and commands(out)[0][0] == "notice"
 
 

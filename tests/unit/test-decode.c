@@ -116,10 +116,11 @@ static void test_yaml(void **state)
                 { "~: 1\n", "f:1:1: error: null cannot be a key; quote it, or name a key [LKG1007]\n" },
                 { "[a]: 1\n",
                   "f:1:1: error: a list cannot be a key; is a value in { } or [ ] not quoted? [LKG1007]\n" },
-                { "{{a}}: 1\n",
-                  "f:1:1: error: a map cannot be a key; is a value in { } or [ ] not quoted?; this looks like a template "
-                  "(Go, Helm, Jinja) that nobody rendered: put the result here, of `helm template` or of Ansible's template "
-                  "module [LKG1007]\n" },
+                { "{{a}}: 1\n", "f:1:1: error: a map cannot be a key; is a value in { } or [ ] not quoted?; "
+                                "this looks like a template "
+                                "(Go, Helm, Jinja) that nobody rendered: put the result here, of `helm "
+                                "template` or of Ansible's template "
+                                "module [LKG1007]\n" },
                 { "18446744073709551615: 1\n",
                   "f:1:1: error: a number above 9223372036854775807 cannot be a key; quote it [LKG1007]\n" },
                 { "? a\n: b\n", "{\"a\":\"b\"}" },
@@ -184,12 +185,12 @@ static void test_yaml(void **state)
                 { "a:\n\tb: 1\n",
                   "f:2:1: error: found character that cannot start any token; indent with spaces, not "
                   "tabs, and quote a value that starts with @, ` or % [LKG1001]\n" },
-                { "a: [1, 2\n",
-                  "f:1:4: error: did not find expected ',' or ']' (noticed on line 2); close the list with ] "
-                  "[LKG1001]\n" },
-                { "a: 'x\n",
-                  "f:1:4: error: found unexpected end of stream (noticed on line 2); a quote or bracket is not "
-                  "closed [LKG1001]\n" },
+                { "a: [1, 2\n", "f:1:4: error: did not find expected ',' or ']' (noticed on line 2); close "
+                                "the list with ] "
+                                "[LKG1001]\n" },
+                { "a: 'x\n", "f:1:4: error: found unexpected end of stream (noticed on line 2); a quote or "
+                             "bracket is not "
+                             "closed [LKG1001]\n" },
                 { "a: \x01\n",
                   "f:1:4: error: control characters are not allowed; save the file as plain UTF-8 text "
                   "[LKG1002]\n" },
@@ -229,11 +230,11 @@ static void test_json(void **state)
                   LKG_DECODE_STRICT },
                 { "", "f:1:1: error: found the end of the file where JSON wants a value [LKG1001]\n" },
                 { "{a: 1}", "f:1:2: error: found 'a' where JSON wants a key in double quotes [LKG1001]\n" },
-                { "{\"a\": 1,}",
-                  "f:1:9: error: found '}' where JSON wants a key in double quotes; this looks like JSON with a comma behind the "
-                  "last member: take the comma out [LKG1001]\n" },
-                { "[1,\n 2",
-                  "f:1:1: error: found the end of the file where JSON wants ',' or ']' (noticed on line 2) [LKG1001]\n" },
+                { "{\"a\": 1,}", "f:1:9: error: found '}' where JSON wants a key in double quotes; this "
+                                 "looks like JSON with a comma behind the "
+                                 "last member: take the comma out [LKG1001]\n" },
+                { "[1,\n 2", "f:1:1: error: found the end of the file where JSON wants ',' or ']' (noticed "
+                             "on line 2) [LKG1001]\n" },
                 { "{\"a\" 1}", "f:1:6: error: found '1' where JSON wants ':' after a key [LKG1001]\n" },
                 { "[01]", "f:1:3: error: found '1' where JSON wants ',' or ']' [LKG1001]\n" },
                 { "[1.]",
@@ -412,7 +413,8 @@ static void test_limits(void **state)
 
         (void)state;
         check_limit(deep, "1,", 100000, "", LKG_FORMAT_YAML,
-                    "f:1:9000: error: did not find expected node content (noticed on line 2); a value is missing "
+                    "f:1:9000: error: did not find expected node content (noticed on line 2); a value is "
+                    "missing "
                     "between two commas [LKG1001]\n"); /* in time proportional to the text */
         free(deep);
         check_limit("", "[", 10000, "", LKG_FORMAT_JSON,

@@ -286,13 +286,14 @@ static void test_kind_of_another_component_is_refused(void **state)
         config.component = lkg_schema_reader("kubelet");
         set_up(&s, &config, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
                NULL);
-        assert_string_equal(judge(&s), "/e/base.yaml:2:7: error: kind: \"KubeSchedulerConfiguration\" of "
-                                       "\"kubescheduler.config.k8s.io/v1\" is nothing that kubelet reads; "
-                                       "want KubeletConfiguration "
-                                       "of kubelet.config.k8s.io/v1beta1 (if another program reads it, name "
-                                       "the component otherwise, "
-                                       "or set its kind and apiVersion); this looks like a configuration of "
-                                       "kube-scheduler: it belongs to the component that reads it [LKG5031]\n");
+        assert_string_equal(judge(&s),
+                            "/e/base.yaml:2:7: error: kind: \"KubeSchedulerConfiguration\" of "
+                            "\"kubescheduler.config.k8s.io/v1\" is nothing that kubelet reads; "
+                            "want KubeletConfiguration "
+                            "of kubelet.config.k8s.io/v1beta1 (if another program reads it, name "
+                            "the component otherwise, "
+                            "or set its kind and apiVersion); this looks like a configuration of "
+                            "kube-scheduler: it belongs to the component that reads it [LKG5031]\n");
         tear_down(&s);
         set_up(&s, &config, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n", NULL);
         assert_non_null(strstr(judge(&s), "is nothing that kubelet reads"));

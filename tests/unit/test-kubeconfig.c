@@ -235,7 +235,8 @@ static void test_mistakes(void **state)
                   .want = "/k/config:5:1: warning: key \"current-context\" is already set on line 4; "
                           "the last one counts" END },
                 { { .rest = "a: [\n" },
-                  .want = "/k/config:3:4: error: did not find expected node content (noticed on line 4); a value is missing "
+                  .want = "/k/config:3:4: error: did not find expected node content (noticed on line 4); a "
+                          "value is missing "
                           "between two commas" END },
                 /* the cluster */
                 { { .cluster = "" },

@@ -223,9 +223,9 @@ static void test_order_and_folding(void **state)
                 unsigned code, line;
                 const char *file;
         } rows[] = {
-                { LKG_NOTE, 5008, 4, "b" }, { LKG_NOTE, 5008, 1, "a" },    { LKG_WARNING, 5003, 9, "a" },
+                { LKG_NOTE, 5008, 4, "b" }, { LKG_NOTE, 5008, 1, "a" },     { LKG_WARNING, 5003, 9, "a" },
                 { LKG_NOTE, 5008, 2, "a" }, { LKG_WARNING, 5003, 0, NULL }, { LKG_NOTE, 5012, 3, "a" },
-                { LKG_NOTE, 5008, 3, "b" }, { LKG_ERROR, 5001, 10, "b" },  { LKG_ERROR, 5001, 9, "b" },
+                { LKG_NOTE, 5008, 3, "b" }, { LKG_ERROR, 5001, 10, "b" },   { LKG_ERROR, 5001, 9, "b" },
                 { LKG_NOTE, 5008, 9, "b" },
         };
 
@@ -239,17 +239,18 @@ static void test_order_and_folding(void **state)
                                        &(struct lkg_where){ rows[i].file, rows[i].line, 1 }, "t");
                 lkg_report_arrange(&report, all);
                 text = lkg_report_format(&report, NULL);
-                assert_string_equal(text, all ? "b:9:1: error: t [LKG5001]\nb:10:1: error: t [LKG5001]\n"
-                                                "warning: t [LKG5003]\na:9:1: warning: t [LKG5003]\n"
-                                                "a:1:1: note: t [LKG5008]\na:2:1: note: t [LKG5008]\n"
-                                                "a:3:1: note: t [LKG5012]\nb:3:1: note: t [LKG5008]\n"
-                                                "b:4:1: note: t [LKG5008]\nb:9:1: note: t [LKG5008]\n"
-                                              : "b:9:1: error: t [LKG5001]\nb:10:1: error: t [LKG5001]\n"
-                                                "warning: t [LKG5003]\na:9:1: warning: t [LKG5003]\n"
-                                                "a:1:1: note: t [LKG5008]\na:2:1: note: t [LKG5008]\n"
-                                                "a:3:1: note: t [LKG5012]\nb:3:1: note: t [LKG5008]\n"
-                                                "b:4:1: note: 2 more notes of this kind, from here on; `lkgfs check "
-                                                "--all` lists them [LKG5008]\n");
+                assert_string_equal(
+                        text, all ? "b:9:1: error: t [LKG5001]\nb:10:1: error: t [LKG5001]\n"
+                                    "warning: t [LKG5003]\na:9:1: warning: t [LKG5003]\n"
+                                    "a:1:1: note: t [LKG5008]\na:2:1: note: t [LKG5008]\n"
+                                    "a:3:1: note: t [LKG5012]\nb:3:1: note: t [LKG5008]\n"
+                                    "b:4:1: note: t [LKG5008]\nb:9:1: note: t [LKG5008]\n"
+                                  : "b:9:1: error: t [LKG5001]\nb:10:1: error: t [LKG5001]\n"
+                                    "warning: t [LKG5003]\na:9:1: warning: t [LKG5003]\n"
+                                    "a:1:1: note: t [LKG5008]\na:2:1: note: t [LKG5008]\n"
+                                    "a:3:1: note: t [LKG5012]\nb:3:1: note: t [LKG5008]\n"
+                                    "b:4:1: note: 2 more notes of this kind, from here on; `lkgfs check "
+                                    "--all` lists them [LKG5008]\n");
                 assert_int_equal(report.n_folded, all ? 0 : 1);
                 assert_int_equal(report.n_severity[LKG_NOTE], 6);
         }
