@@ -247,6 +247,12 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "(libyaml; json-c for a JSON document) and compared with the merge. They differ, so a component "
           "could read something that no layer says. The served document stays. The message names the field "
           "and the line; the layers are not to blame." },
+        { 2034, LKG_WARNING, "second reader left out",
+          "Nothing is wrong with the layers. Report the library and its version.",
+          "A merged document is read by libyaml, or json-c, before it is served (LKG2033). When lkgfs "
+          "starts it tries the library of this machine on a sample of every construct. This version reads "
+          "the sample as something else, so it is not asked: its mistake would refuse documents that are "
+          "right. They are served without that second opinion." },
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
           "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
           "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },

@@ -19,6 +19,15 @@ static void object_putp(struct json_object **object)
         json_object_put(*object);
 }
 
+static bool ends_at(const char *text, size_t size, struct json_tokener *tokener)
+{
+        size_t end = json_tokener_get_parse_end(tokener);
+
+        while (end < size && strchr(" \t\r\n", text[end]))
+                end++;
+        return end == size;
+}
+
 static int parse(const char *text, size_t size, struct json_object **ret)
 {
         LKG_CLEANUP(tokener_freep) struct json_tokener *tokener = NULL;
@@ -29,9 +38,10 @@ static int parse(const char *text, size_t size, struct json_object **ret)
         tokener = json_tokener_new_ex(/* the map and its members */ 2);
         if (!tokener)
                 return -ENOMEM;
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+        /* Not strict: json-c 0.18 then refuses every character beyond ASCII (its issue 892). */
+        json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8);
         object = json_tokener_parse_ex(tokener, text, (int)size);
-        if (json_tokener_get_error(tokener) != json_tokener_success ||
+        if (json_tokener_get_error(tokener) != json_tokener_success || !ends_at(text, size, tokener) ||
             !json_object_is_type(object, json_type_object))
                 return -EBADMSG;
         *ret = LKG_STEAL(object);

@@ -10,6 +10,7 @@
 #include <lkg/array.h>
 #include <lkg/limits.h>
 #include <lkg/readback.h>
+#include <lkg/render.h>
 #include <lkg/tree.h>
 
 /* A list or map that is being compared. */
@@ -252,10 +253,12 @@ static int compare_yaml(struct comparison *c, const struct lkg_value *value, con
         return r;
 }
 
-static int readback_yaml(struct comparison *c, const struct lkg_value *value, const char *text, size_t size)
+static int readback_yaml(struct comparison *c, int flags, const struct lkg_value *value, const char *text,
+                         size_t size)
 {
         int r;
 
+        (void)flags;
         if (!yaml_parser_initialize(&c->parser))
                 return -ENOMEM;
         r = compare_yaml(c, value, text, size);
@@ -407,10 +410,12 @@ static bool is_for_json_c(struct comparison *c, const struct lkg_value *value)
         return fit;
 }
 
-static int readback_json(struct comparison *c, const struct lkg_value *value, const char *text, size_t size)
+static int readback_json(struct comparison *c, int flags, const struct lkg_value *value, const char *text,
+                         size_t size)
 {
         LKG_CLEANUP(tokener_freep) struct json_tokener *tokener = NULL;
         LKG_CLEANUP(json_putp) struct json_object *json = NULL;
+        size_t end;
         int r;
 
         if (size > INT32_MAX || !is_for_json_c(c, value))
@@ -418,7 +423,7 @@ static int readback_json(struct comparison *c, const struct lkg_value *value, co
         tokener = json_tokener_new_ex(LKG_DOC_DEPTH_MAX + 2);
         if (!tokener)
                 return -ENOMEM;
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+        json_tokener_set_flags(tokener, flags);
         json = json_tokener_parse_ex(tokener, text, (int)size);
         if (json_tokener_get_error(tokener) != json_tokener_success) {
                 char how[160];
@@ -427,19 +432,136 @@ static int readback_json(struct comparison *c, const struct lkg_value *value, co
                                json_tokener_error_desc(json_tokener_get_error(tokener)));
                 return differs(c, 0, how);
         }
+        end = json_tokener_get_parse_end(tokener); /* only the strict reader looks behind it */
+        if (end + strspn(text + end, " \t\r\n") < size)
+                return differs(c, 0, "more is read than there is");
         r = json_value(c, json, value);
         while (r == 0 && c->n > 0)
                 r = json_member(c);
         return r;
 }
 
+/* ---- the libraries that are there ---- */
+
+static const struct reader {
+        const char *library;
+        const char *(*version)(void);
+        int (*read)(struct comparison *c, int flags, const struct lkg_value *value, const char *text,
+                    size_t size);
+        int ways[2]; /* flags, the strictest first: the first that pass the test are used */
+        /* For the test: a document, and another text in the place of what it is rendered to. */
+        const char *other[5];
+} readers[] = {
+        [LKG_FORMAT_YAML] = { "libyaml",
+                              yaml_get_version_string,
+                              readback_yaml,
+                              { 0, 0 },
+                              { "a: 1\n", "b: x\n", "a: x\nb: x\n", "a: [x]\n", "a: x\n---\na: x\n" } },
+        /* json-c 0.18 refuses, if it is strict, every character beyond ASCII (its issue 892). */
+        [LKG_FORMAT_JSON] = { "json-c",
+                              json_c_version,
+                              readback_json,
+                              { JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8,
+                                JSON_TOKENER_VALIDATE_UTF8 },
+                              { "{\"a\":1}\n", "{\"b\":\"x\"}\n", "{\"a\":\"x\",\"b\":\"x\"}\n",
+                                "{\"a\":[\"x\"]}\n", "{\"a\":\"x\"}\n{}\n" } },
+};
+
+/* What is decided once for each library: a process has the same one until it ends. */
+static struct verdict {
+        bool tested, left_out;
+        int flags;
+        struct lkg_error why;
+} verdicts[LKG_ARRAY_SIZE(readers)];
+
+/* Each length of UTF-8 from its first to its last character, each control character, each kind of number and nesting. */
+static const char sample[] =
+        "{\"k\\u00fc\\u0080\\u07ff\\u0800\\ud7ff\\ue000\\ufffd\\uffff\\ud800\\udc00\\udbff\\udfff\":"
+        "[\"Z\\u00fcrich\","
+        "\"\\u0080\\u0085\\u00a0\\u07ff\\u0800\\u2028\\ud7ff\\ue000\\ufeff\\ufffd\\uffff\","
+        "\"\\ud800\\udc00\\udbff\\udfff\",\"\\u0001\\u0007\\b\\t\\n\\u000b\\f\\r\\u001b\\u001f\\u007f\","
+        "\"\\\"\\\\/'\",\"\",\" a\\n\\n b \",\"1\",\"true\",\"null\",\"a: b #c\"],"
+        "\"n\":[0,1,-1,9223372036854775807,-9223372036854775808,1.5,-0.25,1e21,1e-7],"
+        "\"w\":[true,false,null],\"c\":[{},[],[[]],[{\"a\":{\"b\":[{}]}}]],\"\":{}}";
+
+static int read_as(const struct reader *reader, int flags, const struct lkg_value *value, const char *text,
+                   size_t size, struct lkg_error *err)
+{
+        LKG_CLEANUP(compare_deinit) struct comparison c = { .err = err };
+
+        return reader->read(&c, flags, value, text, size);
+}
+
+static int reads_what_is_right(const struct reader *reader, enum lkg_format format, int flags,
+                               struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (lkg_decode_json(sample, sizeof(sample) - 1, LKG_DECODE_UNTYPED, NULL, NULL, &value) < 0)
+                return -ENOMEM;
+        lkg_render(value, format, &buf);
+        return lkg_buf_failed(&buf) ? -ENOMEM : read_as(reader, flags, value, buf.data, buf.size, err);
+}
+
+static int refuses_what_is_wrong(const struct reader *reader, int flags, struct lkg_error *err)
+{
+        static const char document[] = "{\"a\":\"x\"}";
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+
+        if (lkg_decode_json(document, sizeof(document) - 1, LKG_DECODE_UNTYPED, NULL, NULL, &value) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(reader->other); i++) {
+                struct lkg_error ignored = { 0 };
+                int r = read_as(reader, flags, value, reader->other[i], strlen(reader->other[i]), &ignored);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r != -EBADMSG)
+                        return lkg_error_set(err, -EBADMSG, NULL, "it takes one document for another.");
+        }
+        return 0;
+}
+
+/* Only a lack of memory is not remembered. */
+static int test_reader(enum lkg_format format, struct verdict *verdict)
+{
+        const struct reader *reader = &readers[format];
+        int r = -EBADMSG;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(reader->ways) && r == -EBADMSG; i++) {
+                verdict->why = (struct lkg_error){ 0 };
+                verdict->flags = reader->ways[i];
+                r = reads_what_is_right(reader, format, verdict->flags, &verdict->why);
+                if (r == 0)
+                        r = refuses_what_is_wrong(reader, verdict->flags, &verdict->why);
+        }
+        if (r == -ENOMEM)
+                return r;
+        verdict->left_out = r != 0;
+        verdict->tested = true;
+        return 0;
+}
+
+int lkg_readback_test(enum lkg_format format, struct lkg_error *why)
+{
+        struct verdict *verdict = &verdicts[format];
+        int r = verdict->tested ? 0 : test_reader(format, verdict);
+
+        if (r < 0 || !verdict->left_out)
+                return r;
+        return lkg_error_set(why, LKG_READBACK_LEFT_OUT, NULL, "%s %s fails its test: %s",
+                             readers[format].library, readers[format].version(), verdict->why.message);
+}
+
 int lkg_readback(const struct lkg_value *value, enum lkg_format format, const char *text, size_t size,
                  struct lkg_error *err)
 {
         LKG_CLEANUP(compare_deinit) struct comparison c = { .err = err };
+        int r;
 
         if (memchr(text, '\0', size)) /* where both libraries think that the text ends */
                 return differs(&c, 0, "the text has a NUL byte");
-        return format == LKG_FORMAT_JSON ? readback_json(&c, value, text, size)
-                                         : readback_yaml(&c, value, text, size);
+        r = lkg_readback_test(format, err);
+        return r != 0 ? r : readers[format].read(&c, verdicts[format].flags, value, text, size);
 }

@@ -11,6 +11,7 @@
 
 #include <lkg/file.h>
 #include <lkg/log.h>
+#include <lkg/readback.h>
 
 #include "engine-internal.h"
 
@@ -218,10 +219,22 @@ static void publish_before_looking(struct lkg_engine *e)
         (void)lkg_write_file_atomic(e->options.runtime_fd, LKG_STARTING_NAME, "", 0, 0600, false, NULL);
 }
 
+/* Before the first document is judged. The finding stands at each document that is not read back (LKG2034). */
+static void test_readers(void)
+{
+        for (enum lkg_format format = 0; format <= LKG_FORMAT_JSON; format++) {
+                struct lkg_error why = { 0 };
+
+                if (lkg_readback_test(format, &why) == LKG_READBACK_LEFT_OUT)
+                        lkg_log_warning("a second reader is left out: %s [LKG2034]", why.message);
+        }
+}
+
 int lkg_engine_start(struct lkg_engine *e, struct lkg_error *err)
 {
         bool fresh = lkg_publisher_is_fresh(e->publisher), first = false;
 
+        test_readers();
         lkg_engine_mark_findings(e);
         publish_before_looking(e);
         lkg_engine_look(e);

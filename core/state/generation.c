@@ -32,6 +32,9 @@ int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge)
         if (lkg_buf_failed(&buf))
                 return -ENOMEM;
         r = lkg_readback(candidate->doc, candidate->format, buf.data, buf.size, &err);
+        if (r == LKG_READBACK_LEFT_OUT)
+                lkg_report_add(&candidate->report, LKG_WARNING, 2034, NULL,
+                               "not read by a second reader before it is served: %s", err.message);
         if (r != -EBADMSG)
                 return r < 0 ? r : 0;
         lkg_report_add(&candidate->report, LKG_ERROR, 2033, NULL,

@@ -66,10 +66,14 @@ int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format for
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_error err = { 0 };
+        int r = 0;
 
         lkg_render(value, format == LKG_TOOL_JSON ? LKG_FORMAT_JSON : LKG_FORMAT_YAML, &buf);
-        if (format != LKG_TOOL_JSON || lkg_buf_failed(&buf) ||
-            lkg_readback(value, LKG_FORMAT_JSON, buf.data, buf.size, &err) >= 0)
+        if (format == LKG_TOOL_JSON && !lkg_buf_failed(&buf))
+                r = lkg_readback(value, LKG_FORMAT_JSON, buf.data, buf.size, &err);
+        if (r == LKG_READBACK_LEFT_OUT)
+                (void)dprintf(STDERR_FILENO, "lkgfs: warning: %s [LKG2034]\n", err.message);
+        if (r >= 0)
                 return lkg_tool_print(&buf, status);
         (void)dprintf(STDERR_FILENO, "lkgfs: another reader would read this output differently: %s\n",
                       err.message);

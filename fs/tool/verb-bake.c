@@ -106,6 +106,8 @@ static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg
         lkg_render(doc, format, &file->text);
         r = lkg_buf_failed(&file->text) ? -ENOMEM
                                         : lkg_readback(doc, format, file->text.data, file->text.size, &err);
+        if (r == LKG_READBACK_LEFT_OUT)
+                lkg_tool_note(bake->tool, "warning: %s [LKG2034]", err.message);
         if (r == -EBADMSG)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
                                      "a second reader reads the result differently: %s "

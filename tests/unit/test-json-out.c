@@ -376,7 +376,7 @@ static void test_read_flat(void **state)
 {
         static const char text[] =
                 "{\"a\":\"x\\u202e\\\"\\n/\",\"b\":18446744073709551615,\"c\":-5,\"d\":true,\"e\":null,"
-                "\"f\":\"\\u0000\"}";
+                "\"f\":\"\\u0000\",\"g\":\"Z\xc3\xbcrich \xf0\x9f\x98\x80\"}";
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
 

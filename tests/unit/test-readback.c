@@ -65,6 +65,54 @@ static void test_what_is_right(void **state)
         }
 }
 
+/* Return: its length; 0: not a character. */
+static size_t put_character(uint32_t c, char ret[5])
+{
+        size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+        if (c == 0 || (c >= 0xd800 && c <= 0xdfff))
+                return 0;
+        for (size_t i = n, rest = c; n > 1 && i-- > 0; rest >>= 6)
+                ret[i] = (char)(i > 0 ? 0x80 | (rest & 0x3f) : (0xf00u >> n & 0xff) | rest);
+        if (n == 1)
+                ret[0] = (char)c;
+        ret[n] = '\0';
+        return n;
+}
+
+/* All there are, 4,096 in a document, as names and as values; in JSON those of four digits also as escapes (others are not written as such:
+   json-c 0.16 reads a part of them wrongly). */
+static void test_the_whole_of_unicode(void **state)
+{
+        (void)state;
+        for (uint32_t first = 0; first <= 0x10ffff; first += 4096) {
+                struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+                struct lkg_buf escaped = LKG_BUF_INIT;
+                const char *separator = "{";
+                struct lkg_error err = { 0 };
+
+                for (uint32_t c = first; c < first + 4096; c++) {
+                        struct lkg_value *value;
+                        char text[5];
+                        size_t n = put_character(c, text);
+
+                        if (n == 0)
+                                continue;
+                        value = lkg_value_new_string(text, n, NULL, 0, 0);
+                        assert_true(lkg_map_set(map, text, n, value) >= 0);
+                        lkg_buf_printf(&escaped, "%s\"\\u%04x\":\"\\u%04x\"", separator, c, c);
+                        separator = ",";
+                }
+                expect_same(map);
+                lkg_buf_puts(&escaped, "}\n");
+                if (first < 0x10000 && lkg_value_size(map) > 0 &&
+                    lkg_readback(map, LKG_FORMAT_JSON, escaped.data, escaped.size, &err) != 0)
+                        fail_msg("U+%04X: %s", first, err.message);
+                lkg_buf_deinit(&escaped);
+                lkg_value_unref(map);
+        }
+}
+
 /* Alone, at the beginning, in the middle and at the end of a line, after a break, and in a name. */
 static void test_every_character(void **state)
 {
@@ -75,17 +123,11 @@ static void test_every_character(void **state)
         char character[8], text[64];
 
         (void)state;
-        for (uint32_t c = 0; c <= 0x10ffff; c += c < 0x3100 || (c >= 0xd7f0 && c < 0x10100) ? 1 : 0x111) {
+        for (uint32_t c = 1; c <= 0x10ffff; c += c < 0x3100 || (c >= 0xd7f0 && c < 0x10100) ? 1 : 0x111) {
                 struct lkg_value *list;
-                size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 
-                if (c == 0 || (c >= 0xd800 && c <= 0xdfff))
+                if (put_character(c, character) == 0)
                         continue;
-                for (size_t i = n, rest = c; n > 1 && i-- > 0; rest >>= 6)
-                        character[i] = (char)(i > 0 ? 0x80 | (rest & 0x3f) : (0xf00u >> n & 0xff) | rest);
-                if (n == 1)
-                        character[0] = (char)c;
-                character[n] = '\0';
                 list = lkg_value_new_list(NULL, 0, 0);
                 for (size_t i = 0; i < LKG_ARRAY_SIZE(forms); i++) {
                         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
@@ -137,10 +179,8 @@ static void test_what_differs(void **state)
                 { "{\"a\":1}", "{\"b\":1}\n", "field 'a': another key is read.", LKG_FORMAT_JSON },
                 { "{\"a\":[1,2]}", "{\"a\":[1]}\n", "field 'a': another number of members is read.",
                   LKG_FORMAT_JSON },
-                { "{\"a\":\"x\"}", "{\"a\":'x'}\n", "field '': json-c says: unexpected character.",
-                  LKG_FORMAT_JSON },
                 { "{\"a\":1.5}", "{\"a\":1.50}\n", "field 'a': another value is read.", LKG_FORMAT_JSON },
-                { "{\"a\":1}", "{\"a\":1}\n{}\n", "field '': json-c says: unexpected character.",
+                { "{\"a\":1}", "{\"a\":1]\n", "field '': json-c says: object value separator ',' expected.",
                   LKG_FORMAT_JSON },
         };
 
@@ -153,6 +193,30 @@ static void test_what_differs(void **state)
                 assert_string_equal(err.message, rows[i].says);
                 lkg_value_unref(value);
         }
+}
+
+/* A strict json-c refuses it in words of its own, another one leaves it to us. */
+static void test_more_than_a_document(void **state)
+{
+        static const char *const texts[] = { "{\"a\":1}\n{}\n", "{\"a\":1}\nx", "{\"a\":1}}\n" };
+        struct lkg_value *value = decode("{\"a\":1}");
+        struct lkg_error err;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
+                assert_int_equal(read_text(value, LKG_FORMAT_JSON, texts[i], &err), -EBADMSG);
+        lkg_value_unref(value);
+}
+
+/* The libraries of this machine are asked at all. */
+static void test_both_readers_pass(void **state)
+{
+        struct lkg_error why = { 0 };
+
+        (void)state;
+        for (enum lkg_format format = 0; format <= LKG_FORMAT_JSON; format++)
+                if (lkg_readback_test(format, &why) != 0)
+                        fail_msg("%s", why.message);
 }
 
 /* No message contains a value: it may be a secret. */
@@ -215,7 +279,10 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_is_right),
                 cmocka_unit_test(test_every_character),
+                cmocka_unit_test(test_the_whole_of_unicode),
                 cmocka_unit_test(test_what_differs),
+                cmocka_unit_test(test_more_than_a_document),
+                cmocka_unit_test(test_both_readers_pass),
                 cmocka_unit_test(test_no_value_is_said),
                 cmocka_unit_test(test_what_json_c_cannot_tell),
                 cmocka_unit_test(test_depth),
