@@ -6,6 +6,11 @@
  * A fact that is unknown is zero or empty, and no rule says anything about it. What the hardware lacks is refused
  * (LKG_F_HOST_LACKS); what a command can change before the component starts is a warning (LKG_F_HOST_STATE), because it
  * may be changed by then.
+ *
+ * Tried with kubelet 1.36.3 and containerd 1.6: "Resource \"memory\" has a reservation of ... but capacity of" (memory, cpu,
+ * ephemeral-storage), "reserved-cpus: 0-5 is not a subset of online-cpus: 0-1", "references a NUMA node 3 that does not
+ * exist on this machine", "the total amount ... is not equal to the value ... determined by Node Allocatable feature"; too
+ * many reserved processes did not stop it. Only read: swap, topology manager, protectKernelDefaults.
  */
 #include "rules-table.h"
 

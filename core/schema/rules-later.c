@@ -2,9 +2,7 @@
 /*
  * Values that pass the kubelet's validation and fail at its start: cmd/kubelet/app, pkg/kubelet (eviction,
  * cm, sysctl, kubelet.go) of 1.33 to 1.36. The kubelet exits a moment after it has accepted the
- * configuration, so these are warnings.
- *
- * Values that depend on the hardware (numbers of CPUs and NUMA nodes) are not checked.
+ * configuration, so these are warnings. What depends on the host is in rules-host.c.
  */
 #include "rules-table.h"
 
