@@ -77,15 +77,18 @@ static double read_memory(const char *root)
         return line ? strtod(line + strlen(name), NULL) * 1024 : 0;
 }
 
+/* Of the kubelet's root directory, or of where it will make it. */
 static double read_storage(const char *root)
 {
+        static const char *const places[] = { "/var/lib/kubelet", "/var/lib" };
         char path[PATH_MAX];
         struct statfs st;
 
-        if ((size_t)snprintf(path, sizeof(path), "%s/var/lib/kubelet", root) >= sizeof(path) ||
-            statfs(path, &st) < 0)
-                return 0;
-        return (double)st.f_blocks * (double)(st.f_frsize ? st.f_frsize : st.f_bsize);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(places); i++)
+                if ((size_t)snprintf(path, sizeof(path), "%s%s", root, places[i]) < sizeof(path) &&
+                    statfs(path, &st) == 0)
+                        return (double)st.f_blocks * (double)(st.f_frsize ? st.f_frsize : st.f_bsize);
+        return 0;
 }
 
 /* The first line is a heading. */

@@ -17,6 +17,17 @@ import pytest
 import lkgfs_testlib as lib
 
 
+@pytest.mark.parametrize("resource", ["memory: 9000000Gi", "cpu: '90000'", "ephemeral-storage: 9000Ti"])
+def test_what_this_host_cannot_bear_is_not_served(mount, resource):
+    """The engine in its sandbox knows the host."""
+    document = mount.document()
+    mount.drop("60-reserved.conf", f"kubeReserved:\n  {resource}\n")
+    assert mount.document() == document and mount.condition()[0] == "False"
+    assert re.search(r"^\S*60-reserved\.conf:4:\d+: error: .* \[LKG5047\]$", mount.status("findings"), re.M), mount.status("findings")
+    mount.drop("60-reserved.conf", "kubeReserved:\n  memory: 1Mi\n")
+    assert mount.condition()[0] == "True" and "LKG5047" not in mount.status("findings")
+
+
 def test_refused_then_repaired(mount):
     before, document = mount.generation(), mount.document()
     inode = os.stat(mount.path("kubelet.conf")).st_ino
