@@ -316,9 +316,7 @@ static int line_watch(struct parser *p, char **f)
 
 static int line_path(struct parser *p, char **f)
 {
-        enum lkg_rule_type type = f[0][0] == 'h'   ? LKG_RULE_HIDE
-                                  : f[0][0] == 'w' ? LKG_RULE_WAY
-                                                   : LKG_RULE_CLASH;
+        enum lkg_rule_type type = f[0][0] == 'h' ? LKG_RULE_HIDE : LKG_RULE_CLASH;
         struct lkg_rule rule = { .type = type, .component = UINT_MAX };
         int r = parse_path(p, f[1], &rule.text);
 
@@ -347,11 +345,20 @@ static const struct {
         int n_fields;
         int (*parse)(struct parser *p, char **fields);
 } line_types[] = {
-        { "file", 11, line_file },          { "part", 13, line_part },    { "dir", 6, line_dir },
-        { "control", 7, line_control },     { "number", 2, line_number }, { "timeout-ms", 2, line_timeout },
-        { "component", 4, line_component }, { "match", 4, line_match },   { "watch", 4, line_watch },
-        { "hide", 2, line_path },           { "clash", 2, line_path },    { "way", 2, line_path },
-        { "alias", 3, line_alias },         { "bad", 7, line_bad },       { "end", 1, line_end },
+        { "file", 11, line_file },
+        { "part", 13, line_part },
+        { "dir", 6, line_dir },
+        { "control", 7, line_control },
+        { "number", 2, line_number },
+        { "timeout-ms", 2, line_timeout },
+        { "component", 4, line_component },
+        { "match", 4, line_match },
+        { "watch", 4, line_watch },
+        { "hide", 2, line_path },
+        { "clash", 2, line_path },
+        { "alias", 3, line_alias },
+        { "bad", 7, line_bad },
+        { "end", 1, line_end },
 };
 
 /* Like strsep(3), with one separator. */
@@ -522,7 +529,6 @@ static void format_rule(const struct lkg_rule *rule, struct lkg_buf *buf)
                 [LKG_RULE_UNIT] = { "match", "unit" },     [LKG_RULE_EXE] = { "match", "exe" },
                 [LKG_RULE_CGROUP] = { "match", "cgroup" }, [LKG_RULE_HIDE] = { "hide", NULL },
                 [LKG_RULE_ALIAS] = { "alias", NULL },      [LKG_RULE_CLASH] = { "clash", NULL },
-                [LKG_RULE_WAY] = { "way", NULL },
         };
 
         lkg_buf_puts(buf, words[rule->type].word);

@@ -170,7 +170,7 @@ int lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_
         }
         for (size_t i = 0; i < n_paths; i++) {
                 if (!same && r == 0)
-                        r = add(rules, LKG_RULE_WAY, UINT_MAX, paths[i], NULL);
+                        r = add(rules, LKG_RULE_TREE, UINT_MAX, paths[i], NULL);
                 else
                         free(paths[i]);
         }

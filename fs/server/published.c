@@ -57,8 +57,7 @@ bool publication_commits(const struct lkg_publication *publication, const char *
         for (size_t i = 0; i < publication->n_rules; i++) {
                 const struct lkg_rule *rule = &publication->rules[i];
 
-                if ((rule->type == LKG_RULE_TREE || rule->type == LKG_RULE_WAY) &&
-                    (below(path, rule->text) || below(rule->text, path)))
+                if (rule->type == LKG_RULE_TREE && (below(path, rule->text) || below(rule->text, path)))
                         return true;
                 if (rule->type == LKG_RULE_FILE && below(rule->text, path))
                         return true;

@@ -9,6 +9,8 @@
  */
 #include <sys/uio.h>
 
+#include <lkg/init-reply.h>
+
 #include "held-requests.h"
 
 static void keep_reply(const struct iovec *iov, int count, char *to)
@@ -86,30 +88,16 @@ static int new_session(int fd, struct lkg_error *err)
         return 0;
 }
 
-#ifndef FUSE_DIRECT_IO_ALLOW_MMAP
-#define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36) /* Linux 6.6 */
-#endif
-
-/* Files whose content the kernel does not keep may be mapped shared. libfuse 3.14 does not know the second half of the flags. */
-static void accept_direct_mappings(const char *request, size_t size)
+/* Does the kernel offer it? libfuse 3.14 does not know the second half of the flags. */
+static bool kernel_maps_directly(const char *request, size_t size)
 {
-        const size_t flags2 = sizeof(struct fuse_in_header) + offsetof(struct fuse_init_in, flags2);
+        const size_t end = offsetof(struct fuse_init_in, flags2) + sizeof(uint32_t);
         struct fuse_init_in in = { 0 };
-        struct fuse_init_out out;
-        char *reply = (char *)task.swallowed + sizeof(struct fuse_out_header);
 
-        if (size < flags2 + sizeof(in.flags2) ||
-            task.swallowed_size < sizeof(struct fuse_out_header) + sizeof(out))
-                return;
-        memcpy(&in, request + sizeof(struct fuse_in_header),
-               offsetof(struct fuse_init_in, flags2) + sizeof(in.flags2));
-        if (!(in.flags & FUSE_INIT_EXT) || !(in.flags2 & (FUSE_DIRECT_IO_ALLOW_MMAP >> 32)))
-                return;
-        memcpy(&out, reply, sizeof(out));
-        out.flags |= FUSE_INIT_EXT;
-        out.flags2 |= FUSE_DIRECT_IO_ALLOW_MMAP >> 32;
-        memcpy(reply, &out, sizeof(out));
-        server.maps_directly = true;
+        if (size < sizeof(struct fuse_in_header) + end)
+                return false;
+        memcpy(&in, request + sizeof(struct fuse_in_header), end);
+        return in.flags & FUSE_INIT_EXT && in.flags2 & LKG_INIT_MAPS_DIRECTLY;
 }
 
 static void replay_init(const void *request, size_t size)
@@ -122,11 +110,12 @@ static void replay_init(const void *request, size_t size)
         task.swallowed_size = 0;
         fuse_session_process_buf(server.session, &buf);
         task.swallow = false;
-        accept_direct_mappings(request, size);
+        (void)lkg_init_set_maps(task.swallowed, task.swallowed_size, kernel_maps_directly(request, size));
 }
 
 int session_open(struct lkg_error *err)
 {
+        char agreed[sizeof(server.shm->init_reply)];
         int r = new_session(server.device, err);
 
         if (r < 0)
@@ -135,8 +124,11 @@ int session_open(struct lkg_error *err)
                 return lkg_error_set(err, -EPROTO, NULL,
                                      "the shared memory is not what a supervisor leaves.");
         replay_init(server.shm->init_request, server.shm->init_request_size);
+        memcpy(agreed, server.shm->init_reply, sizeof(agreed));
+        server.maps_directly = lkg_init_set_maps(agreed, sizeof(agreed), false);
+        (void)lkg_init_set_maps(task.swallowed, task.swallowed_size, false);
         if (task.swallowed_size != server.shm->init_reply_size ||
-            memcmp(task.swallowed, server.shm->init_reply, task.swallowed_size) != 0)
+            memcmp(task.swallowed, agreed, task.swallowed_size) != 0)
                 return lkg_error_set(
                         err, -EPROTO, NULL,
                         "the mount was made by another build of lkgfs-fs: unmount and mount again");

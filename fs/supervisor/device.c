@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 
-#include <linux/fuse.h>
+#include <lkg/init-reply.h>
 
 #include "supervisor.h"
 
@@ -195,6 +195,7 @@ bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *sh
 {
         const char *argv[] = { s->programs.server, "--handshake", NULL };
         LKG_CLEANUP(lkg_freep) char *reply = NULL;
+        char agreed[sizeof(shared->init_reply)];
         struct lkg_run run = LKG_RUN_INIT;
         size_t size = 0, asked = *(const volatile uint32_t *)&shared->init_request_size;
 
@@ -202,7 +203,10 @@ bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *sh
             lkg_run_start(&run, argv, shared->init_request, asked) < 0 ||
             lkg_run_wait(&run, INIT_LIMIT_NS, sizeof(shared->init_reply), &reply, &size) != 0)
                 return false;
-        return size == shared->init_reply_size && memcmp(reply, shared->init_reply, size) == 0;
+        memcpy(agreed, shared->init_reply, sizeof(agreed));
+        (void)lkg_init_set_maps(agreed, sizeof(agreed), false);
+        (void)lkg_init_set_maps(reply, size, false);
+        return size == shared->init_reply_size && size <= sizeof(agreed) && memcmp(reply, agreed, size) == 0;
 }
 
 static int answer_init(struct lkg_connection *c, struct lkg_error *err)

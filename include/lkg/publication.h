@@ -23,8 +23,8 @@
  *     timeout-ms <n>                          engineTimeout: how long a caller waits for the engine
  *     component <index> <name> <generation>   index from 0; generation 0 = nothing served
  *     match <index> unit|exe|cgroup <text>    how the component's process is recognised
- *     watch <index> tree|file <source path>   a change below it, or of it, is a layer change
- *     way <source path>                       the same: a link on the way to a layer, or where it leads
+ *     watch <index> tree|file <source path>   a change below it, or of it, is a layer change; index `-`: a link on the
+ *                                             way to a layer, or where it leads
  *     hide <source path>                      a name of the source directory that the view does not show
  *     alias <view path> <source path>         pass-through under another name (kubelet.conf.base)
  *     clash <view path>                       a virtual directory shadows this entry of the source directory
@@ -96,7 +96,6 @@ enum lkg_rule_type {
         LKG_RULE_HIDE,
         LKG_RULE_ALIAS,
         LKG_RULE_CLASH,
-        LKG_RULE_WAY,
 };
 
 struct lkg_rule {
