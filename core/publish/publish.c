@@ -618,16 +618,15 @@ int lkg_publish(struct lkg_publisher *p, const struct lkg_snapshot *in, struct l
 
 static int read_previous(struct lkg_publisher *p, struct lkg_publication **ret)
 {
-        LKG_CLEANUP(lkg_closep)
-        int fd = openat(p->runtime_fd, LKG_PUBLICATION_CURRENT, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(p->runtime_fd, LKG_PUBLICATION_CURRENT);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         size_t size;
         int r;
 
-        p->fresh = fd < 0;
-        if (fd < 0)
+        p->fresh = fd == -ENOENT;
+        if (p->fresh)
                 return 0;
-        r = lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL);
+        r = fd < 0 ? fd : lkg_read_file(fd, LKG_MANIFEST_BYTES_MAX, &text, &size, NULL);
         if (r >= 0)
                 r = lkg_publication_parse(text, size, ret, NULL);
         if (r == -ENOMEM)

@@ -243,6 +243,8 @@ static int make_listing(const struct lkg_node *node, struct listing **ret)
                 r = add_item(listing, "..", 2, UNKNOWN_INO, S_IFDIR);
         if (r == 0 && kind == LKG_NODE_HIDDEN)
                 r = add_doors(listing);
+        else if (r == 0 && kind != LKG_NODE_ROOT && ref->publication->number == 0)
+                r = -EIO; /* nobody knows what is in it */
         else if (r == 0)
                 r = add_virtual(listing, ref->publication, kind == LKG_NODE_ROOT ? "" : node->name);
         if (r == 0 && kind == LKG_NODE_ROOT)

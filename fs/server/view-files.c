@@ -48,6 +48,13 @@ static int lookup_entry(const char *path, struct fuse_entry_param *ret)
                 struct lkg_node *node;
                 int r;
 
+                if (!entry && ref->publication->number == 0 &&
+                    (strchr(path, '/') ||
+                     publication_hides(ref->publication, path))) { /* made up: is there one by now? */
+                        if (attempt == 16 || publication_load(NULL) < 0)
+                                return -EIO;
+                        continue;
+                }
                 if (!entry)
                         return -ENOENT;
                 r = entry->type == LKG_ENTRY_FILE ? outage_node(ref->publication, entry, &node) : -ENOENT;

@@ -4,13 +4,16 @@
  * configuration can lead through our own mount. It sees the rest of the host, including later mounts; mounts
  * from before its start are read-only.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include <lkg/claims.h>
 #include <lkg/log.h>
+#include <lkg/publication.h>
 
 #include "consumer.h"
 #include "plugin.h"
@@ -68,6 +71,46 @@ static struct lkg_engine_setup set_up(struct lkg_supervisor *s)
         };
 }
 
+/*
+ * An empty file in place of a publication says that there was one: the next engine takes a higher number. A directory of blobs belongs to the
+ * engine.
+ */
+static void make_again(const struct lkg_supervisor *s, const char *name, bool directory)
+{
+        if (!directory)
+                lkg_close(openat(s->runtime_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                 0600));
+        else if (mkdirat(s->runtime_fd, name, 0700) == 0 && strcmp(name, LKG_PUBLICATION_BLOBS) == 0 &&
+                 fchownat(s->runtime_fd, name, s->engine_account.uid, s->engine_account.gid,
+                          AT_SYMLINK_NOFOLLOW) < 0)
+                lkg_log_warning("%s: %s", name, strerror(errno));
+}
+
+bool lkg_runtime_mend(const struct lkg_supervisor *s)
+{
+        static const struct {
+                const char *name;
+                mode_t type;
+        } parts[] = { { LKG_PUBLICATION_CURRENT, S_IFREG },
+                      { LKG_PUBLICATION_BLOBS, S_IFDIR },
+                      { LKG_PUBLICATION_PINNED, S_IFDIR } };
+        bool any = false;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++) {
+                struct stat st;
+
+                if (fstatat(s->runtime_fd, parts[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    (st.st_mode & S_IFMT) == parts[i].type)
+                        continue;
+                lkg_log_warning("%s in the private runtime directory is of another type: put aside",
+                                parts[i].name);
+                if (lkg_put_aside(s->runtime_fd, parts[i].name) == 0)
+                        make_again(s, parts[i].name, parts[i].type == S_IFDIR);
+                any = true;
+        }
+        return any;
+}
+
 static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
         const struct lkg_engine_setup setup = set_up(s);
@@ -108,6 +151,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         give_fds(s, theirs, spawn.fds);
         (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)setup.account.uid,
                        (unsigned)setup.account.gid);
+        (void)lkg_runtime_mend(s);
         lkg_engine_note_open(s);
         /* on failure the engine or the file server reports that there are none */
         (void)lkg_claims_make(s->runtime_fd);
@@ -122,6 +166,17 @@ static void start_another(struct lkg_supervisor *s)
 {
         lkg_engine_send(s, LKG_MSG_STOP);
         lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, END_NS);
+}
+
+void lkg_engine_publish_anew(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+
+        if (!lkg_child_running(child) || child->ending)
+                return;
+        lkg_child_log(child, LOG_NOTICE,
+                      "is started again: the file server found no publication that it could believe");
+        start_another(s);
 }
 
 void lkg_engine_check_mounts(struct lkg_supervisor *s)

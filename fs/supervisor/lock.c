@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One lkgfsd per state directory and per runtime directory: a lock in each, held as long as it lives. */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
@@ -110,16 +111,20 @@ static bool still_named(int fd, int dirfd, const char *name)
                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/*
- * Removes anything that is not a regular file: the engine may write to both directories, and must not
- * prevent the next start.
- */
+int lkg_put_aside(int dirfd, const char *name)
+{
+        char aside[96];
+
+        (void)snprintf(aside, sizeof(aside), ".%.32s.%" PRIu64 ".aside", name, lkg_boottime_ns());
+        return renameat(dirfd, name, dirfd, aside) < 0 ? -errno : 0;
+}
+
+/* The engine may write to both directories, and must not prevent the next start. */
 static int put_aside(int dirfd)
 {
-        char aside[64];
+        int r = lkg_put_aside(dirfd, "lock");
 
-        (void)snprintf(aside, sizeof(aside), ".lock.%d.aside", (int)getpid());
-        return renameat(dirfd, "lock", dirfd, aside) < 0 ? -errno : -EAGAIN;
+        return r < 0 ? r : -EAGAIN;
 }
 
 static int open_lock_file(int dirfd, int flags)

@@ -113,6 +113,8 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                 s->life->connection_lost(s);
                 return 0;
         }
+        if (lkg_runtime_mend(s))
+                lkg_engine_publish_anew(s);
         r = lkg_channel_pair(&ours, &theirs);
         if (r < 0)
                 return r;
@@ -154,6 +156,8 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
         if (message.type == LKG_HANDOVER_READY && !child->ready) {
                 child->ready = true;
                 child->restart.n_early = 0;
+                if (atomic_load(&s->connection.shared->publication) == 0)
+                        lkg_engine_publish_anew(s);
                 s->life->server_ready(s);
         }
         return true;

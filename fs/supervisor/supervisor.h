@@ -485,6 +485,13 @@ int lkg_hide_view(const char *mount_point);
 
 /* engine-child.c */
 /**
+ * lkg_runtime_mend() - put aside what others may have put into the private runtime directory in place of the files and directories that
+ * engine and file server begin with. Return: true: something was not what it should be.
+ */
+bool lkg_runtime_mend(const struct lkg_supervisor *s);
+/** lkg_engine_publish_anew() - what is published is spoilt: start another engine, which begins by publishing. */
+void lkg_engine_publish_anew(struct lkg_supervisor *s);
+/**
  * lkg_engine_check_mounts() - the engine has the source with the mounts that were below it when it started:
  * if they have changed, another engine is started. Does nothing for a directory that the view covers.
  */
@@ -517,6 +524,8 @@ bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *
 void lkg_recorded_forget(const struct lkg_supervisor *s);
 
 /* lock.c */
+/** lkg_put_aside() - rename @name in @dirfd, whatever it is, to a hidden name of its own. Return: 0 or -errno. */
+int lkg_put_aside(int dirfd, const char *name);
 /**
  * lkg_lock_take() - lock the file `lock` of @dirfd, or report its holder.
  * @what: "state directory", for a message

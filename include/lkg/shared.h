@@ -221,6 +221,7 @@ struct lkg_notify {
         struct lkg_relay_job relay[LKG_RELAY_JOBS];
 };
 
+#define LKG_ROOT_NAMES 64
 #define LKG_NOTIFY_BYTES \
         ((sizeof(struct lkg_notify) + LKG_SHARED_PAGE - 1) / LKG_SHARED_PAGE * LKG_SHARED_PAGE)
 
@@ -313,6 +314,9 @@ struct lkg_shared {
                 struct lkg_notify notify;
                 char notify_pages[LKG_NOTIFY_BYTES];
         };
+        /* what the last good publication shows or hides in the root: EIO for a server without a publication */
+        char root_names[LKG_ROOT_NAMES][256];
+        _Atomic uint32_t n_root_names;
 };
 
 _Static_assert(offsetof(struct lkg_shared, health) == 179802112, "the layout of 0.1.0 stays");

@@ -639,18 +639,74 @@ def wait_log(mount, text, since=0):
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/etc/passwd", path), os.mkdir],
-                         ids=["fifo", "link", "directory"])
-def test_a_publication_that_is_no_file(mount, make):
-    """A successor of the file server logs it and does not hang; the next publication is served."""
+def sparse(path):
+    with open(path, "wb") as file:
+        file.truncate(1 << 30)
+
+
+def other_owner(path):
+    shutil.copyfile(path + ".away", path)
+    os.truncate(path, os.path.getsize(path) // 2)
+    os.chown(path, 65533, 65533)
+
+
+SPOILT = {
+    "fifo": os.mkfifo,
+    "link to a fifo": lambda path: (os.mkfifo(path + ".fifo"), os.symlink(path + ".fifo", path)),
+    "link to nothing": lambda path: os.symlink("/nothing", path),
+    "link to a file": lambda path: os.symlink("/etc/passwd", path),
+    "directory": lambda path: os.makedirs(path + "/full"),
+    "empty": lambda path: open(path, "wb").close(),
+    "cut": lambda path: (shutil.copyfile(path + ".away", path), os.truncate(path, os.path.getsize(path) // 2)),
+    "other owner": other_owner,
+    "1 GiB": sparse,
+}
+
+
+def served_again(mount):
+    try:
+        return mount.document()
+    except OSError as error:
+        assert error.errno == errno.EIO
+        return None
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_a_publication_that_is_none(mount, how):
+    """The successor of a file server passes the source through at once and EIO for the rest, and lkgfsd has it published again."""
+    lib.write_file(mount.behind("passes"), "through\n")
     current = os.path.join(mount.runtime, "private", "current")
-    server = mount.child("lkgfs-fs")
-    exchange(current, make)
-    lib.kill_and_wait(server)
-    wait_log(mount, "open the publication")
-    (os.rmdir if os.path.isdir(current) else os.unlink)(current)
-    os.rename(current + ".away", current)
+    engine, server, lkgfsd = mount.child("lkgfs-engine"), mount.child("lkgfs-fs"), mount.process.pid
+    os.kill(engine, signal.SIGSTOP)  # nobody mends it: what does a caller get meanwhile?
+    try:
+        exchange(current, SPOILT[how])
+        lib.kill_and_wait(server)
+        assert mount.child("lkgfs-fs") != server
+        assert lib.read_file(mount.path("passes")) == b"through\n"
+        os.kill(lkgfsd, signal.SIGSTOP)
+        for name in ("kubelet.conf", "status", "status/kubelet/condition"):
+            with pytest.raises(OSError) as error:
+                lib.read_file(mount.path(name))
+            assert error.value.errno == errno.EIO
+        assert "passes" in os.listdir(mount.mountpoint) and "kubelet.conf" not in os.listdir(mount.mountpoint)
+    finally:
+        os.kill(lkgfsd, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(engine, signal.SIGCONT)
+    mount.wait_for(lambda: served_again(mount), "a new publication")
     check_engine_works(mount, 77)
+    assert mount.child("lkgfs-engine") != engine
+    assert os.path.isfile(current) and not os.path.islink(current)
+
+
+@pytest.mark.parametrize("name", ["blobs", "pinned"])
+@pytest.mark.parametrize("how", ["fifo", "link to nothing", "empty"])
+def test_a_directory_of_publications_that_is_none(mount, name, how):
+    """What its files held may be gone until something changes; the next change is served."""
+    exchange(os.path.join(mount.runtime, "private", name), SPOILT[how])
+    lib.kill_and_wait(mount.child("lkgfs-fs"))
+    mount.drop("80-isolation.conf", "maxPods: 78\n")
+    mount.wait_for(lambda: "maxPods: 78" in (served_again(mount) or ""), "the next change is served")
 
 
 @pytest.mark.parametrize("which", ["state", "private"])
