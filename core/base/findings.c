@@ -83,7 +83,7 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "for a configuration: of kubeadm, kind, EKS, OpenShift and others. Only its syntax was looked "
           "at." },
         { 2001, LKG_ERROR, "empty layer",
-          "A layer holds at least apiVersion and kind; write them, or remove the file.",
+          "A layer holds at least apiVersion and kind; write them, or remove a drop-in; put a base back.",
           "The layer has no content, or only comments. The component does not start on an empty "
           "file, and lkgfs does not guess whether it was emptied on purpose or is still being "
           "written. A file that is no longer wanted is removed, or renamed so that it does not "
@@ -217,6 +217,21 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "set that map, it is taken over as it is written: $patch drops the whole map with its other keys, "
           "and $retainKeys, $setElementOrder and $deleteFromPrimitiveList stay in it as if they were "
           "fields, exactly as Kubernetes does it." },
+        { 2027, LKG_WARNING, "number that is not what it looks like",
+          "Write the decimal number without a leading zero and underscores; a text in quotes.",
+          "The component reads YAML 1.1: a number with a leading zero is octal (`010250` is 4264), and "
+          "underscores are left out (`1_10` is 110). Other YAML readers see a decimal number, or a text." },
+        { 2028, LKG_WARNING, "hidden file counts",
+          "Remove the file if a program left it behind; else name it without the dot.",
+          "A file in the drop-in directory counts whenever its name ends in .conf, hidden or not, for the "
+          "component as for lkgfs. `ls` does not show this one. Most such files are what a killed program "
+          "(an editor, ansible, a package manager) meant to rename." },
+        { 2029, LKG_WARNING, "lock of an editor", "End the editor; if none runs, remove the link.",
+          "An editor has, or had, the file without `.#` open and marks it by a symbolic link that leads "
+          "nowhere. lkgfs ignores it. A kubelet with --config-dir on this directory does not: it ends at "
+          "its "
+          "start, because it cannot read the link. So do not give up lkgfs (`lkgfs abandon`) before it is "
+          "gone." },
         { 2030, LKG_ERROR, "an engine ended while it worked on this",
           "Correct or remove what is named; `echo now > control/<component>/sync` tries it again as it is.",
           "While an engine read, merged or validated this content it was ended: by a signal, by its memory "
@@ -592,6 +607,12 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "cgroup hierarchy. `--host cgroup=1` and `--host cgroup=2` validate for a node of this kind, "
           "`--host this` for this machine; without the option, `lkgfs check` and `render` ignore the "
           "host." },
+        { 5040, LKG_WARNING, "empty map that changes nothing",
+          "Remove the line; to switch thresholds off, name each of them.",
+          "Layers over the base are merged into it key by key, so an empty map leaves all keys as they are. "
+          "`evictionHard: {}` does not switch eviction off: `memory.available: \"0%\"` switches one "
+          "threshold "
+          "off, `null` removes it." },
         { 5047, LKG_ERROR, "more than this host has",
           "Lower the value to what the message says the host has, or run this configuration on a larger "
           "node.",

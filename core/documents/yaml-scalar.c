@@ -99,6 +99,30 @@ int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_event *event, str
         return event->tag.size > 0 ? check_tag(p, event, scalar) : 0;
 }
 
+/* The number itself may be a secret that should have been in quotes: it is not shown. */
+static void warn_of_odd_number(struct lkg_yaml *p, struct lkg_yaml_span text, unsigned line, unsigned column)
+{
+        struct lkg_where where = where_of(p, line, column);
+        const char *digits = text.text;
+        size_t size = text.size;
+
+        if (size > 0 && (*digits == '-' || *digits == '+')) {
+                digits++;
+                size--;
+        }
+        if (memchr(text.text, '_', text.size))
+                lkg_report_add(
+                        p->report, LKG_WARNING, LKG_C_ODD_NUMBER, &where,
+                        "underscores in a number are left out here (1_10 is 110); write it without, or "
+                        "in quotes if it is a text");
+        else if (size > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '7' &&
+                 strspn(digits, "01234567") >= size)
+                lkg_report_add(
+                        p->report, LKG_WARNING, LKG_C_ODD_NUMBER, &where,
+                        "a number with a leading zero is octal here (010 is 8); write it without, or in "
+                        "quotes if it is a text");
+}
+
 static int number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar, unsigned line, unsigned column,
                         struct lkg_value **ret)
 {
@@ -132,6 +156,8 @@ int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, cons
                 break;
         case LKG_S_INT:
         case LKG_S_FLOAT:
+                if (p->flags & LKG_DECODE_ADVISE)
+                        warn_of_odd_number(p, event->value, line, column);
                 return number_value(p, scalar, line, column, ret);
         case LKG_S_STRING:
         case LKG_S_MERGE:

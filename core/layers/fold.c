@@ -16,8 +16,9 @@
 
 struct header {
         const char *kind, *api_version;
-        const char *file; /* the file in which the field was found, if it is not configured */
-        const char *resembles; /* what that looks like, if it is the document of no component */
+        const char *file;            /* the file in which the field was found, if it is not configured */
+        const char *resembles;       /* what that looks like, if it is the document of no component */
+        const struct lkg_value *doc; /* of that file */
 };
 
 /* Unique among all results of the process, across stacks. */
@@ -148,6 +149,14 @@ static enum header_state check_field(const struct update *u, struct lkg_fold_ste
         }
         if (!want || !*want || strcmp(want, text) == 0)
                 return HEADER_FINE;
+        if (file && strncmp(want, text, strlen(want)) == 0) { /* that file is cut off, this one is sound */
+                where = lkg_where_of(lkg_map_get(u->want.doc, field));
+                lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,
+                               "%s is %s here and %s in %s; this file seems to be cut off, so restore it",
+                               field, lkg_quote(want, strlen(want), quoted[1]),
+                               lkg_quote(text, size, quoted[0]), step->layer->file);
+                return HEADER_WRONG;
+        }
         lkg_report_add(&step->report, LKG_ERROR, LKG_C_OTHER_HEADER, &where,
                        "%s is %s here and %s %s%s; all layers of a component need the same", field,
                        lkg_quote(text, size, quoted[0]), lkg_quote(want, strlen(want), quoted[1]),
@@ -178,7 +187,9 @@ static enum header_state check_header(const struct update *u, struct lkg_fold_st
                 return HEADER_FINE; /* a list of operations */
         version = check_field(u, step, "apiVersion", u->want.api_version);
         kind = check_field(u, step, "kind", u->want.kind);
-        if (step->report.n_findings > n)
+        if (step->report.n_findings > n && step->report.findings[n].file &&
+            strcmp(step->report.findings[n].file, step->layer->file) ==
+                    0) /* not about one that is cut off */
                 say_what_it_is(u, step, n);
         return kind > version ? kind : version;
 }
@@ -199,6 +210,7 @@ static void learn_header(struct update *u, const struct lkg_fold_step *step)
                 u->want.api_version = lkg_map_get_string(doc, "apiVersion");
         u->want.file = step->layer->file;
         u->want.resembles = step->layer->resembles;
+        u->want.doc = doc;
 }
 
 /* ---- merging ---- */

@@ -224,6 +224,18 @@ static int warn_of_directive(const struct lkg_leaf *leaf, void *userdata)
         return 0;
 }
 
+/* A base is neither written anew nor removed: the component needs what stood in it. */
+static void say_empty(struct lkg_layer *layer)
+{
+        bool base = layer->role == LKG_LAYER_BASE || layer->role == LKG_LAYER_REMOTE;
+
+        say(layer, LKG_C_EMPTY,
+            base ? "the file is empty, or has only comments; put its content back (a backup, `lkgfs "
+                   "history`)"
+                 : "the file is empty, or has only comments; write at least apiVersion and kind, or remove "
+                   "it");
+}
+
 /* Findings about a decoded document on its own. */
 static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
 {
@@ -231,8 +243,7 @@ static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
         enum lkg_type type = lkg_value_type(doc), want = layer->type == LKG_PATCH_JSON ? LKG_LIST : LKG_MAP;
 
         if (type == LKG_NULL) {
-                say(layer, LKG_C_EMPTY,
-                    "the file holds no document; write at least apiVersion and kind, or remove it");
+                say_empty(layer);
                 return drop_docs(layer);
         }
         if (lkg_is_kubeconfig(doc)) {
@@ -253,9 +264,9 @@ static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
         return 0;
 }
 
-static unsigned decode_flags(const struct lkg_layer *layer)
+static unsigned role_flags(enum lkg_layer_role role)
 {
-        switch (layer->role) {
+        switch (role) {
         case LKG_LAYER_DROPIN:
                 return LKG_DECODE_STRICT | LKG_DECODE_UNTYPED; /* a duplicate key is fatal upstream */
         case LKG_LAYER_PATCH:
@@ -268,6 +279,11 @@ static unsigned decode_flags(const struct lkg_layer *layer)
                 break;
         }
         return 0;
+}
+
+static unsigned decode_flags(const struct lkg_layer *layer)
+{
+        return role_flags(layer->role) | LKG_DECODE_ADVISE;
 }
 
 /*
@@ -462,8 +478,7 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
         int r;
 
         if (size == 0 && layer->role != LKG_LAYER_PATCH) {
-                say(layer, LKG_C_EMPTY,
-                    "the file is empty; write at least apiVersion and kind, or remove it");
+                say_empty(layer);
                 return 0;
         }
         shown = lkg_concat(lkg_layer_role_name(layer->role), " ", layer->name);

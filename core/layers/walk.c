@@ -301,10 +301,21 @@ enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, 
                 ".yaml", ".yml", ".json", ".YAML", ".YML", ".JSON", ".CONF"
         };
 
-        if (is_editor_file(name, link))
+        if (is_editor_file(name, link)) {
+                if (link && lkg_is_conf(name))
+                        finding(walk, LKG_WARNING, LKG_C_EDITOR_LOCK, file,
+                                "the lock of an editor, ignored here; the component's own --config-dir does "
+                                "not "
+                                "start over it; end the editor, or remove the link");
                 return LKG_WALK_IGNORE;
-        if (lkg_is_conf(name))
+        }
+        if (lkg_is_conf(name)) {
+                if (*name == '.')
+                        finding(walk, LKG_WARNING, LKG_C_HIDDEN, file,
+                                "a hidden file counts like any other; remove it if a program left it "
+                                "behind");
                 return LKG_WALK_LOAD;
+        }
         if (link)
                 return LKG_WALK_SKIP;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(documents); i++) {

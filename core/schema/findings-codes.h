@@ -44,7 +44,9 @@ enum lkg_schema_code {
         LKG_F_BAD_FORMAT = 5035,    /* not an address, a CIDR, a CPU list, a path ... */
         LKG_F_DUPLICATE = 5036,     /* one entry twice in a list */
         LKG_F_HOST = 5037,          /* does not fit this host (cgroup version, operating system) */
+        LKG_F_EMPTY_MAP = 5040,     /* {} over the base */
 
-        LKG_F_HOST_LACKS = 5047, /* asks for what the host does not have, and the component ends at its start */
+        LKG_F_HOST_LACKS =
+                5047, /* asks for what the host does not have, and the component ends at its start */
         LKG_F_HOST_STATE = 5048, /* the same for what a command can change: swap, kernel settings */
 };

@@ -3,7 +3,7 @@
 #include "gates.h"
 
 #include "findings-codes.h"
-#include "typed.h"
+#include "rules-table.h"
 
 #include <lkg/kinds.h>
 #include <lkg/nearest.h>
@@ -167,6 +167,14 @@ static const char *nearest_gate(const char *name, unsigned release)
         return lkg_nearest_best(&nearest);
 }
 
+/* A flag has no line that could be removed. */
+static const char *without_it(const struct lkg_value *value)
+{
+        char flag[LKG_FLAG_NOTE_MAX];
+
+        return *lkg_flag_note(value, flag) ? "take it out of the command line" : "remove the line";
+}
+
 /* A name that the release does not know: find out why. */
 static void report_unknown(const struct lkg_gates *gates, const char *name, size_t size,
                            const struct lkg_value *value, struct lkg_report *report)
@@ -174,30 +182,31 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, size
         struct lkg_where where = lkg_where_of(value);
         size_t first = row_of(name, size);
         const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
-        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX];
-        const char *nearest;
+        char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX],
+                note[LKG_FLAG_NOTE_MAX];
+        const char *nearest, *flag = lkg_flag_note(value, note);
 
         (void)lkg_release_text(gates->release, now);
         if (row) {
                 lkg_report_add(report, LKG_ERROR, LKG_F_GATE_REMOVED, &where,
-                               "featureGates: %s was dropped %s, and the component does not start with a "
-                               "gate that it does not know; remove the line",
-                               name, lkg_gate_dropped(row, then));
+                               "featureGates%s: %s was dropped %s, and the component does not start with a "
+                               "gate that it does not know; %s",
+                               flag, name, lkg_gate_dropped(row, then), without_it(value));
                 return;
         }
         if (first < lkg_n_gates) {
                 lkg_report_add(
                         report, LKG_ERROR, LKG_F_GATE_TOO_NEW, &where,
-                        "featureGates: %s comes with %s and this is %s, which does not start with it; "
-                        "remove the line until the upgrade",
-                        name, lkg_release_text(lkg_gates[first].since, then), now);
+                        "featureGates%s: %s comes with %s and this is %s, which does not start with it; "
+                        "%s until the upgrade",
+                        flag, name, lkg_release_text(lkg_gates[first].since, then), now, without_it(value));
                 return;
         }
         nearest = report && !lkg_report_is_full(report) ? nearest_gate(name, gates->release) : NULL;
         lkg_report_add(
                 report, LKG_ERROR, LKG_F_GATE_UNKNOWN, &where,
-                "featureGates: no feature gate %s in %s, and the component does not start with it; %s%s%s",
-                lkg_quote(name, size, quoted), now, nearest ? "did you mean " : "remove the line",
+                "featureGates%s: no feature gate %s in %s, and the component does not start with it; %s%s%s",
+                flag, lkg_quote(name, size, quoted), now, nearest ? "did you mean " : without_it(value),
                 nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -208,6 +217,7 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
         size_t first = row_of(name, size);
         const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
         struct lkg_where where = lkg_where_of(value);
+        char flag[LKG_FLAG_NOTE_MAX];
 
         if (strlen(name) == size && (strcmp(name, all_alpha) == 0 || strcmp(name, all_beta) == 0)) {
                 set_all(gates, strcmp(name, all_beta) == 0 ? LKG_GATE_BETA : LKG_GATE_ALPHA, on);
@@ -219,8 +229,8 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
         }
         if (row->locked && row->def != on) {
                 lkg_report_add(report, LKG_ERROR, LKG_F_GATE_LOCKED, &where,
-                               "featureGates: %s is locked to %s; remove the line", name,
-                               row->def ? "true" : "false");
+                               "featureGates%s: %s is locked to %s; %s", lkg_flag_note(value, flag), name,
+                               row->def ? "true" : "false", without_it(value));
                 return -EBADMSG;
         }
         gates->set[first] = on ? 1 : -1;
@@ -254,7 +264,7 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ob
                 const struct lkg_gate_needs *row = &lkg_gate_needs[i];
                 const struct lkg_value *on, *off;
                 struct lkg_where where, other;
-                char place[LKG_ASIDE_MAX];
+                char place[LKG_ASIDE_MAX], flag[LKG_FLAG_NOTE_MAX], flag_off[LKG_FLAG_NOTE_MAX];
 
                 if (row->since > gates->release || !is_on(gates, rows[i].gate) ||
                     is_on(gates, rows[i].needs) || lkg_gate_unread(object, unread, row->name) ||
@@ -266,8 +276,9 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ob
                 other = lkg_where_of(off ? on : NULL);
                 lkg_report_add(
                         report, LKG_ERROR, LKG_F_GATE_NEEDS, &where,
-                        "featureGates: %s is on%s and needs %s, which is off; turn both on or both off",
-                        row->name, lkg_where_aside(&other, place), row->needs);
+                        "featureGates: %s is on%s%s and needs %s, which is off%s; turn both on or both off",
+                        row->name, lkg_flag_note(on, flag), lkg_where_aside(&other, place), row->needs,
+                        lkg_flag_note(off, flag_off));
                 r = -EBADMSG;
         }
         return r;

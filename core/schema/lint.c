@@ -118,6 +118,15 @@ static void check_field(const struct lint *lint, const struct lkg_schema_node *n
                         lint->report, LKG_WARNING, LKG_F_EVICTION_MERGE_DROPIN, &where,
                         "mergeDefaultEvictionSettings has no effect over the base, which the component "
                         "completes before it merges drop-ins; write it into the base");
+        if (over_base(lint->role) && lkg_value_type(value) == LKG_MAP && lkg_value_size(value) == 0 &&
+            (node->class == LKG_CLASS_MAP || node->class == LKG_CLASS_STRUCT))
+                lkg_report_add(
+                        lint->report, LKG_WARNING, LKG_F_EMPTY_MAP, &where,
+                        "%s: {} changes nothing: a map is merged key by key; remove the line, or name "
+                        "what to change%s",
+                        node->field->path,
+                        strcmp(node->field->path, "evictionHard") == 0 ? " (a threshold of \"0%\" is off)"
+                                                                       : "");
         if (is_null && over_base(lint->role) && strcmp(node->field->path, "evictionHard") == 0)
                 lkg_report_add(lint->report, LKG_WARNING, LKG_F_RESETS_EARLIER, &where,
                                "evictionHard: null over the base leaves no threshold at all, not the "

@@ -6,6 +6,7 @@
 
 #include <lkg/file.h>
 #include <lkg/limits.h>
+#include <lkg/tree.h>
 
 bool lkg_tool_is_stdin(const char *path)
 {
@@ -55,6 +56,27 @@ int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct l
         return r < 0 ? lkg_error_set(err, r, NULL, "read '%s'", path) : 0;
 }
 
+/*
+ * JSON is YAML, too, but a number beyond a float64 is a text in YAML, while upstream's JSON decoder refuses it.
+ * @report gets only that; what else is wrong with it as JSON (it may be YAML in flow style) does not matter.
+ */
+static int refuse_huge(const char *data, size_t size, struct lkg_source *source, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report found = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        int r = lkg_decode(data, size, LKG_FORMAT_JSON, LKG_DECODE_UNTYPED, source, &found, &doc);
+
+        if (r != -EBADMSG)
+                return r;
+        for (size_t i = 0; i < found.n_findings; i++) {
+                if (found.findings[i].code != LKG_C_SCALAR)
+                        continue;
+                lkg_report_add_copy(report, &found.findings[i]);
+                return -EBADMSG;
+        }
+        return 0;
+}
+
 int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yaml, unsigned decode_flags,
                       struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret)
 {
@@ -74,6 +96,10 @@ int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yam
         if (as_yaml) {
                 format = lkg_detect_format(data, size);
                 r = lkg_decode_yaml(data, size, decode_flags, source, report, ret);
+                if (r == 0 && format == LKG_FORMAT_JSON)
+                        r = refuse_huge(data, size, source, report);
+                if (r == -EBADMSG)
+                        *ret = lkg_value_unref(*ret);
         } else {
                 r = lkg_decode_patch(data, size, decode_flags, source, report, &format, ret);
         }

@@ -17,6 +17,7 @@
 
 #define FINDINGS_LINES_MAX 8 /* for all components together: `cat` shows the rest */
 #define DRIFT_FIELDS_MAX   3
+#define UNKNOWN_FIELD_CODE 5003
 #define POISON_CODE        2030 /* content that crashed an engine: nothing is more urgent */
 
 enum rank { RANK_FALSE, RANK_UNKNOWN, RANK_FINDINGS, RANK_GOOD };
@@ -316,6 +317,23 @@ static void map_processes(const struct facts *facts, struct lkg_tool_map *map)
         lkg_tool_map_value(map, "processes", processes.value);
 }
 
+/* A field that nobody reads, probably a typo, so that another value counts than was meant. */
+static void append_typo(const struct facts *facts, struct lkg_buf *buf)
+{
+        for (size_t i = 0; i < facts->findings.n_findings; i++) {
+                const struct lkg_finding *f = &facts->findings.findings[i];
+                const char *hint = f->code == UNKNOWN_FIELD_CODE ? strstr(f->text, "; did you mean ") : NULL;
+
+                if (!hint)
+                        continue;
+                lkg_buf_printf(buf, "; but %.*s", (int)strcspn(f->text, " "), f->text);
+                if (f->file)
+                        lkg_buf_printf(buf, " (%s:%u)", f->file, f->line);
+                lkg_buf_printf(buf, " is no field and counts for nothing%s", hint);
+                return;
+        }
+}
+
 static void text_component(const struct lkg_view *view, const struct facts *facts, bool colour, bool all,
                            struct lkg_buf *buf)
 {
@@ -325,9 +343,10 @@ static void text_component(const struct lkg_view *view, const struct facts *fact
                                                     [RANK_GOOD] = LKG_NOTE };
         bool served = facts->generation && strtoull(facts->generation, NULL, 10) > 0;
 
-        lkg_buf_printf(buf, "%s%s: %s%s\n", lkg_tool_paint(colour, paints[facts->rank]), facts->name,
-                       facts->condition ? facts->condition : "Unknown: no condition can be read",
-                       lkg_tool_paint_end(colour));
+        lkg_buf_printf(buf, "%s%s: %s", lkg_tool_paint(colour, paints[facts->rank]), facts->name,
+                       facts->condition ? facts->condition : "Unknown: no condition can be read");
+        append_typo(facts, buf);
+        lkg_buf_printf(buf, "%s\n", lkg_tool_paint_end(colour));
         if (facts->since) {
                 lkg_buf_puts(buf, "  since     ");
                 append_age(facts->since, buf);

@@ -27,6 +27,7 @@ enum lkg_decode_flags {
          * conversion to JSON).
          */
         LKG_DECODE_TWICE = 1 << 2,
+        LKG_DECODE_ADVISE = 1 << 3, /* warn of numbers that are not what they look like: octal, 1_10 */
 };
 
 /**

@@ -51,6 +51,9 @@ enum lkg_config_code {
         LKG_C_HEADER_LOST = 2024,         /* a patch removes or changes kind or apiVersion */
         LKG_C_DIRECTIVE_IN_DROPIN = 2025, /* $patch and similar keys are plain keys in a drop-in */
         LKG_C_IDLE_DIRECTIVE = 2026,      /* a directive in a map that no earlier layer sets */
+        LKG_C_ODD_NUMBER = 2027,          /* octal, or with underscores */
+        LKG_C_HIDDEN = 2028,              /* a hidden file that counts */
+        LKG_C_EDITOR_LOCK = 2029,         /* ignored here, fatal for the component's own walk */
         LKG_C_POISON = 2030,              /* an engine crashed on it */
         LKG_C_BASE_MISSING = 2031,        /* a required base is missing */
         LKG_C_GENERATED = 2032,           /* our own output instead of a base */

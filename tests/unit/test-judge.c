@@ -804,6 +804,147 @@ static void test_effective_document_of_a_served_one(void **state)
         tear_down(&s);
 }
 
+/* The text of a right value for @node, by its default or its class. */
+static const char *right_value(const struct lkg_schema_node *node)
+{
+        static const char *const texts[] = { [LKG_CLASS_BOOL] = "true",       [LKG_CLASS_STRING] = "\"x\"",
+                                             [LKG_CLASS_INT] = "1",           [LKG_CLASS_FLOAT] = "1",
+                                             [LKG_CLASS_DURATION] = "\"1m\"", [LKG_CLASS_FLUSH] = "\"5s\"",
+                                             [LKG_CLASS_QUANTITY] = "\"1\"",  [LKG_CLASS_LIST] = "[]",
+                                             [LKG_CLASS_MAP] = "{}",          [LKG_CLASS_STRUCT] = "{}" };
+
+        return node->def ? json(node->def) : texts[node->class];
+}
+
+/* `base` with the field in it, whatever stands around. */
+static void write_with(const char *base, const char *path, const char *value, struct lkg_buf *buf)
+{
+        size_t depth = 0;
+
+        lkg_buf_reset(buf);
+        lkg_buf_puts(buf, base);
+        for (const char *dot; (dot = strchr(path, '.')); path = dot + 1, depth++)
+                lkg_buf_printf(buf, "%*s%.*s:\n", (int)depth, "", (int)(dot - path), path);
+        lkg_buf_printf(buf, "%*s%s: %s\n", (int)depth, "", path, value);
+}
+
+/* Lines of @said that are not about @path itself and that @without does not have. */
+static void no_more_than(const char *said, const char *without, const char *right, const char *path)
+{
+        path += strspn(path, " ");
+        for (const char *line = said; *line; line += strcspn(line, "\n") + 1) {
+                LKG_CLEANUP(lkg_freep) char *one = strndup(line, strcspn(line, "\n"));
+                const char *text = strstr(one, ": error: ");
+
+                text = text ? text : strstr(one, ": warning: ");
+                if (!text || strstr(text, path) || (strstr(without, text) && strstr(right, text)))
+                        continue;
+                fail_msg("%s could not be read, and then: %s", path, one);
+        }
+}
+
+static void spoil(struct lkg_judge_config *config, const char *base, const char *path, const char *bad,
+                  const char *good)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *without = NULL, *right = NULL;
+        struct stack s;
+
+        set_up(&s, config, base, NULL);
+        without = strdup(judge(&s));
+        write_with(base, path, good, &text);
+        put_layer(&s, 0, LKG_LAYER_BASE, "base.yaml", text.data);
+        right = strdup(judge(&s));
+        write_with(base, path, bad, &text);
+        put_layer(&s, 0, LKG_LAYER_BASE, "base.yaml", text.data);
+        no_more_than(judge(&s), without, right, path);
+        tear_down(&s);
+}
+
+static void spoil_all(struct lkg_judge_config *config, const char *base, const struct lkg_schema_node *node)
+{
+        for (size_t i = 0; i < node->n_members; i++) {
+                const struct lkg_schema_node *member = node->members[i];
+                bool text = member->class != LKG_CLASS_LIST && member->class != LKG_CLASS_MAP;
+
+                if (strcmp(member->name, "kind") == 0 || strcmp(member->name, "apiVersion") == 0)
+                        continue;
+                if (!strstr(base, member->name))
+                        spoil(config, base, member->field->path, text ? "[5]" : "5", right_value(member));
+                if (member->class == LKG_CLASS_STRUCT)
+                        spoil_all(config, base, member);
+        }
+}
+
+/* No rule uses a field that could not be read, whatever else the document says. */
+static void test_nothing_follows_from_what_could_not_be_read(void **state)
+{
+        static const char *const bases[] = {
+                HEADER,
+                PROXY,
+                HEADER "shutdownGracePeriodCriticalPods: 10s\nimageGCHighThresholdPercent: 75\n"
+                       "enforceNodeAllocatable: [pods, system-reserved, kube-reserved]\n"
+                       "cpuManagerPolicy: static\nmemoryManagerPolicy: Static\nsystemCgroups: /s\n"
+                       "evictionSoft: {memory.available: 5%}\nimageMaximumGCAge: 1m\nport: 10248\n"
+                       "enableSystemLogQuery: true\nreservedSystemCPUs: 0-1\nmaxParallelImagePulls: 5\n",
+                HEADER "imageGCLowThresholdPercent: 90\nsystemReservedCgroup: /x\n"
+                       "shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 1}]\n"
+                       "cpuManagerPolicyOptions: {full-pcpus-only: \"true\"}\nserializeImagePulls: true\n",
+                PROXY "mode: ipvs\nclusterCIDR: 1\ndetectLocalMode: BridgeInterface\n",
+        };
+        struct lkg_judge_config config = plain;
+
+        (void)state;
+        config.lint = true;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(bases); i++) {
+                const struct lkg_schema *schema = NULL;
+
+                assert_int_equal(lkg_schema_get(strncmp(bases[i], PROXY, strlen(PROXY)) == 0
+                                                        ? "KubeProxyConfiguration"
+                                                        : "KubeletConfiguration",
+                                                NULL, 0, &schema),
+                                 0);
+                spoil_all(&config, bases[i], lkg_schema_root(schema));
+        }
+}
+
+/* The same for gates: every one that another needs, and every one that a field needs. */
+static void test_nothing_follows_from_a_gate_that_could_not_be_read(void **state)
+{
+        struct lkg_judge_config config = plain;
+
+        (void)state;
+        for (size_t i = 0; i < lkg_n_gate_needs; i++) {
+                LKG_CLEANUP(lkg_freep) char *base = NULL, *path = NULL;
+
+                if (!lkg_gate_settable(lkg_gate_needs[i].name, true, LKG_RELEASE_MAX) ||
+                    !lkg_gate_settable(lkg_gate_needs[i].needs, true, LKG_RELEASE_MAX))
+                        continue;
+                assert_true(
+                        asprintf(&base,
+                                 HEADER
+                                 "memoryReservationPolicy: TieredReservation\nfeatureGates:\n %s: true\n",
+                                 lkg_gate_needs[i].name) > 0);
+                assert_true(asprintf(&path, " %s", lkg_gate_needs[i].needs) > 0);
+                spoil(&config, base, path, "\"true\"", "true");
+        }
+        spoil(&config, HEADER "memoryReservationPolicy: TieredReservation\n", "featureGates.MemoryQoS",
+              "[1]", "true");
+}
+
+/* What could be read is judged as before: in its own layer, and where a later one says something right. */
+static void test_a_later_layer_makes_up_for_what_could_not_be_read(void **state)
+{
+        struct stack s;
+
+        (void)state;
+        set_up(&s, &plain, HEADER "shutdownGracePeriod: 30s,\n",
+               HEADER "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 10s\nmaxPods: -1\n");
+        assert_non_null(strstr(judge(&s), "shutdownGracePeriodCriticalPods: \"10s\" must not be more than"));
+        assert_non_null(strstr(s.said, "maxPods: -1 is out of range"));
+        tear_down(&s);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -838,6 +979,9 @@ int main(void)
                 cmocka_unit_test(test_another_kind_is_learned),
                 cmocka_unit_test(test_another_release_is_judged_by),
                 cmocka_unit_test(test_effective_document_of_a_served_one),
+                cmocka_unit_test(test_nothing_follows_from_what_could_not_be_read),
+                cmocka_unit_test(test_nothing_follows_from_a_gate_that_could_not_be_read),
+                cmocka_unit_test(test_a_later_layer_makes_up_for_what_could_not_be_read),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
