@@ -92,17 +92,32 @@ static bool was_asked_for(const struct lkg_component *c)
                starts->items[starts->n_items - 1].time_ns < wall - (now - last.asked_ns);
 }
 
+/* What the service manager said last about the main process of the unit. */
+static bool read_start(const struct lkg_component *c, struct lkg_fact_start *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+        return c->facts && lkg_fact_read(c->facts->dirfd, LKG_FACT_START, &text, NULL) >= 0 &&
+               lkg_fact_start_parse(text, ret);
+}
+
 bool lkg_component_manager_says(const struct lkg_component *c, int pid, uint64_t start_time,
                                 bool *ret_automatic)
 {
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct lkg_fact_start start;
 
-        if (!c->facts || lkg_fact_read(c->facts->dirfd, LKG_FACT_START, &text, NULL) < 0 ||
-            !lkg_fact_start_parse(text, &start) || start.pid != pid || start.start_time != start_time)
+        if (!read_start(c, &start) || start.pid != pid || start.start_time != start_time)
                 return false;
         *ret_automatic = start.why == LKG_START_AUTOMATIC;
         return true;
+}
+
+int lkg_component_main_process(const struct lkg_component *c)
+{
+        struct lkg_fact_start start;
+
+        return read_start(c, &start) && lkg_process_running(start.pid, start.start_time) >= 0 ? start.pid
+                                                                                              : 0;
 }
 
 struct lkg_start_facts lkg_component_start_facts(struct lkg_component *c, int pid, uint64_t start_time)

@@ -23,8 +23,8 @@ struct parse {
         const char *p, *end;
         unsigned line;
         unsigned before_line, before_column; /* the end of what stands before the last white space */
-        const char *seen;     /* up to here columns are counted; moves forward only */
-        unsigned seen_column; /* of @seen, from 1 */
+        const char *seen;                    /* up to here columns are counted; moves forward only */
+        unsigned seen_column;                /* of @seen, from 1 */
         unsigned flags;
         struct lkg_source *source;
         struct lkg_report *report;

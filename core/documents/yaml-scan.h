@@ -154,7 +154,7 @@ struct lkg_yaml_scan {
 
         struct lkg_yaml_token *tokens; /* [head, n) wait for the parser */
         size_t head, n_tokens, n_tokens_allocated;
-        size_t n_taken; /* tokens that the parser has taken; number of the token at @head */
+        size_t n_taken;             /* tokens that the parser has taken; number of the token at @head */
         struct lkg_yaml_mark taken; /* where the last of them begins */
         bool head_ready;
 

@@ -104,8 +104,8 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
 
 /* ---- the supervisor's files ---- */
 
-/* status/<c>/restarts shows this file unchanged. */
-static void mark_restarts(struct lkg_engine *e, const sd_event_source *source)
+/* status/<c>/restarts shows a file of lkgfsd unchanged; status/<c>/process names the unit's main process. */
+static void mark_shown(struct lkg_engine *e, const sd_event_source *source)
 {
         for (size_t i = 0; i < e->n_components; i++)
                 if (e->facts[i] == source)
@@ -121,10 +121,12 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
 
         if (event->len > 0 && strcmp(event->name, LKG_FACT_START) == 0) {
                 e->hooks->resolve_starts(e);
+                mark_shown(e, source);
                 return 0;
         }
-        if (event->len > 0 && strcmp(event->name, LKG_FACT_RESTARTS) == 0) {
-                mark_restarts(e, source);
+        if (event->len > 0 &&
+            (strcmp(event->name, LKG_FACT_RESTARTS) == 0 || strcmp(event->name, LKG_FACT_END) == 0)) {
+                mark_shown(e, source);
                 return 0;
         }
         if (event->len > 0 && strcmp(event->name, LKG_FACT_PLAN) == 0) {

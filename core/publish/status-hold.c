@@ -79,21 +79,31 @@ void lkg_status_render_hold(const struct lkg_status_context *x, struct lkg_buf *
         put_text(buf, "rollout", waiting ? waiting : "");
 }
 
-void lkg_status_render_process(const struct lkg_status_context *x, struct lkg_buf *buf)
+/* The newest living process that has read the file; else the main process of the unit, whatever that has read. */
+static int find_living(const struct lkg_component *c, uint64_t *ret_generation)
 {
-        const struct lkg_component *c = x->component;
         const struct lkg_tracked *newest = NULL;
 
         for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
                 if (c->facts->processes[i].pidfd >= 0)
                         newest = &c->facts->processes[i];
+        *ret_generation = newest ? newest->generation : 0;
+        return newest ? newest->pid : lkg_component_main_process(c);
+}
+
+void lkg_status_render_process(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        const struct lkg_component *c = x->component;
+        uint64_t generation;
+        int pid = find_living(c, &generation);
+
         put_text(buf, "unit", c->config->match.unit);
         lkg_buf_puts(buf, "pid=");
-        if (newest)
-                lkg_buf_printf(buf, "%d", newest->pid);
+        if (pid)
+                lkg_buf_printf(buf, "%d", pid);
         lkg_buf_puts(buf, "\ngeneration=");
-        if (newest && newest->generation)
-                lkg_buf_printf(buf, "%" PRIu64, newest->generation);
+        if (generation)
+                lkg_buf_printf(buf, "%" PRIu64, generation);
         lkg_buf_putc(buf, '\n');
         put_text(buf, "version", c->facts ? c->facts->version : "");
 }

@@ -237,7 +237,7 @@ static int check_memory_manager(const struct lkg_rules *rules)
         char listed[64], wanted[64];
         bool unknown = false;
         double amount = 0;
-        struct sum sum;
+        struct sum sum = { 0 };
         int r;
 
         if (!lkg_span_is(lkg_object_text(rules->object, "memoryManagerPolicy"), "Static") || !list ||

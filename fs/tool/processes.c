@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "processes.h"
 
-#include <ctype.h>
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #define AGAIN_NS (300 * LKG_NSEC_PER_MSEC)
@@ -118,37 +114,25 @@ void lkg_processes_read(const struct lkg_view *view, const char *component, stru
         }
 }
 
-/* ---- processes of others ---- */
+/* ---- the component's ---- */
 
-/* Is @pid a process of root with this name? Only a hint: every process can choose its name. */
-static bool is_named(int proc, const char *pid, const char *name)
+static uint64_t number_of(const char *text, const char *key)
 {
-        char path[300], comm[LKG_PROC_NAMES + 2] = "";
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        struct stat st;
-        ssize_t n;
+        const char *at = strstr(text, key);
 
-        (void)snprintf(path, sizeof(path), "%s/comm", pid);
-        fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != 0)
-                return false;
-        n = read(fd, comm, sizeof(comm) - 1);
-        if (n <= 0)
-                return false;
-        comm[strcspn(comm, "\n")] = '\0';
-        return strncmp(comm, name, LKG_PROC_NAMES) == 0 && strlen(comm) == strnlen(name, LKG_PROC_NAMES);
+        return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-unsigned long lkg_process_named(const char *name)
+int lkg_component_process_read(const struct lkg_view *view, const char *component,
+                               struct lkg_component_process *ret)
 {
-        DIR *dir = opendir("/proc");
-        const struct dirent *entry;
-        unsigned long found = 0;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        int r = lkg_view_read(view, &text, NULL, "status/%s/process", component);
 
-        while (dir && !found && (entry = readdir(dir)))
-                if (isdigit((unsigned char)entry->d_name[0]) && is_named(dirfd(dir), entry->d_name, name))
-                        found = strtoul(entry->d_name, NULL, 10);
-        if (dir)
-                (void)closedir(dir);
-        return found;
+        *ret = (struct lkg_component_process){ 0 };
+        if (r < 0)
+                return r;
+        ret->pid = (unsigned long)number_of(text, "\npid=");
+        ret->generation = number_of(text, "\ngeneration=");
+        return 0;
 }

@@ -44,5 +44,12 @@ size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_b
 /** lkg_process_loss() - what no longer works without it; @ret_advice: what to do about it. */
 const char *lkg_process_loss(const char *name, const char **ret_advice);
 
-/** lkg_process_named() - a process of root with the name of a component (only a hint). Return: 0 = none. */
-unsigned long lkg_process_named(const char *name);
+/* status/<component>/process: the engine's answer to "which process is the component?"; nobody else looks. */
+struct lkg_component_process {
+        unsigned long pid;   /* 0 = none is known */
+        uint64_t generation; /* that it has read; 0 = unknown */
+};
+
+/** lkg_component_process_read() - Return: 0; -errno of reading: no process. */
+int lkg_component_process_read(const struct lkg_view *view, const char *component,
+                               struct lkg_component_process *ret);

@@ -295,46 +295,35 @@ static bool never_started(const struct diagnosis *d)
         return lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
 }
 
-/* Return: true: a problem was reported. */
-static bool check_starts(struct diagnosis *d, const struct lkg_view_dynamic *dynamic)
-{
-        const char *advice =
-                "it reads another path, or components[].match names neither its unit nor its program; "
-                "otherwise report starts with `lkgfs startup`";
-        unsigned long pid = never_started(d) ? lkg_process_named(d->component) : 0;
-
-        if (pid && lkg_dynamic_is_on_trial(dynamic))
-                add(d, LKG_ERROR, advice,
-                    "runs as process %lu, but no start of it was ever seen: the trial cannot notice a crash "
-                    "loop",
-                    pid);
-        else if (pid && lkg_dynamic_matters(dynamic))
-                add(d, LKG_WARNING, advice, "runs as process %lu, but no start of it was ever seen", pid);
-        return pid && (lkg_dynamic_is_on_trial(dynamic) || lkg_dynamic_matters(dynamic));
-}
-
 /* While it is unknown which generation the component has read, the clock of a trial does not run. */
 static void check_unseen(struct diagnosis *d, const struct lkg_view_dynamic *dynamic,
                          const struct lkg_drift *drift)
 {
         bool trial = lkg_dynamic_is_on_trial(dynamic);
 
-        if (drift->unseen)
+        if (!drift->unseen)
+                return;
+        if ((trial || lkg_dynamic_matters(dynamic)) && never_started(d))
+                add(d, trial ? LKG_ERROR : LKG_WARNING,
+                    "it reads another path (see its --config), or has run since before lkgfs: then restart "
+                    "it",
+                    "runs as process %lu, but no start of it was ever seen%s", drift->unseen,
+                    trial ? ": the trial cannot notice a crash loop" : "");
+        else
                 add(d, trial ? LKG_WARNING : LKG_NOTE,
                     "restart it when it suits: lkgfs then knows what it reads", LKG_DRIFT_UNSEEN "%s",
                     drift->unseen,
                     trial ? ", and the trial waits for a process that reads what is on trial" : "");
 }
 
-static void check_drift(struct diagnosis *d, const struct lkg_view_dynamic *dynamic, bool never_seen)
+static void check_drift(struct diagnosis *d, const struct lkg_view_dynamic *dynamic)
 {
         LKG_CLEANUP(lkg_drift_deinit) struct lkg_drift drift = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf first = LKG_BUF_INIT;
 
         if (lkg_drift_read(&d->view, d->component, &drift) < 0)
                 return;
-        if (!never_seen)
-                check_unseen(d, dynamic, &drift);
+        check_unseen(d, dynamic, &drift);
         if (drift.n_fields == 0)
                 return;
         lkg_drift_text(&drift.fields[0], &first);
@@ -394,7 +383,7 @@ static void look_at_component(struct diagnosis *d)
         check_findings(d);
         check_assigned(d, &dynamic, &held);
         check_crash_loop(d);
-        check_drift(d, &dynamic, check_starts(d, &dynamic));
+        check_drift(d, &dynamic);
         lkg_report_deinit(&d->findings);
 }
 

@@ -68,27 +68,17 @@ int lkg_drift_parse(const char *text, struct lkg_drift *ret)
         return 0;
 }
 
-/* status/<c>/process names none; a daemon without that file does not report it. */
-static unsigned long find_unseen(const struct lkg_view *view, const char *component)
-{
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-
-        if (lkg_view_read(view, &text, NULL, "status/%s/process", component) < 0 || !text ||
-            !strstr(text, "\npid=\n"))
-                return 0;
-        return lkg_process_named(component);
-}
-
 int lkg_drift_read(const struct lkg_view *view, const char *component, struct lkg_drift *ret)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct lkg_component_process process;
         int r = lkg_view_read(view, &text, NULL, "status/%s/drift", component);
 
         *ret = (struct lkg_drift){ 0 };
         if (r >= 0)
                 r = lkg_drift_parse(text, ret);
-        if (r >= 0 && ret->n_fields == 0)
-                ret->unseen = find_unseen(view, component);
+        if (r >= 0 && lkg_component_process_read(view, component, &process) == 0 && process.generation == 0)
+                ret->unseen = process.pid;
         return r;
 }
 

@@ -15,7 +15,7 @@ struct lkg_drift_field {
 struct lkg_drift {
         struct lkg_drift_field *fields;
         size_t n_fields;
-        /* pid of a process with the component's name that lkgfs has not seen read the file; 0 = none */
+        /* pid of the component's process if it is unknown what it has read; 0 = none */
         unsigned long unseen;
 };
 

@@ -4,6 +4,7 @@
  * nothing were held, or what a bad mark is about. All of these files have masked secrets. The documents are compared as values: a base in JSON and the YAML
  * of layers/ are the same then, and the comment line is no difference.
  */
+#include "processes.h"
 #include "tool.h"
 
 #include <dirent.h>
@@ -165,18 +166,14 @@ static int read_pending(const struct lkg_tool *tool, const struct lkg_view *view
 static int read_running(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
                         struct compared *ret)
 {
-        static const char key[] = "\ngeneration=";
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        int r = lkg_view_read(view, &text, NULL, "status/%s/process", component);
-        const char *at = r < 0 ? NULL : strstr(text, key);
-        uint64_t number = at ? strtoull(at + strlen(key), NULL, 10) : 0;
+        struct lkg_component_process process;
 
-        if (number == 0)
+        if (lkg_component_process_read(view, component, &process) < 0 || process.generation == 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED,
                                      "it is not known which generation %s has read: no process of it was "
                                      "seen; `lkgfs doctor` says more",
                                      component);
-        return read_generation(tool, view, component, number, "running: ", ret);
+        return read_generation(tool, view, component, process.generation, "running: ", ret);
 }
 
 /* ---- a mark ---- */

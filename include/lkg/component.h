@@ -463,6 +463,12 @@ struct lkg_start_facts lkg_component_start_facts(struct lkg_component *c, int pi
 bool lkg_component_manager_says(const struct lkg_component *c, int pid, uint64_t start_time,
                                 bool *ret_automatic);
 /**
+ * lkg_component_main_process() - the main process of the unit, by the service manager, whether or not it was seen
+ * to read the file.
+ * Return: its pid; 0: none runs, or the manager has not said.
+ */
+int lkg_component_main_process(const struct lkg_component *c);
+/**
  * lkg_component_note_ends() - note which processes of @c have ended, and whether the last publication was
  * the reason.
  *

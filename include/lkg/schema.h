@@ -263,7 +263,7 @@ struct lkg_judge_config {
          * NULL = every kind is accepted.
          */
         const char *component;
-        bool lint; /* also report what upstream does not report */
+        bool lint;     /* also report what upstream does not report */
         bool lint_all; /* and what could be left out, because it is the default */
         /* values that pass validation and stop the component at its start are errors */
         bool startup_refuses;

@@ -135,8 +135,8 @@ struct lkg_node {
         uint64_t dev, ino; /* for content: ino is the offset in pinned/<node id> */
         uint64_t parent;   /* node id */
         _Atomic uint32_t n_open, n_writers;
-        _Atomic uint32_t dirty;               /* enum lkg_dirty */
-        uint32_t kept;                        /* the supervisor holds a descriptor */
+        _Atomic uint32_t dirty; /* enum lkg_dirty */
+        uint32_t kept;          /* the supervisor holds a descriptor */
         uint64_t unused[3];
         uint32_t handle_size;
         int32_t handle_type;

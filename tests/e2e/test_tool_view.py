@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -326,3 +327,18 @@ def test_complete_in_fish_and_zsh(mount, tmp_path):
     """
     out = lib.run("zsh", "-f", "-c", script, env=environment, check=True).stdout.decode()
     assert "lkg:" in out and "1:20" in out and out.endswith("files\n"), out
+
+
+def test_a_process_with_the_name_of_a_component_is_not_the_component(mount, tmp_path):
+    """Which process is the component, the engine says; the tool never looks by itself."""
+    program = shutil.copy("/bin/sleep", tmp_path / "kubelet")
+    with subprocess.Popen(["unshare", "-m", program, "600"]) as other:
+        try:
+            mount.wait_for(lambda: pathlib.Path(f"/proc/{other.pid}/comm").read_text() == "kubelet\n", "the process has its name")
+            assert "\npid=\n" in mount.status("process")
+            for words in (("doctor",), ("status",), ("drift",), ("drift", "-o", "json"), ("report",)):
+                code, out, err = tool(mount, *words)
+                assert "runs as process" not in out + err and "unseenProcess" not in out, words
+            assert tool(mount, "drift")[0] == GOOD
+        finally:
+            other.kill()

@@ -45,9 +45,10 @@ USES = {
                 "core/state", "core/component", "core/publish", "core/remote", "core/reference", "core/engine"),
 }
 
-# Files that may contain JSON as text: the two writers, and a message that shows the expected JSON. All others use
-# <lkg/json-out.h>.
-TYPED_JSON = ("core/base/buf.c", "core/base/json-out.c", "core/documents/render.c", "core/remote/watch-stream.c")
+# Files that may contain JSON as text: the two writers, the documents on which a reader is tested, and a message that shows the
+# expected JSON. All others use <lkg/json-out.h>.
+TYPED_JSON = ("core/base/buf.c", "core/base/json-out.c", "core/documents/readback.c", "core/documents/render.c",
+              "core/remote/watch-stream.c")
 # Files that may use json-c and libyaml.
 JSON_C = ("core/base/json-flat.c", "core/base/json-out.c", "core/documents/readback.c")
 LIBYAML = ("core/documents/readback.c",)

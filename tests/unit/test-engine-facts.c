@@ -444,6 +444,30 @@ static void test_waiting_for_an_answer_is_no_life(void **state)
                 turn(n, 1000);
 }
 
+/* The service manager names the main process; a process with the component's name alone is nobody. */
+static void test_a_process_that_was_never_seen_reading(void **state)
+{
+        struct node *n = *state;
+        char text[80];
+
+        put(n, "etc/config.yaml",
+            "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n"
+            "components: [{name: kubelet, match: {unit: kubelet.service}}]\n");
+        start(n);
+        (void)run("--v=2");
+        assert_has(n, "status/kubelet/process", "\npid=\n");
+        (void)snprintf(text, sizeof(text), "%d %" PRIu64 " manual\n", (int)child,
+                       lkg_process_start_time(child));
+        put_fact(n, "start", text, strlen(text));
+        (void)snprintf(text, sizeof(text), "\npid=%d\ngeneration=\n", (int)child);
+        while (!has(n, "status/kubelet/process", text))
+                turn(n, 1000);
+        end();
+        put_fact(n, "end", "x", 1);
+        while (!has(n, "status/kubelet/process", "\npid=\ngeneration=\n"))
+                turn(n, 1000);
+}
+
 #undef CASE
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, end_all)
 
@@ -467,6 +491,7 @@ int main(int argc, char **argv)
                 CASE(test_who_is_sent_back_reads_what_is_served),
                 CASE(test_schema_release),
                 CASE(test_waiting_for_an_answer_is_no_life),
+                CASE(test_a_process_that_was_never_seen_reading),
         };
 
         if (argc > 1 && strcmp(argv[0], "kubelet") == 0) { /* the component */
