@@ -268,6 +268,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "starts it tries the library of this machine on a sample of every construct. This version reads "
           "the sample as something else, so it is not asked: its mistake would refuse documents that are "
           "right. They are served without that second opinion." },
+        { 2035, LKG_NOTE, "layer with another name",
+          "Nothing, if 2 s are soon enough; else give the view a copy, or change the file by renaming a new "
+          "one over it.",
+          "A layer file has a second hard link, or is a mount of its own (a single file given to a "
+          "container or to a kind node). "
+          "Who changes it in place through the other name does so without an event in our directory, so it "
+          "is polled, "
+          "and looked at before each start of the component." },
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
           "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
           "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },

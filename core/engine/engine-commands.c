@@ -265,6 +265,8 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m)
         if (r == 0)
                 return 0;
         if (r > 0) {
+                if (call.action == LKG_DO_STARTUP)
+                        lkg_engine_look_before_start(e);
                 lkg_component_note_ends(c);
                 e->command = m;
                 r = lkg_engine_finish_command(e, c);

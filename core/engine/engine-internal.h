@@ -177,6 +177,8 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
 void lkg_engine_resolve_starts(struct lkg_engine *e);
 void lkg_engine_forget_peer_starts(struct lkg_engine *e, const struct lkg_peer *peer);
 uint64_t lkg_engine_starts_deadline(const struct lkg_engine *e);
+/** lkg_engine_look_before_start() - a component reads what its layers say now, whether or not an event has told of it. */
+void lkg_engine_look_before_start(struct lkg_engine *e);
 /**
  * lkg_engine_start_reported() - control/<c>/startup. @pid: 0 = unknown; then @ticket tells one start from another.
  * Return: 0; -EINVAL: no such process, or no store; -errno: it could not be recorded, and nothing has changed.

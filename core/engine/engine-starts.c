@@ -36,6 +36,20 @@ static int decide_start(struct lkg_engine *e, struct lkg_component *c, int pid, 
         return r;
 }
 
+/* A file that was written a moment ago is looked at once more when it counts (2.5). The open() waits for this. */
+void lkg_engine_look_before_start(struct lkg_engine *e)
+{
+        const struct timespec moment = { .tv_nsec = LKG_RECENT_NS };
+
+        lkg_watch_touch(&e->watch, NULL);
+        e->hooks->cycle(e, /* look= */ true);
+        if (!e->settled.recent)
+                return;
+        (void)nanosleep(&moment, NULL);
+        lkg_watch_touch(&e->watch, NULL);
+        e->hooks->cycle(e, /* look= */ true);
+}
+
 static int finish(struct lkg_engine *e, const struct lkg_starting *s)
 {
         struct lkg_component *c = &e->components[s->component];
@@ -97,6 +111,8 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
                 return;
         }
         is_new = lkg_engine_started(e, m); /* also asks the supervisor */
+        if (is_new)
+                lkg_engine_look_before_start(e);
         if ((is_new && must_ask(e, c)) || is_asked_for(e, &s)) {
                 e->starting[e->n_starting++] = s;
                 e->hooks->arm(e);

@@ -581,6 +581,18 @@ static bool proves_nothing(const struct lkg_place *place, int fd, const struct l
         return is_racy(identity, (int64_t)place->realtime_ns()) || !lkg_file_id_equal(identity, &after);
 }
 
+/*
+ * inotify reports a change in place to the directory of the name that the writer used: not to ours if that is another hard link,
+ * or a file that is mounted over ours. (Sources: inotify(7), "Limitations and caveats"; statx(2), STATX_ATTR_MOUNT_ROOT.)
+ */
+static bool has_other_names(int fd, const struct stat *st)
+{
+        struct statx x;
+
+        return st->st_nlink > 1 || (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &x) == 0 &&
+                                    x.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
 /* A change between the read and the query would be missed. */
 static int read_layer(const struct lkg_place *place, int fd, const struct stat *st, struct lkg_layer *cached,
                       struct lkg_stack_stats *stats, struct lkg_layer **ret)
@@ -606,6 +618,7 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
                 return r;
         if (cached && cached->has_identity && !cached->refused && strcmp(cached->sha256, sha256) == 0) {
                 cached->identity = identity;
+                cached->other_names = has_other_names(fd, st);
                 cached->racy = proves_nothing(place, fd, &identity);
                 *ret = lkg_layer_ref(cached);
                 return 0;
@@ -615,6 +628,7 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
                 return -ENOMEM;
         layer->has_identity = true;
         layer->identity = identity;
+        layer->other_names = has_other_names(fd, st);
         layer->size = size;
         memcpy(layer->sha256, sha256, sizeof(sha256));
         r = ask(layer, place->admission);

@@ -33,6 +33,7 @@ struct lkg_layer {
         char *beside;
         bool has_identity; /* false: could not be opened */
         struct lkg_file_id identity;
+        bool other_names; /* it can be changed through a name that inotify does not report */
         bool racy; /* its identity is not reliable: written just before we read it, or being written since */
         char sha256[LKG_SHA256_HEX];
         size_t size; /* bytes of the file */
@@ -189,6 +190,8 @@ int lkg_watches_add(struct lkg_way *watches, const char *path, const char *name)
  * resolves to.
  */
 int lkg_watches_add_way(struct lkg_way *watches, const char *path);
+/** lkg_watches_add_polled() - the file @path (in the form of watches) changes without an event: its directory is polled. */
+int lkg_watches_add_polled(struct lkg_way *watches, const char *path);
 /** lkg_watches_finish() - sort, merge duplicates, check the file systems. */
 void lkg_watches_finish(struct lkg_way *watches);
 

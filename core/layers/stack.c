@@ -266,6 +266,27 @@ int lkg_stack_load(struct lkg_stack *stack, const struct lkg_place *place, struc
         return 0;
 }
 
+static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity severity, unsigned code,
+                const char *path, const char *text)
+{
+        LKG_CLEANUP(lkg_freep) char *shown = lkg_display(path);
+        struct lkg_where where = { shown, 0, 0 };
+
+        lkg_report_add(&c->reports[role], severity, code, &where, "%s", text);
+}
+
+/* Who reads the layers once does not care. */
+static int poll(struct collect *c, const struct lkg_place *place)
+{
+        if (!c->stack->unsettled)
+                return 0;
+        say(c, place->role, LKG_NOTE, LKG_C_OTHER_NAMES, place->path,
+            "the file has another name (a second hard link, or a file mounted over this one); a change in "
+            "place through that "
+            "name is looked for every 2 s, and when the component starts");
+        return lkg_watches_add_polled(&c->watches, place->path);
+}
+
 /* Take one layer file. Return: 0; 1: it has just been removed; negative: fault. */
 static int take(struct collect *c, struct lkg_place *place)
 {
@@ -286,9 +307,14 @@ static int take(struct collect *c, struct lkg_place *place)
         place->admission = &stack->admission;
         place->refuse_generated = stack->config.refuse_generated;
         r = lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer);
-        if (r != 0)
+        if (r != 0 || !layer)
                 return r;
-        return layer ? layers_add(&c->layers, layer) : 0;
+        r = layer->other_names ? poll(c, place) : 0;
+        if (r < 0) {
+                lkg_layer_unref(layer);
+                return r;
+        }
+        return layers_add(&c->layers, layer);
 }
 
 char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
@@ -382,15 +408,6 @@ static void on_directory(const char *path, void *userdata)
         struct collect *c = userdata;
 
         (void)lkg_watches_add(&c->watches, path, NULL);
-}
-
-static void say(struct collect *c, enum lkg_layer_role role, enum lkg_severity severity, unsigned code,
-                const char *path, const char *text)
-{
-        LKG_CLEANUP(lkg_freep) char *shown = lkg_display(path);
-        struct lkg_where where = { shown, 0, 0 };
-
-        lkg_report_add(&c->reports[role], severity, code, &where, "%s", text);
 }
 
 /* A drop-in "directory" that is not a directory: upstream's lstat treats it like any other entry. */

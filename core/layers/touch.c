@@ -128,6 +128,7 @@ static int reload(struct touch *t, size_t at)
 {
         struct lkg_stack *stack = t->stack;
         struct lkg_layer *before = stack->sorted[at], *now = NULL;
+        bool others = before->other_names;
         struct lkg_place place;
         struct stat st;
         int r;
@@ -146,6 +147,10 @@ static int reload(struct touch *t, size_t at)
                 return r;
         if (r > 0 || !now)
                 return -EAGAIN;
+        if (now->other_names != others) {
+                lkg_layer_unref(now);
+                return -EAGAIN; /* a walk says so, and has it polled */
+        }
         if (now == before) {
                 lkg_layer_unref(now);
                 return 0;

@@ -164,6 +164,15 @@ int lkg_watches_add_way(struct lkg_way *watches, const char *path)
         return add_holder(watches, cur);
 }
 
+int lkg_watches_add_polled(struct lkg_way *watches, const char *path)
+{
+        int r = add_holder(watches, path);
+
+        if (r == 0)
+                watches->items[watches->n - 1].poll_only = true;
+        return r;
+}
+
 /* File systems on which others can change files without an event in our kernel. */
 static bool needs_polling(const char *path)
 {
@@ -193,6 +202,7 @@ static int compare(const void *a, const void *b)
 static void unite(struct lkg_stack_watch *to, struct lkg_stack_watch *from)
 {
         to->recursive_member |= from->recursive_member;
+        to->poll_only |= from->poll_only;
         for (size_t i = 0; i < from->n_names; i++)
                 if (add_name(to, from->names[i]) < 0)
                         to->recursive_member = true;
@@ -213,7 +223,7 @@ void lkg_watches_finish(struct lkg_way *watches)
         }
         watches->n = n;
         for (size_t i = 0; i < n; i++)
-                watches->items[i].poll_only = needs_polling(watches->items[i].path);
+                watches->items[i].poll_only |= needs_polling(watches->items[i].path);
 }
 
 int lkg_way_find(const char *path, struct lkg_way *ret)
