@@ -9,6 +9,12 @@ int lkg_admit(const struct lkg_admission *admission, const struct lkg_content *c
         return admission->admit(content, ret_why, admission->userdata);
 }
 
+void lkg_admit_finished(const struct lkg_admission *admission)
+{
+        if (admission && admission->finished)
+                admission->finished(admission->userdata);
+}
+
 int lkg_admit_text(const struct lkg_admission *admission, enum lkg_admit_what what, const char *file,
                    const void *text, size_t size, char **ret_why)
 {

@@ -143,7 +143,17 @@ void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *
                      const struct lkg_content *content)
 {
         (void)note(judging, key, content->what, component, content->file, content->sha256);
+        atomic_store(&judging->between, 0);
         atomic_fetch_add(&judging->bytes, content->size);
+}
+
+void lkg_judging_finished(struct lkg_judging *judging)
+{
+        uint32_t n = lkg_judging_count(judging);
+
+        atomic_store(&judging->between, 1);
+        if (n > 0 && judging->items[n - 1].what == LKG_ADMIT_READ)
+                atomic_store(&judging->n_items, n - 1);
 }
 
 void lkg_judging_learn(struct lkg_judging *judging, const struct lkg_judging_key *key)
@@ -175,7 +185,7 @@ void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_ke
                 lkg_judging_learn(judging, key);
 }
 
-void lkg_judging_learn_judged(struct lkg_judging *judging)
+static void learn_judged(struct lkg_judging *judging)
 {
         for (uint32_t i = 0, n = lkg_judging_count(judging); i < n; i++) {
                 const struct lkg_judging_item *item = &judging->items[i];
@@ -189,7 +199,7 @@ void lkg_judging_done(struct lkg_judging *judging)
 {
         if (atomic_load_explicit(&judging->since_ns, memory_order_relaxed) == 0)
                 return;
-        lkg_judging_learn_judged(judging);
+        learn_judged(judging);
         atomic_store(&judging->n_killed, 0);
         lkg_judging_forget(judging);
 }
@@ -198,6 +208,7 @@ void lkg_judging_forget(struct lkg_judging *judging)
 {
         atomic_store(&judging->n_items, 0);
         atomic_store(&judging->others, 0);
+        atomic_store(&judging->between, 0);
         atomic_store(&judging->end, LKG_END_UNKNOWN);
         atomic_store(&judging->end_status, 0);
         atomic_store(&judging->bytes, 0);

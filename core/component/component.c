@@ -101,6 +101,13 @@ static int admit(const struct lkg_content *content, char **ret_why, void *userda
         return r < 0 ? r : lkg_poison_admit(c->poison, c->config->name, content, by, ret_why);
 }
 
+static void finished(void *userdata)
+{
+        const struct lkg_component *c = userdata;
+
+        lkg_poison_finished(c->poison);
+}
+
 static void judged(const char *file, const char *sha256, void *userdata)
 {
         const struct lkg_component *c = userdata;
@@ -112,7 +119,9 @@ struct lkg_admission lkg_component_admission(const struct lkg_component *c)
 {
         if (!c->poison)
                 return (struct lkg_admission){ 0 };
-        return (struct lkg_admission){ .admit = admit, .judged = judged, .userdata = (void *)c };
+        return (struct lkg_admission){
+                .admit = admit, .finished = finished, .judged = judged, .userdata = (void *)c
+        };
 }
 
 const char *lkg_component_wanted_base(const struct lkg_component *c)

@@ -131,6 +131,11 @@ static bool look_once(struct lkg_engine *e)
                 lkg_watch_touch(&e->watch, NULL);
                 return true;
         }
+        if (e->poison.look_again) {
+                e->poison.look_again = false;
+                lkg_watch_touch(&e->watch, NULL);
+                return true;
+        }
         return e->settled.look_again;
 }
 

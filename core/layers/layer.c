@@ -613,6 +613,7 @@ static int read_layer(const struct lkg_place *place, int fd, const struct stat *
                                 "the file has more than 4194304 bytes; a layer is a small text file", ret);
         if (r < 0)
                 return cannot_open(place, cached, r == -ENOENT ? -EIO : r, &err, ret);
+        lkg_admit_finished(place->admission);
         r = lkg_sha256_hex(data, size, sha256);
         if (r < 0)
                 return r;
@@ -653,19 +654,37 @@ static bool is_unchanged(const struct lkg_layer *cached, const struct stat *st)
         return lkg_file_id_equal(&cached->identity, &identity);
 }
 
-int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
-                   struct lkg_layer **ret)
+/*
+ * May the file be opened? Whoever looks at opens (fanotify(7)) can end an engine there, before anything is known of the content.
+ * Return: 0; -EKEYREJECTED; -ENOMEM.
+ */
+static int ask_to_read(const struct lkg_place *place, char **ret_why)
+{
+        LKG_CLEANUP(lkg_freep) char *file = NULL;
+        char sha256[LKG_SHA256_HEX];
+        struct lkg_content content = { LKG_ADMIT_READ, NULL, sha256, 0 };
+        struct lkg_file_id identity = { 0 };
+        struct stat st;
+        int r;
+
+        *ret_why = NULL;
+        if (!place->admission || !place->admission->admit)
+                return 0;
+        if (place->st || fstatat(place->dirfd, place->entry, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                lkg_file_id_from_stat(place->st ? place->st : &st, &identity);
+        file = lkg_display(strncmp(place->path, "./", 2) == 0 ? place->path + 2 : place->path);
+        r = file ? lkg_sha256_hex(&identity, sizeof(identity), sha256) : -ENOMEM;
+        content.file = file;
+        return r < 0 ? r : lkg_admit(place->admission, &content, ret_why);
+}
+
+static int open_and_read(const struct lkg_place *place, struct lkg_layer *cached,
+                         struct lkg_stack_stats *stats, struct lkg_layer **ret)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_error err = { 0 };
         struct stat st;
 
-        if (cached && cached->type != place->type)
-                cached = NULL;
-        if (place->st && S_ISREG(place->st->st_mode) && is_unchanged(cached, place->st)) {
-                *ret = lkg_layer_ref(cached);
-                return 0;
-        }
         fd = lkg_open_beneath(
                 place->bounds, place->dirfd, place->entry,
                 place->bounds ? lkg_path_below(place->path, place->bounds->path) : place->entry, &st, &err);
@@ -680,6 +699,26 @@ int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, stru
                 return 0;
         }
         return read_layer(place, fd, &st, cached, stats, ret);
+}
+
+int lkg_layer_load(const struct lkg_place *place, struct lkg_layer *cached, struct lkg_stack_stats *stats,
+                   struct lkg_layer **ret)
+{
+        LKG_CLEANUP(lkg_freep) char *why = NULL;
+        int r;
+
+        if (cached && cached->type != place->type)
+                cached = NULL;
+        if (place->st && S_ISREG(place->st->st_mode) && is_unchanged(cached, place->st)) {
+                *ret = lkg_layer_ref(cached);
+                return 0;
+        }
+        r = ask_to_read(place, &why);
+        if (r == -EKEYREJECTED)
+                return unusable(place, cached, LKG_C_POISON, why ? why : "not admitted", ret);
+        r = r < 0 ? r : open_and_read(place, cached, stats, ret);
+        lkg_admit_finished(place->admission);
+        return r;
 }
 
 /* ---- documents in memory ---- */

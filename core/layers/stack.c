@@ -13,6 +13,8 @@
 #include <lkg/array.h>
 #include <lkg/merge.h>
 
+#define NAMED_MAX 16u /* layers in one message */
+
 /* A candidate and the references that its pointers need. */
 struct candidate {
         struct lkg_candidate public; /* first member: both have the same address */
@@ -847,6 +849,21 @@ static int ask_again(struct lkg_stack *stack, char **ret_why)
         return r;
 }
 
+/* "kubelet.conf, kubelet.conf.d/20-pods.conf: why"; takes over @why. NULL: out of memory. */
+static char *name_all(const struct lkg_stack *stack, char *why)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = why;
+        const size_t n = stack->layers.n;
+
+        for (size_t i = 0; i < n && i < NAMED_MAX; i++)
+                lkg_buf_printf(&buf, "%s%s", i ? ", " : "", stack->layers.items[i]->file);
+        if (n > NAMED_MAX)
+                lkg_buf_printf(&buf, " and %zu more", n - NAMED_MAX);
+        lkg_buf_printf(&buf, ": %s", text);
+        return lkg_buf_steal(&buf, NULL);
+}
+
 /*
  * May they be merged and judged? Each may be harmless alone, but not all together.
  * Return: 0 or -ENOMEM; stack->refused.
@@ -864,6 +881,8 @@ static int ask_together(struct lkg_stack *stack)
                         r = digest_together(stack, sha256, &all.size);
                 if (r == 0)
                         r = lkg_admit(&stack->admission, &all, &why);
+                if (r == -EKEYREJECTED && why)
+                        why = name_all(stack, why);
         }
         free(stack->refused);
         stack->refused = why;

@@ -75,10 +75,11 @@ static bool read_item(const struct lkg_value *map, struct lkg_refused *ret)
             !read_text(map, "source", ret->source, sizeof(ret->source)) ||
             !read_text(map, "end", end, sizeof(end)))
                 return false;
+        (void)read_text(map, "layers", ret->layers, sizeof(ret->layers)); /* of a later 0.1.0 */
         while (i < LKG_ARRAY_SIZE(end_names) && strcmp(end_names[i], end) != 0)
                 i++;
         ret->end = i < LKG_ARRAY_SIZE(end_names) ? (enum lkg_judging_end)i : LKG_END_UNKNOWN;
-        ret->what = (enum lkg_admit_what)(lkg_record_number(map, "what", LKG_ADMIT_LAYER) % 3);
+        ret->what = (enum lkg_admit_what)(lkg_record_number(map, "what", LKG_ADMIT_LAYER) % _LKG_ADMIT_MAX);
         ret->status = (int)(lkg_record_number(map, "status", 0) & 0xffff);
         ret->time_ns = lkg_record_number(map, "timeNs", 0);
         ret->n_new = (unsigned)(lkg_record_number(map, "new", 1) & 0xffff);
@@ -134,6 +135,7 @@ static void put_item(struct lkg_json *json, const struct lkg_refused *refused)
         lkg_json_i64(json, "status", refused->status);
         lkg_json_u64(json, "timeNs", refused->time_ns);
         lkg_json_u64(json, "new", refused->n_new);
+        lkg_json_text(json, "layers", refused->layers);
         lkg_json_foreign(json, "source", refused->source);
         lkg_json_end(json);
 }

@@ -103,25 +103,47 @@ void lkg_poison_how(const struct lkg_refused *refused, char *ret, size_t size)
         }
 }
 
+/* Killed from outside: that may have had any reason. */
+static bool is_doubtful(const struct lkg_refused *refused)
+{
+        return refused->end == LKG_END_UNKNOWN ||
+               (refused->end == LKG_END_SIGNAL && refused->status == SIGKILL);
+}
+
+/* What the engine was doing. @text: for a number */
+static const char *work_text(const struct lkg_refused *refused, char *text, size_t size)
+{
+        if (refused->what == LKG_ADMIT_TOGETHER)
+                return "these layers together, none of them new, were merged or judged";
+        if (refused->what == LKG_ADMIT_READ)
+                return "this file was opened and read";
+        if (refused->n_new <= 1)
+                return "this was read, merged or judged";
+        (void)snprintf(
+                text, size,
+                "this and %u other new contents were read, merged or judged (one of them is the cause)",
+                refused->n_new - 1);
+        return text;
+}
+
 /* Text of a finding: how and when the engine ended, with which content, and what to do. */
 static char *explain(const struct lkg_poison *poison, const struct lkg_refused *refused)
 {
-        bool together = refused->what == LKG_ADMIT_TOGETHER;
-        char how[128], time[21], *ret = NULL;
+        bool together = refused->what == LKG_ADMIT_TOGETHER, read = refused->what == LKG_ADMIT_READ;
+        char how[128], work[128], time[21], *ret = NULL;
 
         lkg_poison_how(refused, how, sizeof(how));
         lkg_format_rfc3339(refused->time_ns, time);
-        if (asprintf(
-                    &ret,
-                    "%s at %s while %s read, merged or judged%s; refused until %s: correct or remove %s, or "
-                    "write now to %scontrol/%s/sync to try again (content %.12s)",
-                    how, time,
-                    together             ? "these layers together, none of them new, were"
-                    : refused->n_new > 1 ? "this and other new content was"
-                                         : "this was",
-                    refused->n_new > 1 ? " (one of them is the cause)" : "",
-                    together ? "one of them, or the component's command line, changes" : "it changes",
-                    together ? "one" : "it", poison->top, refused->component, refused->sha256) < 0)
+        if (asprintf(&ret,
+                     "%s at %s while %s; refused until %s: correct or remove %s, or write now to "
+                     "%scontrol/%s/sync to try "
+                     "again%s%.12s%s",
+                     how, time, work_text(refused, work, sizeof(work)),
+                     together               ? "one of them, or the component's command line, changes"
+                     : is_doubtful(refused) ? "it, or any other layer, changes"
+                                            : "it changes",
+                     together ? "one" : "it", poison->top, refused->component, read ? "" : " (content ",
+                     read ? "" : refused->sha256, read ? "" : ")") < 0)
                 return NULL;
         return ret;
 }
@@ -171,15 +193,17 @@ static int refuse_item(struct lkg_poison *poison, const struct lkg_judging_item 
 
 /*
  * Is item @i to blame? The last item noted was in work, and nothing else was. If that is all layers together, the new ones
- * are to blame or, if none is new, the combination.
+ * are to blame or, if none is new, the combination. In between, what is new may have left damage behind; what was harmless before has
+ * not.
  */
 static bool is_to_blame(const struct lkg_judging *note, uint32_t i, uint32_t n, uint32_t n_new)
 {
         const struct lkg_judging_item *item = &note->items[i];
+        bool between = atomic_load(&note->between) != 0;
 
-        if (note->items[n - 1].what != LKG_ADMIT_TOGETHER)
+        if (!between && note->items[n - 1].what != LKG_ADMIT_TOGETHER)
                 return i == n - 1;
-        return n_new > 0 ? is_new(note, item) : item->what == LKG_ADMIT_TOGETHER;
+        return n_new > 0 ? is_new(note, item) : !between && item->what == LKG_ADMIT_TOGETHER;
 }
 
 static int refuse_noted(struct lkg_poison *poison, struct lkg_refused *how)
@@ -232,8 +256,6 @@ static int read_note(struct lkg_poison *poison)
                 poison->refuse_unknown = atomic_load(&note->others) != 0;
                 poison->how = how;
                 log_death(poison, n_before);
-        } else {
-                lkg_judging_learn_judged(note); /* killed from outside: what it had judged is harmless */
         }
         return r;
 }
@@ -283,6 +305,25 @@ void lkg_poison_close(struct lkg_poison *poison)
 
 /* ---- admission ---- */
 
+/* A mark that only kills from outside have made ends when any layer of the component changes: @layers is their digest. */
+static void lift_doubtful(struct lkg_poison *poison, const char *component, const char *layers)
+{
+        for (size_t i = poison->n_items; i-- > 0;) {
+                struct lkg_refused *refused = &poison->items[i];
+
+                if (!is_doubtful(refused) || *refused->source ||
+                    strcmp(refused->component, component) != 0 || strcmp(refused->layers, layers) == 0)
+                        continue;
+                if (*refused->layers) {
+                        lkg_poison_remove(poison, i);
+                        poison->look_again = true;
+                } else {
+                        copy_text(refused->layers, layers, sizeof(refused->layers));
+                        poison->unsaved = true;
+                }
+        }
+}
+
 static int refuse_as_unknown(struct lkg_poison *poison, const struct lkg_judging_key *key,
                              const char *component, const struct lkg_content *content)
 {
@@ -322,6 +363,8 @@ int lkg_poison_admit(struct lkg_poison *poison, const char *component, const str
                 if (r < 0)
                         return r;
         }
+        if (content->what == LKG_ADMIT_TOGETHER)
+                lift_doubtful(poison, component, content->sha256);
         refused = find(poison, &key);
         if (refused) {
                 poison->last = (size_t)(refused - poison->items);
@@ -331,6 +374,12 @@ int lkg_poison_admit(struct lkg_poison *poison, const char *component, const str
         if (poison->note)
                 lkg_judging_add(poison->note, &key, component, content);
         return 0;
+}
+
+void lkg_poison_finished(struct lkg_poison *poison)
+{
+        if (poison->note)
+                lkg_judging_finished(poison->note);
 }
 
 void lkg_poison_judged(struct lkg_poison *poison, const char *component, const char *file,

@@ -19,7 +19,7 @@
 #include <lkg/admission.h>
 
 #define LKG_JUDGING_NAME      "judging" /* in the runtime directory */
-#define LKG_JUDGING_MAGIC     UINT64_C(0x6c6b672d6a756403)
+#define LKG_JUDGING_MAGIC     UINT64_C(0x6c6b672d6a756404)
 #define LKG_JUDGING_KEY       16    /* bytes that identify content in a place */
 #define LKG_JUDGING_ITEMS     512   /* new contents in one piece of work; then "and others" */
 #define LKG_JUDGING_KNOWN     16384 /* the latest contents that were judged without harm */
@@ -30,7 +30,7 @@ struct lkg_judging_key {
         unsigned char bytes[LKG_JUDGING_KEY];
 };
 
-/* What is being worked on. */
+/* What is being worked on: the last of the items, unless that is finished. */
 struct lkg_judging_item {
         struct lkg_judging_key key;
         uint32_t what;   /* enum lkg_admit_what */
@@ -69,6 +69,8 @@ struct lkg_judging {
 
         /* Of all content added since the work began: read, merged, judged together; each counts again. */
         _Atomic uint64_t bytes;
+        _Atomic uint64_t
+                between; /* 1: the last item is not worked on any more: the next one is looked for */
 };
 
 /**
@@ -92,16 +94,13 @@ bool lkg_judging_key_equal(const struct lkg_judging_key *a, const struct lkg_jud
  */
 void lkg_judging_add(struct lkg_judging *judging, const struct lkg_judging_key *key, const char *component,
                      const struct lkg_content *content);
+/** lkg_judging_finished() - the item added last is not worked on any more. One of LKG_ADMIT_READ is forgotten. */
+void lkg_judging_finished(struct lkg_judging *judging);
 /** lkg_judging_count() - the number of items, limited to the size of the note, whatever it contains. */
 uint32_t lkg_judging_count(const struct lkg_judging *judging);
 /** lkg_judging_judged() - a layer was merged and judged. It becomes known once the work is done. */
 void lkg_judging_judged(struct lkg_judging *judging, const struct lkg_judging_key *key,
                         const char *component, const char *file, const char *sha256);
-/**
- * lkg_judging_learn_judged() - judged layers become known although the work did not finish, because the
- * engine was killed from outside.
- */
-void lkg_judging_learn_judged(struct lkg_judging *judging);
 /**
  * lkg_judging_done() - the work is done, and nothing in the note did harm. Judged layers are known from now
  * on.

@@ -33,6 +33,8 @@ struct lkg_refused {
         char component[LKG_JUDGING_OWNER_MAX];
         char file[LKG_JUDGING_FILE_MAX];
         char sha256[LKG_SHA256_HEX];
+        char layers
+                [LKG_SHA256_HEX]; /* digest of all layers of the component since then; "" = not yet known */
         char source[LKG_SOURCE_ID_MAX + 1]; /* the id that was marked bad because of it; "" = none */
 };
 
@@ -43,8 +45,9 @@ struct lkg_poison {
         char top[NAME_MAX + 2];
         struct lkg_refused *items;
         size_t n_items;
-        size_t last;  /* index in @items: refused last */
-        bool unsaved; /* the list differs from the file */
+        size_t last;     /* index in @items: refused last */
+        bool unsaved;    /* the list differs from the file */
+        bool look_again; /* something is admitted again: the owner looks at everything and clears it */
         /* The note was too small for all new content: unknown content is refused until the first look is over. */
         bool refuse_unknown;
         struct lkg_refused how; /* ... and this is how the engine ended */
@@ -67,6 +70,8 @@ void lkg_poison_close(struct lkg_poison *poison);
  */
 int lkg_poison_admit(struct lkg_poison *poison, const char *component, const struct lkg_content *content,
                      const char *by, char **ret_why);
+/** lkg_poison_finished() - what was admitted last is not worked on any more. */
+void lkg_poison_finished(struct lkg_poison *poison);
 /** lkg_poison_judged() - a layer of @component was merged and judged without harm. */
 void lkg_poison_judged(struct lkg_poison *poison, const char *component, const char *file,
                        const char *sha256);

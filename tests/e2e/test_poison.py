@@ -8,7 +8,10 @@ import contextlib
 import ctypes
 import json
 import os
+import select
 import signal
+import struct
+import threading
 
 import pytest
 
@@ -273,6 +276,63 @@ def test_killed_from_outside_proves_nothing_twice(mounts, poisoned):
     mount.wait_for(strike, "killed often enough")
     assert len(killed) >= 3 and "3 engines in a row were killed" in refusals(mount)[0]
     assert poisoned
+
+
+class Guard:
+    """Ends every engine that opens `path`, as a scanner of files may, and the kernel without memory: fanotify(7), FAN_OPEN_PERM."""
+    INIT, MARK = 300, 301  # syscall(2)
+    CLASS_CONTENT, OPEN_PERM, ALLOW = 4, 0x10000, 1
+    EVENT = struct.Struct("=IBBHQii")
+
+    def __init__(self, path):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.killed, self.stopping = 0, os.eventfd(0)
+        self.fd = self.libc.syscall(self.INIT, self.CLASS_CONTENT, os.O_RDONLY | os.O_CLOEXEC)
+        assert self.fd >= 0, os.strerror(ctypes.get_errno())
+        r = self.libc.syscall(self.MARK, self.fd, 1, ctypes.c_uint64(self.OPEN_PERM), -100, os.fsencode(path))
+        assert r == 0, os.strerror(ctypes.get_errno())
+        self.thread = threading.Thread(target=self.run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def run(self):
+        while self.stopping not in select.select([self.fd, self.stopping], [], [])[0]:
+            data = os.read(self.fd, 4096)
+            for at in range(0, len(data), self.EVENT.size):
+                _, _, _, _, _, fd, pid = self.EVENT.unpack_from(data, at)
+                with contextlib.suppress(OSError):
+                    if lib.read_file(f"/proc/{pid}/comm") == b"lkgfs-engine\n":
+                        os.kill(pid, signal.SIGKILL)
+                        self.killed += 1
+                os.write(self.fd, struct.pack("=iI", fd, self.ALLOW))
+                os.close(fd)
+
+    def __exit__(self, *_):
+        os.eventfd_write(self.stopping, 1)
+        self.thread.join()
+        os.close(self.fd)
+        os.close(self.stopping)
+
+
+def test_the_file_is_to_blame_that_is_opened_not_the_one_read_before(mounts):
+    """Whoever opens 30-poison.conf is killed. The base, read just before, stays in use; and the mark ends with the file."""
+    mount = mounts()
+    path = mount.behind("kubelet.conf.d/30-poison.conf")
+    lib.write_file(mount.behind("poison"), lib.HEADER + "podsPerCore: 9\n")
+    with Guard(mount.behind("poison")) as guard:
+        os.rename(mount.behind("poison"), path)
+        mount.wait_for(lambda: refusals(mount), "a refusal")
+        assert guard.killed >= 3
+        only, = refusals(mount)
+        assert "30-poison.conf" in only and "3 engines in a row were killed at " in only and "was opened and read" in only
+        mount.drop("40-other.conf", "maxPods: 77\n")  # another layer changes, so it is tried again, and refused again
+        mount.wait_for(lambda: guard.killed >= 6 and refusals(mount), "another refusal")
+        assert all("30-poison.conf" in line for line in refusals(mount))
+        os.unlink(path)
+        mount.wait_for(lambda: "\nmaxPods: 77\n" in mount.document() and mount.condition()[0] == "True", "all is well")
+    assert refusals(mount) == []
 
 
 # ---- remote configuration ----

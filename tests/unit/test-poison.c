@@ -168,26 +168,103 @@ static void test_together_with_a_command_line(void **state)
         }
 }
 
-/* Killed from outside before the work was done: what it had judged still counts as known. */
-static void test_what_was_judged_before_a_kill_is_not_new(void **state)
+/* Killed from outside before the work was done: what is new is still new, so it is named when the work ends an engine after all. */
+static void test_what_was_judged_before_a_kill_is_still_new(void **state)
 {
         (void)state;
         begin();
-        for (size_t i = 0; three[i]; i++)
-                assert_true(admit_layer(three[i], "1"));
-        assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
-        for (size_t i = 0; three[i]; i++)
-                lkg_poison_judged(&poison, "kubelet", three[i], "1");
-        die(LKG_END_SIGNAL, SIGKILL);
+        judge(three, "1");
+        for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
+                assert_true(admit_layer("base", "2"));
+                assert_true(admit_layer("10-a", "1"));
+                assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
+                lkg_poison_judged(&poison, "kubelet", "base", "2");
+                die(LKG_END_SIGNAL, SIGKILL);
+                begin();
+        }
+        assert_false(admit_layer("base", "2"));
+        assert_true(admit_layer("10-a", "1"));
+        lkg_poison_close(&poison);
+}
+
+/* Whoever looks at opens ends each engine that opens 30-c; the base was read before, and is not to blame. */
+static void test_what_is_opened_and_read(void **state)
+{
+        (void)state;
         begin();
-        for (size_t i = 0; three[i]; i++)
-                assert_true(admit_layer(three[i], "1"));
-        assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
+        judge(three, "1");
+        for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
+                assert_true(admit(LKG_ADMIT_READ, "base", "stat of base"));
+                lkg_poison_finished(&poison);
+                assert_true(admit_layer("base", i == 0 ? "1" : "2"));
+                lkg_poison_finished(&poison);
+                assert_true(admit(LKG_ADMIT_READ, "30-c", "stat of 30-c"));
+                die(LKG_END_SIGNAL, SIGKILL);
+                begin();
+        }
+        assert_int_equal(poison.n_items, 1);
+        assert_true(admit(LKG_ADMIT_READ, "base", "stat of base"));
+        assert_true(admit_layer("base", "2"));
+        assert_false(admit(LKG_ADMIT_READ, "30-c", "stat of 30-c"));
+        assert_true(admit(LKG_ADMIT_READ, "30-c", "stat of another 30-c"));
+        lkg_poison_close(&poison);
+        begin();
+        assert_int_equal(poison.items[0].what, LKG_ADMIT_READ);
+        lkg_poison_close(&poison);
+}
+
+/* Nothing is in work: only damage by what is new can be the cause, and a kill is no damage. */
+static void test_in_between(void **state)
+{
+        (void)state;
+        begin();
+        judge(three, "1");
+        for (unsigned i = 0; i < 2 * LKG_KILLS_PROOF; i++) {
+                assert_true(admit_layer("base", "1"));
+                lkg_poison_finished(&poison);
+                die(i % 2 ? LKG_END_SIGNAL : LKG_END_UNKNOWN, SIGKILL);
+                begin();
+                assert_int_equal(poison.n_items, 0);
+        }
+        assert_true(admit_layer("10-a", "2"));
+        lkg_poison_finished(&poison);
+        assert_true(admit_layer("base", "1"));
+        lkg_poison_finished(&poison);
         die(LKG_END_SIGNAL, SIGABRT);
         begin();
-        for (size_t i = 0; three[i]; i++)
-                assert_true(admit_layer(three[i], "1"));
-        assert_false(admit(LKG_ADMIT_TOGETHER, "", "x"));
+        assert_true(admit_layer("base", "1"));
+        assert_false(admit_layer("10-a", "2"));
+        lkg_poison_close(&poison);
+}
+
+/* A mark that only kills have made ends when any layer changes, also after a reboot; one with a cause does not. */
+static void test_a_mark_of_kills_ends_with_any_change(void **state)
+{
+        (void)state;
+        begin();
+        for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
+                assert_true(admit_layer("10-a", "1"));
+                die(LKG_END_SIGNAL, SIGKILL);
+                begin();
+        }
+        assert_true(admit_layer("20-b", "1"));
+        die(LKG_END_SIGNAL, SIGABRT);
+        for (unsigned i = 0; i < 3; i++) { /* the same layers, whatever happens to the engine */
+                begin();
+                assert_false(admit_layer("10-a", "1"));
+                assert_false(admit_layer("20-b", "1"));
+                assert_true(admit(LKG_ADMIT_TOGETHER, "", "x"));
+                assert_false(poison.look_again);
+                lkg_poison_close(&poison);
+        }
+        begin();
+        assert_true(admit(LKG_ADMIT_TOGETHER, "", "y"));
+        assert_true(poison.look_again);
+        assert_true(admit_layer("10-a", "1"));
+        assert_false(admit_layer("20-b", "1"));
+        lkg_poison_close(&poison);
+        begin();
+        assert_int_equal(poison.n_items, 1);
         lkg_poison_close(&poison);
 }
 
@@ -428,7 +505,10 @@ int main(void)
                 TEST(test_what_was_being_read_alone),
                 TEST(test_together_when_nothing_is_new),
                 TEST(test_together_with_a_command_line),
-                TEST(test_what_was_judged_before_a_kill_is_not_new),
+                TEST(test_what_was_judged_before_a_kill_is_still_new),
+                TEST(test_what_is_opened_and_read),
+                TEST(test_in_between),
+                TEST(test_a_mark_of_kills_ends_with_any_change),
                 TEST(test_an_engine_that_was_idle_died_of_nothing),
                 TEST(test_kills_are_counted),
                 TEST(test_kills_of_other_work_are_no_proof),

@@ -863,12 +863,22 @@ static const char *refused_name; /* "" = all together, NULL = none */
 static size_t size_asked;
 static struct lkg_buf asked; /* what the admission was asked about, and (+) what was judged */
 
+/* What is refused to be opened, and what is worked on: "" = all together, NULL = nothing. */
+static const char *refused_file, *in_work;
+
 static int admit(const struct lkg_content *content, char **ret_why, void *userdata)
 {
         const char *slash = strrchr(content->file, '/');
 
         assert_ptr_equal(userdata, &refused_name);
         assert_int_equal(strlen(content->sha256), 64);
+        in_work = slash ? slash + 1 : "";
+        if (content->what == LKG_ADMIT_READ) {
+                if (!refused_file || strcmp(refused_file, slash + 1) != 0)
+                        return 0;
+                *ret_why = strdup("whoever opens it is killed");
+                return -EKEYREJECTED;
+        }
         assert_int_equal(content->what, *content->file ? LKG_ADMIT_LAYER : LKG_ADMIT_TOGETHER);
         size_asked += content->size;
         lkg_buf_printf(&asked, "%s ", slash ? slash + 1 : "all");
@@ -876,6 +886,12 @@ static int admit(const struct lkg_content *content, char **ret_why, void *userda
                 return 0;
         *ret_why = strdup("it bites");
         return -EKEYREJECTED;
+}
+
+static void note_finished(void *userdata)
+{
+        assert_ptr_equal(userdata, &refused_name);
+        in_work = NULL;
 }
 
 static void note_judged(const char *file, const char *sha256, void *userdata)
@@ -900,9 +916,11 @@ static bool look_and_ask(const char *want)
 
 static void set_admission(void)
 {
-        const struct lkg_admission admission = { admit, note_judged, &refused_name };
+        const struct lkg_admission admission = {
+                .admit = admit, .finished = note_finished, .judged = note_judged, .userdata = &refused_name
+        };
 
-        refused_name = NULL;
+        refused_name = refused_file = NULL;
         sample();
         lkg_stack_set_admission(stack, &admission);
 }
@@ -977,6 +995,30 @@ static void test_a_refused_layer_is_not_read(void **state)
         lkg_buf_deinit(&asked);
 }
 
+/* Unlike its content, the file is not opened; and nothing is said to be in work when it is not. */
+static void test_a_file_that_nobody_may_open(void **state)
+{
+        uint64_t parses;
+
+        (void)state;
+        set_admission();
+        (void)look();
+        assert_string_equal(in_work, ""); /* until the loop waits */
+        refused_file = "30-c.conf";
+        put("kubelet.conf.d/30-c.conf", HEADER "maxPods: 12\n");
+        parses = lkg_stack_stats(stack)->n_parses;
+        assert_false(look());
+        assert_int_equal(lkg_stack_stats(stack)->n_parses, parses);
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        assert_string_equal(poison_finding()->text, "whoever opens it is killed");
+        assert_string_equal(poison_finding()->file, at("kubelet.conf.d/30-c.conf"));
+        assert_true(look());
+        refused_file = NULL;
+        assert_false(look());
+        assert_string_equal(field("maxPods"), "12");
+        lkg_buf_deinit(&asked);
+}
+
 static void test_layers_that_are_refused_together(void **state)
 {
         (void)state;
@@ -988,6 +1030,9 @@ static void test_layers_that_are_refused_together(void **state)
         assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
         assert_non_null(poison_finding());
         assert_null(poison_finding()->file);
+        assert_non_null(strstr(poison_finding()->text, "kubelet.conf, "));
+        assert_non_null(strstr(poison_finding()->text, "kubelet.conf.d/10-a.conf, "));
+        assert_non_null(strstr(poison_finding()->text, "kubelet.conf.d/20-b.conf: it bites"));
         assert_true(look());
         refused_name = NULL;
         assert_false(look());
@@ -1051,6 +1096,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_what_was_read_but_never_judged_is_asked_about_again,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_refused_layer_is_not_read, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_file_that_nobody_may_open, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_layers_that_are_refused_together, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_document_in_memory_is_asked_about, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_fallback_is_no_base, set_up, tear_down),
