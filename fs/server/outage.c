@@ -165,9 +165,9 @@ static void put_with_zero(struct lkg_buf *buf, const char *text, const char *nam
         }
 }
 
-static void put_metric(struct lkg_buf *buf, const char *name, const char *help)
+static void put_metric(struct lkg_buf *buf, const char *name, const char *type, const char *help)
 {
-        lkg_buf_printf(buf, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+        lkg_buf_printf(buf, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static bool is_up(const struct lkg_process *process)
@@ -190,10 +190,40 @@ static void put_processes(const struct outage_words *w, struct lkg_buf *buf)
                 { "lkgfs-notify", is_up(&server.shm->notifier) },
         };
 
-        put_metric(buf, "lkgfs_process_up", "1 while this process of lkgfs runs.");
+        put_metric(buf, "lkgfs_process_up", "gauge", "1 while this process of lkgfs runs.");
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 lkg_buf_printf(buf, "lkgfs_process_up{component=\"%s\",process=\"%s\"} %d\n", w->component,
                                rows[i].name, rows[i].up);
+}
+
+/* What is killed and started again ten times a second is up whenever somebody looks. */
+static void put_restarts(const struct outage_words *w, struct lkg_buf *buf)
+{
+        static const char *const names[_LKG_ENDS_MAX] = { [LKG_ENDS_ENGINE] = "lkgfs-engine",
+                                                          [LKG_ENDS_SERVER] = "lkgfs-fs",
+                                                          [LKG_ENDS_NOTIFIER] = "lkgfs-notify" };
+        const struct lkg_ends *ends = server.shm->ends;
+        uint64_t now = lkg_boottime_ns();
+        char reason[64];
+
+        put_metric(buf, "lkgfs_process_restarts_total", "counter",
+                   "Ends of this process that nobody asked for.");
+        for (size_t i = 0; i < _LKG_ENDS_MAX; i++)
+                lkg_buf_printf(buf,
+                               "lkgfs_process_restarts_total{component=\"%s\",process=\"%s\"} %" PRIu64 "\n",
+                               w->component, names[i], (uint64_t)atomic_load(&ends[i].n));
+        put_metric(buf, "lkgfs_process_restarts_recent", "gauge",
+                   "The same within the last minute; reason: of the last one. Absent if there was none.");
+        for (size_t i = 0; i < _LKG_ENDS_MAX; i++) {
+                unsigned n = lkg_ends_recent(&ends[i], now);
+
+                lkg_ends_reason(&ends[i], reason, sizeof(reason));
+                if (n > 0)
+                        lkg_buf_printf(buf,
+                                       "lkgfs_process_restarts_recent{component=\"%s\",process=\"%s\","
+                                       "reason=\"%s\"} %u\n",
+                                       w->component, names[i], reason, n);
+        }
 }
 
 static int say_metrics(const struct outage_words *w, const char *old, struct lkg_buf *buf)
@@ -202,13 +232,14 @@ static int say_metrics(const struct outage_words *w, const char *old, struct lkg
                 put_with_zero(buf, old, "lkgfs_condition_ok");
         else
                 lkg_buf_puts(buf, old);
-        put_metric(buf, "lkgfs_engine_up", "1 while the engine answers.");
+        put_metric(buf, "lkgfs_engine_up", "gauge", "1 while the engine answers.");
         lkg_buf_printf(buf, "lkgfs_engine_up{component=\"%s\"} %d\n", w->component, !w->down);
-        put_metric(buf, "lkgfs_heartbeat_timestamp_seconds",
+        put_metric(buf, "lkgfs_heartbeat_timestamp_seconds", "gauge",
                    "When the engine last gave a sign of life, 0 for not yet.");
         lkg_buf_printf(buf, "lkgfs_heartbeat_timestamp_seconds{component=\"%s\"} %" PRIu64 "\n",
                        w->component, (uint64_t)(atomic_load(&health()->heard_wall_ns) / LKG_NSEC_PER_SEC));
         put_processes(w, buf);
+        put_restarts(w, buf);
         return 0;
 }
 

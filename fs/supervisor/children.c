@@ -132,6 +132,18 @@ void lkg_child_hear_out(struct lkg_child *child)
         lkg_said_hear(&child->said);
 }
 
+static void note_end(struct lkg_child *child, const struct lkg_child_end *end)
+{
+        struct lkg_shared *shared = child->supervisor->connection.shared;
+
+        _Static_assert((int)LKG_CHILD_ENGINE == (int)LKG_ENDS_ENGINE &&
+                               (int)LKG_CHILD_SERVER == (int)LKG_ENDS_SERVER &&
+                               (int)LKG_CHILD_NOTIFIER == (int)LKG_ENDS_NOTIFIER,
+                       "one order");
+        if (shared && !child->ending && child->supervisor->phase < LKG_PHASE_UNMOUNT)
+                lkg_ends_note(&shared->ends[child->kind], end->code, end->status, lkg_boottime_ns());
+}
+
 static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct lkg_child *child = userdata;
@@ -150,6 +162,7 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
         end.lived_ns = lkg_boottime_ns() - child->started_ns;
         end.code = reap(child, &end.status);
         log_death(child, &end);
+        note_end(child, &end);
         if (process)
                 atomic_store(&process->pid, 0);
         reset(child);

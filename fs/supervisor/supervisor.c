@@ -265,6 +265,7 @@ static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
         atomic_store(&to->replayed, atomic_load(&from->replayed));
         atomic_store(&to->poisoned, atomic_load(&from->poisoned));
         atomic_store(&to->lost_commits, atomic_load(&from->lost_commits));
+        memcpy(to->ends, from->ends, sizeof(to->ends));
         for (size_t i = 0; i < LKG_OPENERS; i++) /* they continue, and open the file of the new mount */
                 if (atomic_load(&from->openers[i].used)) {
                         to->openers[i] = from->openers[i];

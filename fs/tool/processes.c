@@ -55,6 +55,22 @@ static bool is_one(const char *line)
         return value && value[1] == '1';
 }
 
+/* Its process has been named before. */
+static void take_ends(const char *line, struct lkg_processes *processes)
+{
+        const char *name = NULL, *reason = NULL, *value = memrchr(line, ' ', strcspn(line, "\n"));
+        size_t size = find_label(line, "process", &name), reason_size = find_label(line, "reason", &reason);
+
+        for (size_t i = 0; value && i < processes->n; i++) {
+                struct lkg_process_told *p = &processes->items[i];
+
+                if (strlen(p->name) != size || strncmp(p->name, name, size) != 0)
+                        continue;
+                p->n_ends = (unsigned)strtoul(value, NULL, 10);
+                (void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)reason_size, reason ? reason : "");
+        }
+}
+
 void lkg_processes_parse(const char *metrics, struct lkg_processes *ret)
 {
         *ret = (struct lkg_processes){ .n = 0 };
@@ -67,6 +83,8 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret)
                         ret->engine_silent = !is_one(line);
                 if (starts_with(line, "lkgfs_engine_user_missing"))
                         ret->no_user = is_one(line);
+                if (starts_with(line, "lkgfs_process_restarts_recent"))
+                        take_ends(line, ret);
                 if (!starts_with(line, "lkgfs_process_up") || ret->n == LKG_PROCESSES_MAX)
                         continue;
                 size = find_label(line, "process", &name);
@@ -76,6 +94,16 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret)
                 ret->items[ret->n].name[size] = '\0';
                 ret->items[ret->n++].up = is_one(line);
         }
+}
+
+bool lkg_process_ends(const struct lkg_process_told *process, struct lkg_buf *buf)
+{
+        if (process->n_ends <= LKG_ENDS_MANY || !buf)
+                return process->n_ends > LKG_ENDS_MANY;
+        lkg_buf_printf(buf, "%s ended %u times within a minute, the last time: ", process->name,
+                       process->n_ends);
+        lkg_tool_put_clean(buf, process->reason);
+        return true;
 }
 
 bool lkg_process_missing(const struct lkg_process_told *process)

@@ -14,6 +14,8 @@
 struct lkg_process_told {
         char name[32]; /* as `ps` shows it */
         bool up;
+        unsigned n_ends; /* that nobody asked for, within the last minute */
+        char reason[64]; /* of the last of them */
 };
 
 struct lkg_processes {
@@ -23,8 +25,10 @@ struct lkg_processes {
         bool engine_silent; /* it has not answered for a second: the condition has the start time */
 };
 
+#define LKG_ENDS_MANY 3u /* more ends within a minute are no accident */
+
 /**
- * lkg_processes_parse() - read lkgfs_process_up, lkgfs_engine_up and lkgfs_engine_user_missing from a
+ * lkg_processes_parse() - read lkgfs_process_up, lkgfs_process_restarts_recent, lkgfs_engine_up and lkgfs_engine_user_missing from a
  * metrics file.
  */
 void lkg_processes_parse(const char *metrics, struct lkg_processes *ret);
@@ -41,6 +45,11 @@ void lkg_processes_read(const struct lkg_view *view, const char *component, stru
 bool lkg_process_missing(const struct lkg_process_told *process);
 /** lkg_processes_missing() - add the missing ones to @buf: "lkgfsd, lkgfs-notify". Return: how many. */
 size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_buf *buf);
+/** lkg_process_ends() - does it end again and again? Adds "lkgfs-engine ended 600 times within a minute, the last time: killed by SIGKILL" to @buf, if any. */
+bool lkg_process_ends(const struct lkg_process_told *process, struct lkg_buf *buf);
+#define LKG_ENDS_ADVICE                                                                                     \
+        "journalctl -u lkgfs shows each end; SIGKILL comes from the kernel without memory (journalctl -k) " \
+        "or another program"
 /** lkg_process_loss() - what no longer works without it; @ret_advice: what to do about it. */
 const char *lkg_process_loss(const char *name, const char **ret_advice);
 

@@ -337,6 +337,19 @@ static void check_drift(struct diagnosis *d, const struct lkg_view_dynamic *dyna
             drift.n_fields == 1 ? "" : "s", first.data, drift.n_fields == 1 ? "" : ", ...");
 }
 
+static void add_ends(struct diagnosis *d, const struct lkg_process_told *process)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+
+        if (!lkg_process_ends(process, &text))
+                return;
+        lkg_buf_putc(&text, '\0');
+        if (lkg_buf_failed(&text))
+                d->failed = true;
+        else
+                add(d, LKG_WARNING, LKG_ENDS_ADVICE, "%s", text.data);
+}
+
 /* Once, for the node and not for the component. */
 static void look_at_processes(struct diagnosis *d)
 {
@@ -357,6 +370,7 @@ static void look_at_processes(struct diagnosis *d)
 
                 if (lkg_process_missing(&processes.items[i]))
                         add(d, LKG_ERROR, advice, "%s does not run: %s", processes.items[i].name, loss);
+                add_ends(d, &processes.items[i]);
         }
         if (processes.no_user && !warned)
                 add(d, LKG_NOTE,

@@ -159,6 +159,9 @@ static int check_processes(const struct lkg_tool *tool, struct lkg_buf *line)
                 lkg_buf_puts(line, reason ? reason : "the engine does not answer");
                 return NPD_PROBLEM;
         }
+        for (size_t i = 0; i < processes.n; i++)
+                if (lkg_process_ends(&processes.items[i], line))
+                        return NPD_PROBLEM;
         if (processes.n == 0) {
                 lkg_buf_printf(line, "no processes in %s/status/%s/metrics.prom", view.root, component);
                 return NPD_UNKNOWN;

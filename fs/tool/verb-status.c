@@ -177,6 +177,14 @@ static bool missing_advice(const struct lkg_processes *processes, const char **r
         return false;
 }
 
+static bool ends_often(const struct lkg_processes *processes)
+{
+        for (size_t i = 0; i < processes->n; i++)
+                if (lkg_process_ends(&processes->items[i], NULL))
+                        return true;
+        return false;
+}
+
 /* The next step, one line. */
 static void append_next(const struct facts *facts, struct lkg_buf *buf)
 {
@@ -191,7 +199,8 @@ static void append_next(const struct facts *facts, struct lkg_buf *buf)
         else if (lkg_held_next(&facts->held, facts->name, buf))
                 append_next_held(facts, buf);
         else if (!append_next_wrong(facts, buf))
-                lkg_buf_puts(buf, facts->held.rollout
+                lkg_buf_puts(buf, ends_often(&facts->processes) ? LKG_ENDS_ADVICE
+                                  : facts->held.rollout
                                           ? "nothing to do here: the rollout has not reached this node"
                                           : "nothing to do");
 }
@@ -302,6 +311,15 @@ static void append_missing(const struct facts *facts, struct lkg_buf *buf)
 
         if (n > 0 && missing.data)
                 lkg_buf_printf(buf, "  processes %s do%s not run\n", missing.data, n == 1 ? "es" : "");
+        for (size_t i = 0; i < facts->processes.n; i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf ends = LKG_BUF_INIT;
+
+                if (!lkg_process_ends(&facts->processes.items[i], &ends))
+                        continue;
+                lkg_buf_puts(buf, "  processes ");
+                lkg_buf_append(buf, ends.data, ends.size);
+                lkg_buf_putc(buf, '\n');
+        }
 }
 
 static void map_processes(const struct facts *facts, struct lkg_tool_map *map)
@@ -444,7 +462,8 @@ static int print_facts(const struct lkg_tool *tool, const struct lkg_view *view,
         qsort(facts, n, sizeof(*facts), by_rank);
         share_lines(facts, n, tool->options.all);
         for (size_t i = 0; i < n; i++) {
-                if (facts[i].rank <= RANK_UNKNOWN || lkg_processes_missing(&facts[i].processes, NULL))
+                if (facts[i].rank <= RANK_UNKNOWN || lkg_processes_missing(&facts[i].processes, NULL) ||
+                    ends_often(&facts[i].processes))
                         status = LKG_TOOL_DIFFERENT;
                 if (structured)
                         structured_component(&facts[i], list, &failed);

@@ -25,6 +25,7 @@
 #include <linux/fuse.h>
 
 #include <lkg/control.h>
+#include <lkg/ends.h>
 
 #define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3103) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
@@ -200,6 +201,9 @@ struct lkg_process {
         uint64_t start_time; /* field 22 of /proc/pid/stat: with the pid it identifies a process */
 };
 
+/* Whose ends are noted, in the order of lkgfsd's children. */
+enum lkg_ends_of { LKG_ENDS_ENGINE, LKG_ENDS_SERVER, LKG_ENDS_NOTIFIER, _LKG_ENDS_MAX };
+
 #define LKG_SHARED_PAGE 65536 /* the largest page size of machines that Kubernetes runs on */
 
 /*
@@ -317,6 +321,7 @@ struct lkg_shared {
         /* what the last good publication shows or hides in the root: EIO for a server without a publication */
         char root_names[LKG_ROOT_NAMES][256];
         _Atomic uint32_t n_root_names;
+        struct lkg_ends ends[_LKG_ENDS_MAX]; /* supervisor */
 };
 
 _Static_assert(offsetof(struct lkg_shared, health) == 179802112, "the layout of 0.1.0 stays");

@@ -182,6 +182,24 @@ def test_node_problem_detector(mounts):
     assert results["LkgfsProcessMissing"][1].startswith("engine not answering since ")
 
 
+@pytest.mark.parametrize("name", ["lkgfs-engine", "lkgfs-notify", "lkgfs-fs"])
+def test_what_ends_again_and_again(mounts, name):
+    """It is started again each time, so it is up whenever somebody looks: counted, and told."""
+    mount = mounts()
+    total = f'lkgfs_process_restarts_total{{component="kubelet",process="{name}"}}'
+    for i in range(5):
+        assert f"{total} {i}\n" in mount.status("metrics.prom")
+        mount.kill_child(name)
+        mount.wait_for(lambda n=i + 1: f"{total} {n}\n" in mount.status("metrics.prom"), "it is counted")
+        if i == 2:
+            assert mount.tool("doctor").returncode == 0
+    text = f"{name} ended 5 times within a minute, the last time: killed by SIGKILL".encode()
+    doctor, status, npd = mount.tool("doctor"), mount.tool("status"), mount.tool("npd", "--check", "processes")
+    assert doctor.returncode == 1 and b"warning: " + text in doctor.stdout
+    assert status.returncode == 1 and text in status.stdout
+    assert npd.returncode == 1 and npd.stdout.startswith(text)
+
+
 @pytest.mark.limit(60)
 def test_gate_waits_for_a_successor(mounts):
     mount = mounts(config={"engineTimeout": "1s"})

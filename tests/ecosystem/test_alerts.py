@@ -29,6 +29,8 @@ CASES = {
     "refused": ("LkgfsConfigRefused", many("lkgfs_config_error", 2, "0x9 1x60"), 14, 17, 2),
     "refused by three": ("LkgfsRefusedByFleet", many("lkgfs_config_error", 3, "0x9 1x60"), 14, 17, 1),
     "the engine is down": ("LkgfsEngineDown", many("lkgfs_engine_up", 1, "1x9 0x60"), 10, 13, 1),
+    "the engine is killed again and again": ("LkgfsProcessRestarts", many("lkgfs_process_restarts_total", 1, "0x9 0+600x60", process="lkgfs-engine"), 9, 14, 1),
+    "the engine was killed three times": ("LkgfsProcessRestarts", many("lkgfs_process_restarts_total", 1, "0x9 3x60", process="lkgfs-engine"), 14, None, 0),
     "the credential expires": ("LkgfsCredentialExpires", {on("lkgfs_credential_expiration_timestamp_seconds", "n0"): "600000x2000"}, 30, 1440, 1),
     "the credential has months": ("LkgfsCredentialExpires", {on("lkgfs_credential_expiration_timestamp_seconds", "n0"): "9000000x2000"}, 1440, None, 0),
     "the metrics are gone": ("LkgfsMetricsGone", {on("lkgfs_condition_ok", "n0"): "1x20 stale", 'up{instance="n0"}': "1x100"}, 25, 40, 1),

@@ -73,6 +73,35 @@ static void processes(const struct fixture *f, int lkgfsd, int notify, int engin
         put(f, "status/" COMPONENT "/metrics.prom", text);
 }
 
+static void test_a_process_that_ends_again_and_again(void **state)
+{
+        static const char up[] =
+                "lkgfs_process_up{component=\"kubelet\",process=\"lkgfs-engine\"} 1\n"
+                "lkgfs_engine_up{component=\"kubelet\"} 1\n"
+                "lkgfs_process_restarts_total{component=\"kubelet\",process=\"lkgfs-engine\"} 7000\n"
+                "lkgfs_process_restarts_recent{component=\"kubelet\",process=\"lkgfs-engine\",";
+        struct fixture *f = *state;
+        char text[1024];
+
+        condition(f, "True", "all checks passed", "using init");
+        (void)snprintf(text, sizeof(text), "%sreason=\"exit code 70\"} 3\n", up);
+        put(f, "status/" COMPONENT "/metrics.prom", text);
+        assert_int_equal(call(f, "doctor"), 0);
+        assert_null(strstr(f->out, "lkgfs-engine"));
+        assert_int_equal(call(f, "status"), 0);
+        (void)snprintf(text, sizeof(text), "%sreason=\"killed by SIGKILL\"} 600\n", up);
+        put(f, "status/" COMPONENT "/metrics.prom", text);
+        assert_int_equal(call(f, "doctor"), 1);
+        assert_non_null(strstr(
+                f->out,
+                "warning: lkgfs-engine ended 600 times within a minute, the last time: killed by SIGKILL\n"
+                "    journalctl -u lkgfs shows each end"));
+        assert_int_equal(call(f, "status"), 1);
+        assert_non_null(strstr(f->out, "\n  processes lkgfs-engine ended 600 times within a minute, the "
+                                       "last time: killed by SIGKILL\n"));
+        assert_non_null(strstr(f->out, "\n  next      journalctl -u lkgfs shows each end"));
+}
+
 /*
  * A node whose package made no user: reported once, without a call for action, and not if a user is
  * configured.
@@ -358,6 +387,7 @@ int main(void)
                 TEST(a_condition_that_is_not_true),
                 TEST(an_engine_that_is_root),
                 TEST(processes_that_are_missing),
+                TEST(a_process_that_ends_again_and_again),
                 TEST(an_engine_that_is_silent),
                 TEST(stored_state_that_was_lost),
                 TEST(errors_in_documents),
