@@ -20,7 +20,6 @@
 static struct map {
         _Atomic(char *) at; /* NULL: free; stored last */
         size_t size;
-        _Atomic bool cut;
 } maps[MAPS_MAX];
 static size_t page_size;
 
@@ -49,8 +48,6 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         if (zeros == MAP_FAILED)
                 (void)signal(signal_number, SIG_DFL); /* the repeated access kills us */
-        else
-                atomic_store(&map->cut, true);
         errno = saved;
 }
 
@@ -63,7 +60,6 @@ static int guard(char *p, size_t size)
                 if (atomic_load(&maps[i].at))
                         continue;
                 maps[i].size = size;
-                atomic_store(&maps[i].cut, false);
                 atomic_store(&maps[i].at, p);
                 return sigaction(SIGBUS, &action, NULL) < 0 ? -errno : 0;
         }
@@ -97,11 +93,4 @@ void lkg_unmap_file(void *p)
                 return;
         (void)munmap(p, map->size);
         atomic_store(&map->at, NULL);
-}
-
-bool lkg_map_was_cut(const void *p)
-{
-        const struct map *map = map_of(p);
-
-        return map && atomic_load(&map->cut);
 }

@@ -47,13 +47,13 @@ unsigned lkg_facts_release(const char *text)
 /* Return: 0; -ENOENT or another -errno: there is nothing to read. */
 static int read_fact(int dirfd, const char *name, char **ret, size_t *ret_size, uint64_t *ret_time_ns)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, name);
         struct stat st;
 
-        if (fd < 0 || fstat(fd, &st) < 0)
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode))
-                return -EINVAL;
         *ret_time_ns = (uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
         return lkg_read_file(fd, LKG_FACT_BYTES_MAX, ret, ret_size, NULL);
 }

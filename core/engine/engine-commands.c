@@ -131,7 +131,7 @@ static int do_promote(struct lkg_engine *e, struct lkg_component *c, uint64_t ti
 static bool has_forgotten(const struct lkg_engine *e, const char *ticket)
 {
         LKG_CLEANUP(lkg_closep)
-        int fd = openat(e->options.runtime_fd, LKG_FORGETTING_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = lkg_open_plain(e->options.runtime_fd, LKG_FORGETTING_NAME);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         size_t size;
 

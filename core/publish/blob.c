@@ -63,16 +63,30 @@ static int add(struct lkg_blobs *blobs, const char *sha256, uint64_t size, struc
         return 0;
 }
 
+/* Whatever stands at the name of a blob, and is none of ours: in the way of every publication. */
+static void clear_way(const struct lkg_blobs *blobs, const char *sha256)
+{
+        char aside[LKG_SHA256_HEX + sizeof(".damaged")];
+
+        (void)snprintf(aside, sizeof(aside), "%s.damaged", sha256);
+        if (unlinkat(blobs->dirfd, sha256, 0) < 0 && errno == EISDIR)
+                (void)renameat(blobs->dirfd, sha256, blobs->dirfd, aside);
+}
+
 /*
  * Written directly under its final name: no manifest names it before it is complete, and one that a killed
  * engine left incomplete is shorter than it should be (lkg_blob_put()).
  */
 static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *data, size_t size)
 {
-        LKG_CLEANUP(lkg_closep)
-        int fd = openat(blobs->dirfd, sha256, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        LKG_CLEANUP(lkg_closep) int fd = openat(blobs->dirfd, sha256, flags, 0600);
         int r;
 
+        if (fd < 0 && errno == EEXIST) {
+                clear_way(blobs, sha256);
+                fd = openat(blobs->dirfd, sha256, flags, 0600);
+        }
         if (fd < 0)
                 return -errno;
         r = lkg_write_all(fd, data, size);
@@ -88,7 +102,7 @@ static int complete_blob(struct lkg_blobs *blobs, struct lkg_blob *blob, const c
 {
         int r;
 
-        (void)unlinkat(blobs->dirfd, blob->sha256, 0);
+        clear_way(blobs, blob->sha256);
         r = write_blob(blobs, blob->sha256, data, size);
         if (r >= 0)
                 blob->size = size;

@@ -35,8 +35,8 @@ void lkg_apiserver_exec_done(struct lkg_apiserver *api, int runtime_fd, const st
         int r = m->result;
 
         if (r >= 0) {
-                fd = openat(runtime_fd, CREDENTIAL_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-                r = fd < 0 ? lkg_error_set(&err, -errno, NULL, "the answer of the exec plugin")
+                fd = lkg_open_plain(runtime_fd, CREDENTIAL_NAME);
+                r = fd < 0 ? lkg_error_set(&err, fd, NULL, "the answer of the exec plugin")
                            : lkg_read_file(fd, LKG_KUBECONFIG_BYTES_MAX, &text, &size, &err);
         }
         (void)unlinkat(runtime_fd, CREDENTIAL_NAME, 0);

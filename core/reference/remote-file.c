@@ -26,7 +26,7 @@ void lkg_remote_file_open(struct lkg_remote_file *file, const char *path, int ru
                 (void)unlinkat(runtime_fd, SEEN_NAME, 0);
         if (!path)
                 return;
-        fd = openat(runtime_fd, SEEN_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        fd = lkg_open_plain(runtime_fd, SEEN_NAME);
         file->had_one = fd >= 0 && lkg_read_file(fd, PATH_MAX, &seen, &size, NULL) >= 0 &&
                         size == strlen(path) && memcmp(seen, path, size) == 0;
 }

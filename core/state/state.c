@@ -11,6 +11,8 @@
 
 #include <lkg/state.h>
 
+#include "store-internal.h"
+
 #define BLOCK     64u
 #define AHEAD     16u /* reserve early if fewer are left, when no caller waits */
 #define NEXT_NAME "generation-next"
@@ -48,12 +50,24 @@ int lkg_state_open(int fd, struct lkg_state *ret, struct lkg_report *report, str
         return 0;
 }
 
+/* A directory in the place of the file has nothing of ours, and nothing could be published because of it. */
+static int save(const struct lkg_state *state, const char *path, const void *data, size_t size, bool durable,
+                struct lkg_error *err)
+{
+        int r = lkg_write_file_atomic(state->fd, path, data, size, 0600, durable, err);
+
+        if (r != -EISDIR)
+                return r;
+        lkg_store_put_aside(state->fd, path);
+        return lkg_write_file_atomic(state->fd, path, data, size, 0600, durable, err);
+}
+
 static int reserve(struct lkg_state *state, struct lkg_error *err)
 {
         uint64_t until = state->next + BLOCK;
         char text[32];
         int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", until);
-        int r = lkg_write_file_atomic(state->fd, NEXT_NAME, text, (size_t)n, 0600, true, err);
+        int r = save(state, NEXT_NAME, text, (size_t)n, /* durable= */ true, err);
 
         if (r >= 0)
                 state->reserved = until;
@@ -335,7 +349,7 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
                 r = lkg_json_write_line(&json, &buf);
         }
         return r < 0 ? lkg_error_set(err, r, NULL, "state of %s", component)
-                     : lkg_write_file_atomic(state->fd, path, buf.data, buf.size, 0600, durable, err);
+                     : save(state, path, buf.data, buf.size, durable, err);
 }
 
 /* ---- a copy of a record, for undo ---- */

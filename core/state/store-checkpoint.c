@@ -18,8 +18,8 @@
 /* A file with the right content may be of a process that was killed before the flush. */
 static int flush_file(int parent, const char *name, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        int r = fd < 0 || fsync(fd) < 0 ? -errno : lkg_sync_dir(parent);
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(parent, name);
+        int r = fd < 0 ? fd : fsync(fd) < 0 ? -errno : lkg_sync_dir(parent);
 
         return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", name) : 0;
 }

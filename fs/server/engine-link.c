@@ -494,10 +494,9 @@ void engine_linked(int fd)
                 return;
         }
         (void)pthread_mutex_lock(&server.parked_lock);
-        if (lkg_map_was_cut(server.claims)) { /* by the previous engine: this one has another file */
-                server.claims = lkg_claims_close(server.claims);
-                open_claims();
-        }
+        server.claims =
+                lkg_claims_close(server.claims); /* this engine may have another file: lkg_runtime_mend() */
+        open_claims();
         server.engine = fd;
         server.engine_link = atomic_fetch_add(&server.shm->engine_links, 1) + 1;
         greet();

@@ -93,7 +93,9 @@ bool lkg_runtime_mend(const struct lkg_supervisor *s)
                 mode_t type;
         } parts[] = { { LKG_PUBLICATION_CURRENT, S_IFREG },
                       { LKG_PUBLICATION_BLOBS, S_IFDIR },
-                      { LKG_PUBLICATION_PINNED, S_IFDIR } };
+                      { LKG_PUBLICATION_PINNED, S_IFDIR },
+                      { LKG_CLAIMS_NAME, S_IFREG },
+                      { LKG_JUDGING_NAME, S_IFREG } };
         bool any = false;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++) {

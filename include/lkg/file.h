@@ -129,8 +129,6 @@ int lkg_read_file(int fd, size_t max, char **ret, size_t *ret_size, struct lkg_e
 int lkg_map_file(int fd, size_t size, void **ret);
 /** lkg_unmap_file() - unmap memory of lkg_map_file(), or NULL. */
 void lkg_unmap_file(void *p);
-/** lkg_map_was_cut() - have we noticed that the file was truncated? */
-bool lkg_map_was_cut(const void *p);
 
 /**
  * lkg_wait_readable() - wait until @fd is readable or, for a pidfd, its process has ended. Checks at least
