@@ -50,11 +50,17 @@ void lkg_engine_look_before_start(struct lkg_engine *e)
         e->hooks->cycle(e, /* look= */ true);
 }
 
+/* "Have I seen this process?" - is its start on record? */
+static bool is_first(const struct lkg_component *c, const struct lkg_starting *s)
+{
+        return c->dynamic &&
+               !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, s->pid, s->start_time);
+}
+
 static int finish(struct lkg_engine *e, const struct lkg_starting *s)
 {
         struct lkg_component *c = &e->components[s->component];
-        bool is_new = c->dynamic &&
-                      !lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, s->pid, s->start_time);
+        bool is_new = is_first(c, s);
 
         if (is_new)
                 (void)decide_start(e, c, s->pid, s->start_time, /* by_command= */ false);
@@ -110,9 +116,9 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
                 lkg_server_done(peer, m->ticket, -EINVAL, lkg_publisher_number(e->publisher));
                 return;
         }
-        is_new = lkg_engine_started(e, m); /* also asks the supervisor */
-        if (is_new)
+        if (is_first(c, &s))
                 lkg_engine_look_before_start(e);
+        is_new = lkg_engine_started(e, m); /* also asks the supervisor */
         if ((is_new && must_ask(e, c)) || is_asked_for(e, &s)) {
                 e->starting[e->n_starting++] = s;
                 e->hooks->arm(e);

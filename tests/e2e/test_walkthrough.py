@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 import lkgfs_testlib as lib
-from lkgfs_page import Shell, comparable, play, steps
+from lkgfs_page import Shell, check_same, play, steps
 
 PAGE = lib.REPOSITORY / "docs/walkthrough.md"
 DIRECTORY = "/run/lkgfs-walkthrough"
@@ -42,7 +42,7 @@ def test_the_page_shows_what_happens(directory):
     page = steps(PAGE.read_text().replace(DIRECTORY, directory))
     with Shell(environment={"PATH": f"{lib.LKGFSD.parent}:{os.environ['PATH']}"}) as shell:
         shown, real = play(page, {"# ": shell}, lib.TIMEOUT_S)
-    assert comparable(real, PLACEHOLDERS) == comparable(shown, PLACEHOLDERS)
+    check_same(shown, real, PLACEHOLDERS)
     assert not os.path.exists(directory) and not lib.mounts_below(directory), "the page leaves nothing behind"
 
 

@@ -12,6 +12,7 @@ Each shell is one process for the whole page, so directories, functions and vari
 """
 import contextlib
 import os
+import difflib
 import re
 import select
 import signal
@@ -114,8 +115,9 @@ def play(page, shells, timeout):
     return expected, real
 
 
-def comparable(text, placeholders):
-    """(pattern, word) pairs: text that differs between machines."""
+def check_same(shown, came, placeholders):
+    """`placeholders`: (pattern, word) pairs, for text that differs between machines."""
     for pattern, placeholder in placeholders:
-        text = re.sub(pattern, placeholder, text, flags=re.MULTILINE)
-    return text
+        shown, came = (re.sub(pattern, placeholder, text, flags=re.MULTILINE) for text in (shown, came))
+    different = list(difflib.unified_diff(shown.splitlines(), came.splitlines(), "the page", "what came", n=2, lineterm=""))
+    assert not different, "\n" + "\n".join(different)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import lkgfs_testlib as lib
-from lkgfs_page import Shell, comparable, play, steps
+from lkgfs_page import Shell, check_same, play, steps
 
 pytestmark = pytest.mark.limit(600)
 
@@ -51,7 +51,7 @@ def test_the_page_shows_what_happens(machine, deb, page):
     machine.write("/run/stand-in/start-kubelet", START_KUBELET)
     shown, real = played(machine, page)
     print(real)  # to copy from, when a page is written
-    assert comparable(real, PLACEHOLDERS) == comparable(shown, PLACEHOLDERS)
+    check_same(shown, real, PLACEHOLDERS)
 
 
 def test_every_node_that_is_known_has_a_page():
