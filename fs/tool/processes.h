@@ -62,3 +62,7 @@ struct lkg_component_process {
 /** lkg_component_process_read() - Return: 0; -errno of reading: no process. */
 int lkg_component_process_read(const struct lkg_view *view, const char *component,
                                struct lkg_component_process *ret);
+
+/* port-holder.c */
+/** lkg_port_holder() - the process that listens on this TCP port. Return: its pid; 0: none, or it cannot be seen. */
+unsigned long lkg_port_holder(unsigned port, char name[static LKG_PROC_NAMES + 1]);

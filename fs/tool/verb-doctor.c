@@ -382,6 +382,38 @@ static void look_at_processes(struct diagnosis *d)
         d->component = component;
 }
 
+/* The value of a number at the top of effective.yaml; 0 = none. */
+static unsigned number_at_top(const char *text, const char *field)
+{
+        size_t n = strlen(field);
+
+        for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+                if (strncmp(line, field, n) == 0 && line[n] == ':')
+                        return (unsigned)strtoul(line + n + 1, NULL, 10);
+        return 0;
+}
+
+/* A kubelet ends if it cannot listen there. (Source: pkg/kubelet/server/server.go, ListenAndServe*.) */
+static void check_ports(struct diagnosis *d)
+{
+        static const char *const fields[] = { "port", "readOnlyPort" };
+        LKG_CLEANUP(lkg_freep) char *text = fact(d, "effective.yaml");
+
+        if (!text || !strstr(text, "kind: KubeletConfiguration"))
+                return;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++) {
+                unsigned port = number_at_top(text, fields[i]);
+                char name[LKG_PROC_NAMES + 1] = "";
+                unsigned long pid = port ? lkg_port_holder(port, name) : 0;
+
+                if (pid && strncmp(name, d->component, LKG_PROC_NAMES) != 0)
+                        add(d, LKG_WARNING,
+                            "end that process, or change the field: the component cannot start without the "
+                            "port",
+                            "%s %u is in use by process %lu (%s)", fields[i], port, pid, name);
+        }
+}
+
 static void look_at_component(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_dynamic_deinit) struct lkg_view_dynamic dynamic = { 0 };
@@ -398,6 +430,7 @@ static void look_at_component(struct diagnosis *d)
         check_assigned(d, &dynamic, &held);
         check_crash_loop(d);
         check_drift(d, &dynamic);
+        check_ports(d);
         lkg_report_deinit(&d->findings);
 }
 

@@ -6,7 +6,9 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -342,3 +344,21 @@ def test_a_process_with_the_name_of_a_component_is_not_the_component(mount, tmp_
             assert tool(mount, "drift")[0] == GOOD
         finally:
             other.kill()
+
+
+def test_doctor_names_who_holds_a_port_of_the_kubelet(mount, tmp_path):
+    """A kubelet that cannot listen ends, and says so only in its log."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        port, read_only = server.getsockname()[1], other.getsockname()[1]
+        mount.drop("50-ports.conf", f"port: {port}\nreadOnlyPort: {read_only}\n")
+        code, out, _ = tool(mount, "doctor")
+        name = pathlib.Path("/proc/self/comm").read_text().strip()
+        assert code == DIFFERENT and f"warning: kubelet: port {port} is in use by process {os.getpid()} ({name})\n" in out, out
+        assert f"readOnlyPort {read_only} is in use by process {os.getpid()}" in out
+    assert "is in use by" not in tool(mount, "doctor")[1]
+    program = shutil.copy(os.path.realpath(sys.executable), tmp_path / "kubelet")
+    with subprocess.Popen([program, "-ISBc", f"import socket; s = socket.create_server(('127.0.0.1', {port})); print(flush=True); input()"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as kubelet:
+        assert kubelet.stdout.readline() == b"\n"
+        assert "is in use by" not in tool(mount, "doctor")[1], "it is the component itself"
+        kubelet.communicate(b"\n")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node of kubeadm: from the package to a view that the kubelet reads, as README.md says it, and back. One story, on a machine of its own."""
 import io
+import re
 import tarfile
 
 import lkgfs_testlib as lib
@@ -75,3 +76,42 @@ def test_removing_the_package_goes_back_too(machine):
     machine.run("systemctl", "restart", "kubelet", check=True)
     assert last_config(machine) == BASE and machine.run("systemctl", "is-system-running").stdout == "running\n"
     assert denials(machine) == []
+
+
+def blocks(page, heading):
+    """The indented blocks of commands below this heading."""
+    text = (lib.REPOSITORY / page).read_text(encoding="utf-8")
+    section = re.split(r"^## ", text[text.index(f"\n## {heading}\n") + 4:], flags=re.M)[0]
+    return [re.sub("^    ", "", block, flags=re.M) for block in re.findall(r"(?:^    .*\n)+", section, re.M)]
+
+
+def test_the_steps_of_the_readme_by_hand(machine, deb):
+    """Beside /etc/kubernetes, from the first view to one that systemd mounts, then over it."""
+    machine.run("dpkg", "--install", machine.put(deb), check=True)
+    by_hand, by_systemd = blocks("README.md", "Step 1: mount beside /etc/kubernetes")
+    over, = blocks("README.md", "Step 2: mount over it")
+    done = machine.shell(by_hand)
+    assert mounts(machine) == ["/run/lkgfs/view"] and "kubelet: True serving generation " in done.stdout, done.stdout + done.stderr
+    machine.shell(f"set -e\n{by_systemd}", check=True)
+    assert mounts(machine) == ["/run/lkgfs/view"] and property_of(machine, UNIT, "ActiveState") == "active"
+    machine.shell("sed -i /sourceDir/d /etc/lkgfs/config.yaml; sed -i /LKGFS_MOUNTPOINT=/d /etc/default/lkgfs")
+    machine.shell(f"set -e\n{over}", check=True)
+    assert mounts(machine) == [ETC] and machine.run("lkgfs", "status").stdout.startswith("kubelet: True serving generation ")
+
+
+def test_the_commands_for_operators(machine):
+    change, editor = blocks("docs/operations.md", "Change something")[:2]
+    done = machine.shell(f"set -e\n{change}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    machine.wait_until(f"grep -qx 'maxPods: 60' {VIEW}")
+    machine.shell(f"set -e\n{editor}", check=True)
+    assert machine.run("lkgfs", "check").returncode == 0
+    machine.run("systemctl", "stop", "lkgfs", check=True)
+    take_over = blocks("docs/operations.md", "Upgrade lkgfs")[1]
+    machine.shell(f"set -e\n{take_over.splitlines()[1]}", check=True)  # mounted by hand
+    machine.shell(f"set -e\n{take_over}", check=True)
+    assert mounts(machine) == [ETC] and machine.run("lkgfs", "status").stdout.startswith("kubelet: True serving generation ")
+    for block in blocks("docs/operations.md", "Upgrade Kubernetes")[:2]:
+        done = machine.shell(f"set -e\n{block}")
+        assert done.returncode == 0, done.stdout + done.stderr
+    machine.shell(f"umount {ETC}", check=True)
