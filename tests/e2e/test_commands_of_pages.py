@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command that a page shows runs in a test, or the page says when it was last run by hand.
+"""Every command that a page shows runs in a test, or its last line says when it was last run by hand.
 
 Some pages are played whole, with their output (tests/lib/lkgfs_page.py). Of the others, the commands of the tool run here, on a node.
 """
@@ -20,7 +20,8 @@ PLAYED = {"docs/walkthrough.md": "tests/e2e/test_walkthrough.py", "docs/remote.m
 WORDS = ("apt-get", "build", "cat", "contrib", "cp", "curl", "echo", "install", "kubectl", "lkgfs", "lkgfsd", "meson", "mkdir", "mmdebstrap",
          "node-problem-detector", "pkill", "pre-commit", "sed", "semodule", "skopeo", "sudo", "systemctl", "tee", "tests", "umount", "valgrind")
 COMMAND = re.compile(r"^(?:    )?(?:[#$] )?((?:%s)\b[^:\n]*.*)$" % "|".join(re.escape(word) for word in WORDS))
-BY_HAND = re.compile(r"^<!-- commands last run by hand: (\d{4}-\d\d-\d\d) -->$", re.M)
+SAID = re.compile(r"^<!-- commands: (.*) -->$", re.M)
+DIAGRAMS = {"docs/architecture.md"}
 # Not on this node: adopt and abandon change the machine, and the pages by task play them; a synopsis is no command.
 NOT_HERE = re.compile(r"lkgfs (adopt|abandon)\b|\[--")
 
@@ -46,13 +47,16 @@ def of_the_tool(page):
     return [line for line in commands_of(page) if line.startswith("lkgfs ") and not NOT_HERE.search(line)]
 
 
-def test_pages_whose_commands_no_test_runs_say_when_somebody_did():
+def test_every_page_says_who_runs_its_commands():
     silent, vain = [], []
     for page in pages():
-        others = [line for line in commands_of(page) if page not in PLAYED and line not in of_the_tool(page)]
-        said = BY_HAND.findall((TOP / page).read_text(encoding="utf-8"))
-        for day in said:
-            assert datetime.date.fromisoformat(day), page
+        others = [line for line in commands_of(page) if page not in PLAYED and page not in DIAGRAMS and line not in of_the_tool(page)]
+        said = SAID.findall((TOP / page).read_text(encoding="utf-8"))
+        for text in said:
+            tests, days = re.findall(r"\btests/[\w/.]+", text), re.findall(r"by hand (\S+?)\b(?=[;,]|$)", text)
+            assert tests or days, f"{page}: {text}"
+            assert [test for test in tests if not (TOP / test).exists()] == [], page
+            assert all(datetime.date.fromisoformat(day) for day in days), page
         if others and not said:
             silent.append((page, others[0]))
         if said and not others:
