@@ -443,6 +443,11 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "the record of it, is missing or damaged in the state directory. Commands are durable before they "
           "are acknowledged, so this points at the disk, or at something else that writes there. Since then "
           "the view follows the layers." },
+        { 4025, LKG_NOTE, "more links than are waited for",
+          "Nothing, if 100 ms are soon enough; else use fewer links, or one for a whole directory.",
+          "A change through the view of a link on the way to a layer, or of what it leads to, is shown by "
+          "the next open. That is "
+          "kept up for a bounded number of names; others are noticed as changes behind the mount are." },
         { 5001, LKG_ERROR, "wrong type",
           "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows "
           "it.",

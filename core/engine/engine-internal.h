@@ -79,7 +79,7 @@ struct lkg_engine {
         struct lkg_report report;       /* about the configuration, the state, the source directory */
         struct lkg_report reload_report;
         struct lkg_report shown; /* both of these, as publications show them */
-        bool started, orphan, over_limit_noted;
+        bool started, orphan, over_limit_noted, ways_noted;
 
         /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
         uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;

@@ -77,6 +77,15 @@ static int note_ways(struct lkg_engine *e)
                                 r = lkg_strings_take(&ways.items, &ways.n_items, path);
                 }
         }
+        if (ways.n_items == LKG_WAYS_MAX && !e->ways_noted) {
+                e->ways_noted = true;
+                lkg_report_add(&e->report, LKG_NOTE, 4025, NULL,
+                               "layers are reached by more than %u names of links and what they lead to; a "
+                               "change of the others "
+                               "through the view is served within 100 ms, not by the next open",
+                               LKG_WAYS_MAX);
+                lkg_engine_mark_findings(e);
+        }
         r = lkg_rules_set_ways(&e->rules, ways.items, ways.n_items);
         if (r > 0)
                 lkg_engine_mark_findings(e); /* so that a publication shows them */

@@ -422,6 +422,18 @@ def test_through_links(mount, how):
         assert mount.condition()[0] == "True", mount.status("findings")
 
 
+def test_more_links_than_are_waited_for(mount):
+    """It is said, and what is beyond the limit is served as if it had changed behind the mount."""
+    os.makedirs(mount.behind("shared"))
+    for i in range(1100):
+        lib.write_file(mount.behind("shared", f"z{i}"), text(5))
+        os.symlink(f"../shared/z{i}", mount.behind("kubelet.conf.d", f"60-{i:04}.conf"))
+    mount.sync()
+    mount.wait_for(lambda: "[LKG4025]" in mount.status("findings"), "it is said")
+    write_close(mount.path("shared", "z1099"), 6)
+    mount.wait_for(lambda: "\nmaxPods: 6\n" in mount.document(), "noticed by inotify", timeout=5)
+
+
 def sync_as_reader(path, call):
     fd = os.open(path, os.O_RDONLY)
     try:
