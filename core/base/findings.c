@@ -276,6 +276,11 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Who changes it in place through the other name does so without an event in our directory, so it "
           "is polled, "
           "and looked at before each start of the component." },
+        { 2036, LKG_WARNING, "place in a template", "Render the template, and put the result here.",
+          "The value is what a template has in its place: `{{ .Values.x }}`, `<%= x %>`, `${X}`. In quotes "
+          "that is good YAML, and "
+          "for a field of type string the component takes it as it is. No field of a component needs such a "
+          "value." },
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
           "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
           "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },

@@ -224,6 +224,33 @@ static int warn_of_directive(const struct lkg_leaf *leaf, void *userdata)
         return 0;
 }
 
+/* `{{ ... }}`, `<% ... %>`, `${NAME}`: no field of a component has such a value, and in quotes it is good YAML. */
+static bool is_placeholder(const char *text)
+{
+        const char *open = strstr(text, "{{"), *tag = strstr(text, "<%");
+        size_t name =
+                strncmp(text, "${", 2) == 0
+                        ? strspn(text + 2, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+                        : 0;
+
+        return (open && strstr(open, "}}")) || (tag && strstr(tag, "%>")) ||
+               (name > 0 && strcmp(text + 2 + name, "}") == 0);
+}
+
+static int warn_of_placeholder(const struct lkg_leaf *leaf, void *userdata)
+{
+        struct lkg_layer *layer = userdata;
+        struct lkg_where where = { layer->file, lkg_value_line(leaf->value), lkg_value_column(leaf->value) };
+        size_t size;
+
+        if (lkg_value_type(leaf->value) == LKG_STRING && is_placeholder(lkg_value_text(leaf->value, &size)))
+                lkg_report_add(&layer->report, LKG_WARNING, LKG_C_PLACEHOLDER, &where,
+                               "the value of %.200s looks like a place in a template (Go, Helm, Jinja, "
+                               "envsubst) that nobody filled in",
+                               leaf->pointer);
+        return 0;
+}
+
 /* A base is neither written anew nor removed: the component needs what stood in it. */
 static void say_empty(struct lkg_layer *layer)
 {
@@ -261,6 +288,7 @@ static int judge_doc(struct lkg_layer *layer, struct lkg_value *doc)
         }
         if (layer->role == LKG_LAYER_DROPIN)
                 (void)lkg_value_walk(doc, warn_of_directive, layer);
+        (void)lkg_value_walk(doc, warn_of_placeholder, layer);
         return 0;
 }
 
