@@ -362,3 +362,12 @@ def test_doctor_names_who_holds_a_port_of_the_kubelet(mount, tmp_path):
         assert kubelet.stdout.readline() == b"\n"
         assert "is in use by" not in tool(mount, "doctor")[1], "it is the component itself"
         kubelet.communicate(b"\n")
+
+
+def test_a_misspelt_field_is_in_the_first_line_of_status(mount):
+    """It changes a value, silently: 80 was meant, and 64 counts."""
+    assert "; but " not in tool(mount, "status")[1]
+    mount.drop("90-capacity.conf", "maxPod: 80\n")
+    first = tool(mount, "status")[1].splitlines()[0]
+    assert first.startswith("kubelet: True serving generation ") and '; but "maxPod" (' in first, first
+    assert "90-capacity.conf:3) is no field and counts for nothing; did you mean" in first and "maxPods" in first, first
