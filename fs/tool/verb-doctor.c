@@ -398,7 +398,9 @@ static void check_ports(struct diagnosis *d)
 {
         static const char *const fields[] = { "port", "readOnlyPort" };
         LKG_CLEANUP(lkg_freep) char *text = fact(d, "effective.yaml");
+        struct lkg_component_process own;
 
+        (void)lkg_component_process_read(&d->view, d->component, &own);
         if (!text || !strstr(text, "kind: KubeletConfiguration"))
                 return;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++) {
@@ -406,7 +408,7 @@ static void check_ports(struct diagnosis *d)
                 char name[LKG_PROC_NAMES + 1] = "";
                 unsigned long pid = port ? lkg_port_holder(port, name) : 0;
 
-                if (pid && strncmp(name, d->component, LKG_PROC_NAMES) != 0)
+                if (pid && pid != own.pid && strncmp(name, d->component, LKG_PROC_NAMES) != 0)
                         add(d, LKG_WARNING,
                             "end that process, or change the field: the component cannot start without the "
                             "port",
