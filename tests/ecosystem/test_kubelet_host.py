@@ -73,7 +73,8 @@ def fixture_endpoint(tmp_path_factory):
 
 def starts(program, config, folder):
     """(Does it start?, its last words)"""
-    argv = ["unshare", "--mount", "--propagation", "private", program, f"--config={config}", f"--root-dir={folder}/root", f"--cert-dir={folder}/pki"]
+    argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none /var/lib && exec "$@"', "sh", program,
+            f"--config={config}", f"--root-dir={folder}/root", f"--cert-dir={folder}/pki"]  # its device plugins are always below /var/lib/kubelet
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True) as process:
         lines = []
         for line in process.stderr:

@@ -99,7 +99,7 @@ class NamespaceMachine:
 
     def put_tree(self, tree):
         """The files of a node as an installer makes them, below /; those of another node are gone."""
-        self.shell("rm -rf /etc/kubernetes /etc/systemd/system/kubelet.service*", check=True)
+        self.shell("rm -rf /etc/kubernetes /var/lib/kubelet /etc/systemd/system/kubelet.service*", check=True)
         # /lib and others are links.
         self.shell("tar -xf - -C / --no-same-owner --keep-directory-symlink",
                    input=lib.run("tar", "-C", tree, "-cf", "-", ".", check=True).stdout, check=True)
