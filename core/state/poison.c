@@ -212,6 +212,8 @@ static int refuse_noted(struct lkg_poison *poison, struct lkg_refused *how)
         uint32_t n = lkg_judging_count(note), n_new = 0;
         int r = 0;
 
+        if (atomic_load(&note->between) && is_doubtful(how))
+                return 0; /* nothing was in work, and who kills leaves no damage behind */
         for (uint32_t i = 0; i < n; i++)
                 n_new += is_new(note, &note->items[i]);
         for (uint32_t i = 0; i < n; i++)

@@ -226,10 +226,17 @@ static void test_in_between(void **state)
                 begin();
                 assert_int_equal(poison.n_items, 0);
         }
-        assert_true(admit_layer("10-a", "2"));
-        lkg_poison_finished(&poison);
-        assert_true(admit_layer("base", "1"));
-        lkg_poison_finished(&poison);
+        for (unsigned i = 0; i < 2 * LKG_KILLS_PROOF + 1; i++) {
+                assert_true(admit_layer("10-a", "2")); /* it is new */
+                lkg_poison_finished(&poison);
+                assert_true(admit_layer("base", "1"));
+                lkg_poison_finished(&poison);
+                if (i == 2 * LKG_KILLS_PROOF)
+                        break;
+                die(LKG_END_SIGNAL, SIGKILL);
+                begin();
+                assert_int_equal(poison.n_items, 0);
+        }
         die(LKG_END_SIGNAL, SIGABRT);
         begin();
         assert_true(admit_layer("base", "1"));
