@@ -56,7 +56,8 @@ static void put_layers(const struct lkg_component *c, struct lkg_buf *buf)
                         lkg_buf_printf(buf, "%zu ", count);
                 lkg_buf_puts(buf, count == 1 || !rows[i].many ? rows[i].one : rows[i].many);
                 if (rows[i].role == LKG_LAYER_REMOTE)
-                        lkg_buf_printf(buf, " %s/%s", lkg_component_source(c)->ns, lkg_component_source(c)->name);
+                        lkg_buf_printf(buf, " %s/%s", lkg_component_source(c)->ns,
+                                       lkg_component_source(c)->name);
                 separator = ", ";
         }
 }

@@ -36,7 +36,7 @@ enum lkg_config_code {
         LKG_C_NO_DROPIN_DIR = 2009, /* configured directory missing */
         LKG_C_NOT_A_DIR = 2010,     /* drop-in directory is a symlink or a file */
         LKG_C_WALK_LIMIT = 2011,    /* too deep, too many entries, too many layers */
-        LKG_C_PLACEHOLDER = 2036,        /* a value that a template has, and nobody put in */
+        LKG_C_PLACEHOLDER = 2036,   /* a value that a template has, and nobody put in */
         LKG_C_OTHER_NAMES = 2035,   /* the file has other names, so inotify does not see every change */
         LKG_C_UNSTABLE = 2012,      /* entries vanished during the walk */
         LKG_C_SORT_TRAP = 2013,     /* 100.conf before 9.conf */
