@@ -80,12 +80,18 @@ static size_t put_character(uint32_t c, char ret[5])
         return n;
 }
 
+/* valgrind makes this fifty times as slow, and sees nothing new in the tenth character: it gets every @nth. */
+static uint32_t step_of(uint32_t nth)
+{
+        return getenv("LKGFS_VALGRIND") ? nth : 1;
+}
+
 /* All there are, 4,096 in a document, as names and as values; in JSON those of four digits also as escapes (others are not written as such:
    json-c 0.16 reads a part of them wrongly). */
 static void test_the_whole_of_unicode(void **state)
 {
         (void)state;
-        for (uint32_t first = 0; first <= 0x10ffff; first += 4096) {
+        for (uint32_t first = 0; first <= 0x10ffff; first += 4096 * step_of(31)) {
                 struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
                 struct lkg_buf escaped = LKG_BUF_INIT;
                 const char *separator = "{";
@@ -123,7 +129,8 @@ static void test_every_character(void **state)
         char character[8], text[64];
 
         (void)state;
-        for (uint32_t c = 1; c <= 0x10ffff; c += c < 0x3100 || (c >= 0xd7f0 && c < 0x10100) ? 1 : 0x111) {
+        for (uint32_t c = 1; c <= 0x10ffff;
+             c += c < 0x3100 || (c >= 0xd7f0 && c < 0x10100) ? step_of(31) : 0x111) {
                 struct lkg_value *list;
 
                 if (put_character(c, character) == 0)
