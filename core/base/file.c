@@ -7,6 +7,7 @@
  * by root and not writable by others, because the author of the link chooses what root reads.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <poll.h>
@@ -664,6 +665,21 @@ void lkg_file_id_from_stat(const struct stat *st, struct lkg_file_id *ret)
                 .mtime_ns = lkg_timespec_ns(&st->st_mtim),
                 .ctime_ns = lkg_timespec_ns(&st->st_ctim),
         };
+}
+
+int lkg_put_aside(int dirfd, const char *name)
+{
+        char aside[96];
+
+        (void)snprintf(aside, sizeof(aside), ".%.32s.%" PRIu64 ".aside", name, lkg_boottime_ns());
+        return renameat(dirfd, name, dirfd, aside) < 0 ? -errno : 0;
+}
+
+int lkg_clear_name(int dirfd, const char *name)
+{
+        if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+                return 0;
+        return errno == EISDIR ? lkg_put_aside(dirfd, name) : -errno;
 }
 
 bool lkg_file_id_equal(const struct lkg_file_id *a, const struct lkg_file_id *b)

@@ -679,10 +679,12 @@ int lkg_publication_read(int blobs, const struct lkg_entry *entry, size_t max, c
         LKG_CLEANUP(lkg_freep) char *data = NULL;
         int r;
 
-        if (!entry->pack)
-                return lkg_publication_read_blob(blobs, entry->sha256, max, ret, ret_size);
         if (entry->size > max)
                 return -EFBIG;
+        if (!entry->pack) {
+                r = lkg_publication_read_blob(blobs, entry->sha256, entry->size, ret, ret_size);
+                return r == -EFBIG ? -EBADMSG : r;
+        }
         data = malloc(entry->size + 1);
         if (!data)
                 return -ENOMEM;

@@ -63,16 +63,6 @@ static int add(struct lkg_blobs *blobs, const char *sha256, uint64_t size, struc
         return 0;
 }
 
-/* Whatever stands at the name of a blob, and is none of ours: in the way of every publication. */
-static void clear_way(const struct lkg_blobs *blobs, const char *sha256)
-{
-        char aside[LKG_SHA256_HEX + sizeof(".damaged")];
-
-        (void)snprintf(aside, sizeof(aside), "%s.damaged", sha256);
-        if (unlinkat(blobs->dirfd, sha256, 0) < 0 && errno == EISDIR)
-                (void)renameat(blobs->dirfd, sha256, blobs->dirfd, aside);
-}
-
 /*
  * Written directly under its final name: no manifest names it before it is complete, and one that a killed
  * engine left incomplete is shorter than it should be (lkg_blob_put()).
@@ -84,7 +74,7 @@ static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *d
         int r;
 
         if (fd < 0 && errno == EEXIST) {
-                clear_way(blobs, sha256);
+                (void)lkg_clear_name(blobs->dirfd, sha256);
                 fd = openat(blobs->dirfd, sha256, flags, 0600);
         }
         if (fd < 0)
@@ -102,7 +92,7 @@ static int complete_blob(struct lkg_blobs *blobs, struct lkg_blob *blob, const c
 {
         int r;
 
-        clear_way(blobs, blob->sha256);
+        (void)lkg_clear_name(blobs->dirfd, blob->sha256);
         r = write_blob(blobs, blob->sha256, data, size);
         if (r >= 0)
                 blob->size = size;
@@ -148,16 +138,6 @@ int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob 
         if (fstatat(blobs->dirfd, sha256, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return lkg_error_set(err, -errno, NULL, "blob %s", sha256);
         r = add(blobs, sha256, (uint64_t)st.st_size, ret);
-        return r < 0 ? lkg_error_set(err, r, NULL, "blob %s", sha256) : 0;
-}
-
-int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size,
-                  struct lkg_error *err)
-{
-        int r = lkg_publication_read_blob(blobs->dirfd, sha256, SIZE_MAX / 4, ret, ret_size);
-
-        if (r == -EBADMSG)
-                return lkg_error_set(err, r, NULL, "blob %s holds something else.", sha256);
         return r < 0 ? lkg_error_set(err, r, NULL, "blob %s", sha256) : 0;
 }
 

@@ -48,13 +48,6 @@ int lkg_blob_put_as(struct lkg_blobs *blobs, const char *name, const void *data,
 int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret,
                    struct lkg_error *err);
 
-/**
- * lkg_blob_read() - read its bytes and check them against the name. Caller frees. -EBADMSG: they do not
- * match.
- */
-int lkg_blob_read(struct lkg_blobs *blobs, const char *sha256, char **ret, size_t *ret_size,
-                  struct lkg_error *err);
-
 struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob);
 struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs,
                                 struct lkg_blob *blob); /* NULL is fine; returns NULL */

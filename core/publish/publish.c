@@ -682,7 +682,7 @@ bool lkg_publisher_is_fresh(const struct lkg_publisher *p)
 int lkg_publisher_read(const struct lkg_publisher *p, const struct lkg_entry *entry, char **ret,
                        size_t *ret_size)
 {
-        return lkg_publication_read(p->blobs.dirfd, entry, SIZE_MAX / 4, ret, ret_size);
+        return lkg_publication_read(p->blobs.dirfd, entry, LKG_FALLBACK_BYTES_MAX, ret, ret_size);
 }
 
 static void forget(struct lkg_shown *shown)

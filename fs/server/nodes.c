@@ -374,7 +374,7 @@ static int pin(const struct lkg_node *node, const struct lkg_entry *entry, const
         char name[32];
 
         pin_name(node, name);
-        (void)unlinkat(server.pinned, name, 0);
+        (void)lkg_clear_name(server.pinned, name);
         if (bytes)
                 return write_pin(name, bytes, node->size);
         if (linkat(server.blobs, blob, server.pinned, name, 0) < 0)

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include <lkg/claims.h>
+#include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/publication.h>
 

@@ -111,14 +111,6 @@ static bool still_named(int fd, int dirfd, const char *name)
                a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-int lkg_put_aside(int dirfd, const char *name)
-{
-        char aside[96];
-
-        (void)snprintf(aside, sizeof(aside), ".%.32s.%" PRIu64 ".aside", name, lkg_boottime_ns());
-        return renameat(dirfd, name, dirfd, aside) < 0 ? -errno : 0;
-}
-
 /* The engine may write to both directories, and must not prevent the next start. */
 static int put_aside(int dirfd)
 {

@@ -524,8 +524,6 @@ bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *
 void lkg_recorded_forget(const struct lkg_supervisor *s);
 
 /* lock.c */
-/** lkg_put_aside() - rename @name in @dirfd, whatever it is, to a hidden name of its own. Return: 0 or -errno. */
-int lkg_put_aside(int dirfd, const char *name);
 /**
  * lkg_lock_take() - lock the file `lock` of @dirfd, or report its holder.
  * @what: "state directory", for a message

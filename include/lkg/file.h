@@ -176,6 +176,11 @@ int lkg_write_file_as(int dirfd, const char *name, const void *data, size_t size
 int lkg_write_file_atomic(int dirfd, const char *name, const void *data, size_t size, mode_t mode,
                           bool durable, struct lkg_error *err);
 
+/** lkg_put_aside() - rename @name in @dirfd, whatever it is, to a hidden name of its own. Return: 0 or -errno. */
+int lkg_put_aside(int dirfd, const char *name);
+/** lkg_clear_name() - remove @name in @dirfd; a directory, which nobody of us made there, is put aside. Return: 0 or -errno. */
+int lkg_clear_name(int dirfd, const char *name);
+
 /**
  * lkg_bare_name_ok() - is it a valid file name: not empty, no slash, not `.` or `..`, at most NAME_MAX
  * bytes?

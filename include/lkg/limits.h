@@ -30,7 +30,7 @@
 #define LKG_MESSAGE_BYTES_MAX  8192u      /* one datagram between two processes of ours */
 #define LKG_MESSAGES_AT_ONCE   64u        /* from one peer, before others have their turn */
 
-#define LKG_FALLBACK_BYTES_MAX (64u << 20) /* a served document for a fallback copy */
+#define LKG_FALLBACK_BYTES_MAX (64u << 20) /* a served document, read again from where it was published */
 
 /* components and configuration */
 #define LKG_COMPONENTS_MAX   32u

@@ -66,10 +66,19 @@ class Note(ctypes.Structure):
                 ("n_saved", ctypes.c_uint64), ("items", Item * 512)]
 
 
+def note_of(mount):
+    with open(os.path.join(mount.runtime, "private", "judging"), "rb") as file:
+        return Note.from_buffer_copy(file.read(ctypes.sizeof(Note)))
+
+
+def wait_idle(mount):
+    """The engine has finished its work: what it judged is known to be harmless."""
+    mount.wait_for(lambda: note_of(mount).since_ns == 0, "an engine without work")
+
+
 def at_work_on(mount):
     """The name of the file that the engine is reading right now, "" = none."""
-    with open(os.path.join(mount.runtime, "private", "judging"), "rb") as file:
-        note = Note.from_buffer_copy(file.read(ctypes.sizeof(Note)))
+    note = note_of(mount)
     return os.path.basename(note.items[note.n_items - 1].file.decode()) if note.since_ns and note.n_items else ""
 
 
@@ -145,6 +154,7 @@ def test_layers_that_were_harmless_before(mounts, poisoned):
     mount = mounts(dropins={"50-poison.conf": poison("abort", "judge") + lib.HEADER + "podsPerCore: 9\n",
                             "60-other.conf": lib.HEADER + "registryBurst: 12\n"})
     document = mount.document()
+    wait_idle(mount)
     poisoned.on()
     mount.kill_child("lkgfs-engine")
     mount.wait_for(lambda: refusals(mount), "layers that are refused together")
@@ -156,6 +166,7 @@ def test_layers_that_were_harmless_before(mounts, poisoned):
     assert refusals(mount), "they are as they were"
     mount.sync()
     assert mount.condition()[0] == "True" and not refusals(mount)
+    wait_idle(mount)
     poisoned.on()
     mount.kill_child("lkgfs-engine")
     mount.wait_for(lambda: refusals(mount), "refused together once more")
@@ -168,6 +179,7 @@ def test_another_command_line_is_tried(mounts, poisoned):
     poisoned.off()
     n = Node(mounts, remote={"enabled": False}, component={"schemaRelease": "1.36"},
              dropins={"50-poison.conf": poison("abort", "judge") + lib.HEADER + "podsPerCore: 9\n"})
+    wait_idle(n.mount)
     poisoned.on()
     n.mount.kill_child("lkgfs-engine")
     n.mount.wait_for(lambda: refusals(n.mount), "layers that are refused together")

@@ -13,7 +13,7 @@ import pytest
 import lkgfs_testlib as lib
 from lkgfs_node import Node
 
-LIKE_OTHERS = ("blobs/", "pinned/", "history/")  # files whose names are numbers or digests: one of each kind is enough
+LIKE_OTHERS = ("blobs/", "pinned/", "history/")  # files whose names are numbers or digests
 OUTSIDE = "/etc/passwd"
 
 
@@ -54,14 +54,14 @@ def kind_of(name):
 
 
 def files_of(node):
-    """Those that are there now, by what they are for."""
+    """Those that the killed processes left, by what they are for; several of one kind together."""
     found = {}
     for top in (node.mount.state, os.path.join(node.mount.runtime, "private")):
         for folder, _, names in os.walk(top):
             for name in names:
                 path = os.path.join(folder, name)
-                if os.path.isfile(path) and not os.path.islink(path) and ".away" not in name:
-                    found.setdefault(kind_of(os.path.relpath(path, node.mount.root)), path)
+                if os.path.isfile(path) and not os.path.islink(path) and not name.endswith((".away", "~tmp")):
+                    found.setdefault(kind_of(os.path.relpath(path, node.mount.root)), []).append(path)
     return found
 
 
@@ -93,12 +93,11 @@ def check_next_change(n, value):
     n.mount.wait_for(lambda: lib.error_of(n.mount.command, "sync", "now") == 0, "a look at everything")
 
 
-def kill_all_and_start(n):
+def kill_all(n):
     os.kill(n.mount.process.pid, signal.SIGSTOP)
     for name in ("lkgfs-engine", "lkgfs-fs"):
         n.mount.kill_child(name)
     n.mount.kill_supervisor()
-    n.mount.start()
 
 
 def remove_traces(path):
@@ -114,15 +113,22 @@ def test_all_that_the_next_processes_find(mounts, how):
     n, before = busy_node(mounts), lib.read_file(OUTSIDE)
     try:
         done = set()
-        while todo := sorted(set(files_of(n)) - done):
-            name, path = todo[0], files_of(n)[todo[0]]
+        while True:
+            kill_all(n)
+            todo = sorted((name, paths) for name, paths in files_of(n).items() if name not in done)
+            if not todo:
+                break
+            name, paths = todo[0]
             done.add(name)
             print("spoilt:", name)
-            os.rename(path, path + ".away")
-            SPOILT[how](path)
-            kill_all_and_start(n)
+            for path in paths:
+                os.rename(path, path + ".away")
+                SPOILT[how](path)
+            n.mount.start()
             check_next_change(n, len(done))
-            remove_traces(path)
+            for path in paths:
+                remove_traces(path)
+        n.mount.start()
         assert lib.read_file(OUTSIDE) == before
         assert len(done) > 20
     finally:

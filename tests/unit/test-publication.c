@@ -137,6 +137,15 @@ static void test_refused(void **state)
         }
 }
 
+static int truncateat(int dirfd, const char *name, off_t size)
+{
+        int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : ftruncate(fd, size);
+
+        lkg_close(fd);
+        return r;
+}
+
 /* Another process wrote the blobs: a missing, shortened or different one is an error, never other bytes. */
 static void test_read(void **state)
 {
@@ -155,6 +164,10 @@ static void test_read(void **state)
         assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), 0);
         assert_string_equal(text, "abc");
         free(text);
+        assert_int_equal(lkg_publication_read(fd, &entry, 2, &text, &size), -EFBIG);
+        assert_int_equal(truncateat(fd, entry.sha256, (off_t)1 << 40),
+                         0); /* more than an engine may keep in memory */
+        assert_int_equal(lkg_publication_read(fd, &entry, SIZE_MAX, &text, &size), -EBADMSG);
         entry.pack = PACK;
         entry.offset = 2;
         assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -ENOENT);

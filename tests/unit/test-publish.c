@@ -287,7 +287,7 @@ static void test_what_was_not_written_to_the_end(void **state)
         assert_int_equal(lkg_publisher_open(p->fd, &second, &previous, &err), 0);
         assert_int_equal(lkg_blob_put(&second->blobs, "abc", 3, &blob, &err), 0);
         assert_int_equal(blob->size, 3);
-        assert_int_equal(lkg_blob_read(&second->blobs, sha256, &data, &size, &err), 0);
+        assert_int_equal(lkg_publication_read_blob(second->blobs.dirfd, sha256, 3, &data, &size), 0);
         assert_string_equal(data, "abc");
         free(data);
         lkg_blob_unref(&second->blobs, blob);
@@ -351,13 +351,15 @@ static void test_damaged_blob_is_noticed(void **state)
         assert_int_equal(lkg_blob_put(&p->publisher->blobs, "abc", 3, &again, &err), 0);
         assert_ptr_equal(blob, again);
         assert_int_equal(p->publisher->blobs.n_written, 1);
-        assert_int_equal(lkg_blob_read(&p->publisher->blobs, blob->sha256, &data, &size, &err), 0);
+        assert_int_equal(lkg_publication_read_blob(p->publisher->blobs.dirfd, blob->sha256, 3, &data, &size),
+                         0);
         assert_string_equal(data, "abc");
         free(data);
         fd = openat(p->publisher->blobs.dirfd, blob->sha256, O_WRONLY | O_CLOEXEC);
         assert_int_equal(write(fd, "xyz", 3), 3);
         lkg_close(fd);
-        assert_int_equal(lkg_blob_read(&p->publisher->blobs, blob->sha256, &data, &size, &err), -EBADMSG);
+        assert_int_equal(lkg_publication_read_blob(p->publisher->blobs.dirfd, blob->sha256, 3, &data, &size),
+                         -EBADMSG);
         lkg_blob_unref(&p->publisher->blobs, again);
         assert_int_equal(count_blobs(p), 1);
         lkg_blob_unref(&p->publisher->blobs, blob);
