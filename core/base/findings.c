@@ -523,7 +523,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 5013, LKG_ERROR, "unknown feature gate", "Correct the name, or remove the gate.",
           "No release knows a feature gate of this name, up to the latest one known here. The "
           "component refuses to start, in most releases with a panic and a page of stack trace. "
-          "Names of gates are case-sensitive." },
+          "Names of gates are case-sensitive. A warning for a component of a release without tables here, "
+          "which may know the gate." },
         { 5014, LKG_ERROR, "feature gate was dropped",
           "Remove the gate from the layer named; its feature is built in, or removed.",
           "The feature gate existed in earlier releases and was removed when its feature became GA, or was "

@@ -245,8 +245,7 @@ static void check_release(struct lkg_component *c)
                 taken[LKG_RELEASE_TEXT_MAX];
         unsigned release = c->facts->release;
 
-        if (c->config->schema_release || !release ||
-            (release >= LKG_RELEASE_MIN && release <= LKG_RELEASE_MAX))
+        if (c->config->schema_release || !release || lkg_release_has_tables(release))
                 return;
         lkg_report_add(
                 &c->facts_findings, LKG_WARNING, 4017, NULL,

@@ -297,16 +297,12 @@ static unsigned wanted_release(const struct lkg_component *c)
 {
         unsigned release = c->config->schema_release;
 
-        if (!release && c->facts)
-                release = c->facts->release;
-        if (release && release < LKG_RELEASE_MIN)
-                return LKG_RELEASE_MIN;
-        return release > LKG_RELEASE_MAX ? LKG_RELEASE_MAX : release;
+        return release || !c->facts ? release : c->facts->release;
 }
 
 unsigned lkg_component_release(const struct lkg_component *c)
 {
-        return c->release ? c->release : LKG_RELEASE_MAX;
+        return lkg_release_judged(c->release);
 }
 
 static int new_judge(struct lkg_component *c, struct lkg_error *err)

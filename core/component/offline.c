@@ -20,13 +20,6 @@ static bool has_facts(const struct lkg_offline_place *place)
         return place->runtime_fd >= 0 && faccessat(place->runtime_fd, path, F_OK, AT_EACCESS) == 0;
 }
 
-static unsigned within_tables(unsigned release)
-{
-        if (release && release < LKG_RELEASE_MIN)
-                return LKG_RELEASE_MIN;
-        return release > LKG_RELEASE_MAX ? LKG_RELEASE_MAX : release;
-}
-
 /* The release and command line: those of the caller, else the configured release, else what is known. */
 static int new_judge(const struct lkg_offline_place *place, struct lkg_judge **ret, struct lkg_error *err)
 {
@@ -49,7 +42,7 @@ static int new_judge(const struct lkg_offline_place *place, struct lkg_judge **r
                 if (r < 0)
                         return r;
                 line = lkg_facts_line(facts, NULL);
-                config.release = within_tables(config.release ? config.release : facts->release);
+                config.release = config.release ? config.release : facts->release;
                 if (!place->n_flags && line) {
                         config.flags = (const char *const *)line->words.items;
                         config.n_flags = line->words.n_items;

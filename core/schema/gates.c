@@ -75,6 +75,7 @@ bool lkg_gate_settable(const char *name, bool on, unsigned release)
 int lkg_gates_init(struct lkg_gates *gates, unsigned release)
 {
         gates->release = release;
+        gates->lenient = false;
         gates->set = calloc(lkg_n_gates + 1, sizeof(*gates->set));
         return gates->set ? 0 : -ENOMEM;
 }
@@ -89,6 +90,7 @@ int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret)
 {
         int r = lkg_gates_init(ret, from->release);
 
+        ret->lenient = from->lenient;
         if (r == 0)
                 memcpy(ret->set, from->set, lkg_n_gates * sizeof(*ret->set));
         return r;
@@ -187,6 +189,14 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, size
         const char *nearest, *flag = lkg_flag_note(value, note);
 
         (void)lkg_release_text(gates->release, now);
+        if (gates->lenient) {
+                lkg_report_add(
+                        report, LKG_WARNING, LKG_F_GATE_UNKNOWN, &where,
+                        "featureGates%s: %s is unknown in %s, the nearest release with tables; whether the "
+                        "component starts with it cannot be said",
+                        flag, lkg_quote(name, size, quoted), now);
+                return;
+        }
         if (row) {
                 lkg_report_add(report, LKG_ERROR, LKG_F_GATE_REMOVED, &where,
                                "featureGates%s: %s was dropped %s, and the component does not start with a "
@@ -225,13 +235,13 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
         }
         if (!row || row->stage == LKG_GATE_REMOVED) {
                 report_unknown(gates, name, size, value, report);
-                return -EBADMSG;
+                return gates->lenient ? 0 : -EBADMSG;
         }
         if (row->locked && row->def != on) {
-                lkg_report_add(report, LKG_ERROR, LKG_F_GATE_LOCKED, &where,
+                lkg_report_add(report, gates->lenient ? LKG_WARNING : LKG_ERROR, LKG_F_GATE_LOCKED, &where,
                                "featureGates%s: %s is locked to %s; %s", lkg_flag_note(value, flag), name,
                                row->def ? "true" : "false", without_it(value));
-                return -EBADMSG;
+                return gates->lenient ? 0 : -EBADMSG;
         }
         gates->set[first] = on ? 1 : -1;
         return 0;
@@ -251,6 +261,14 @@ bool lkg_gate_unread(const struct lkg_value *object, const struct lkg_value *unr
                           is_unread(object, unread, all_beta));
 }
 
+/* A gate that the release does not know any more is on for good. @first: the first row of its name */
+static bool is_dropped(const struct lkg_gates *gates, size_t first)
+{
+        const struct lkg_gate *row = row_at(first, gates->release);
+
+        return row && row->stage == LKG_GATE_REMOVED;
+}
+
 static int check_needs(const struct lkg_gates *gates, const struct lkg_value *object,
                        const struct lkg_value *unread, struct lkg_report *report)
 {
@@ -266,8 +284,9 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ob
                 struct lkg_where where, other;
                 char place[LKG_ASIDE_MAX], flag[LKG_FLAG_NOTE_MAX], flag_off[LKG_FLAG_NOTE_MAX];
 
-                if (row->since > gates->release || !is_on(gates, rows[i].gate) ||
-                    is_on(gates, rows[i].needs) || lkg_gate_unread(object, unread, row->name) ||
+                if (row->since > gates->release || is_dropped(gates, rows[i].needs) ||
+                    !is_on(gates, rows[i].gate) || is_on(gates, rows[i].needs) ||
+                    lkg_gate_unread(object, unread, row->name) ||
                     lkg_gate_unread(object, unread, row->needs))
                         continue;
                 on = lkg_map_get(map, row->name);
@@ -275,11 +294,11 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ob
                 where = lkg_where_of(off ? off : on ? on : map);
                 other = lkg_where_of(off ? on : NULL);
                 lkg_report_add(
-                        report, LKG_ERROR, LKG_F_GATE_NEEDS, &where,
+                        report, gates->lenient ? LKG_WARNING : LKG_ERROR, LKG_F_GATE_NEEDS, &where,
                         "featureGates: %s is on%s%s and needs %s, which is off%s; turn both on or both off",
                         row->name, lkg_flag_note(on, flag), lkg_where_aside(&other, place), row->needs,
                         lkg_flag_note(off, flag_off));
-                r = -EBADMSG;
+                r = gates->lenient ? 0 : -EBADMSG;
         }
         return r;
 }

@@ -9,6 +9,7 @@
 
 struct lkg_gates {
         unsigned release;
+        bool lenient; /* the component is of another release, without tables: what it does not know is a warning */
         signed char *set; /* by row of lkg_gates[] (the first of each name): 0 = not set, 1 = on, -1 = off */
 };
 
@@ -22,7 +23,7 @@ int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
  * @unread: values of it that could not be read, or NULL
  * @report: unknown, dropped, too new and locked gates, dependencies that are off: each at its position
  *
- * Return: 0; -EBADMSG: the component would not start with it; -ENOMEM.
+ * Return: 0, also if it is lenient; -EBADMSG: the component would not start with it; -ENOMEM.
  */
 int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *object, const struct lkg_value *unread,
                     struct lkg_report *report);

@@ -238,6 +238,7 @@ static int learn_flag_gates(struct lkg_judge *judge)
         struct lkg_command_line line = command_line(judge);
         int r = flags ? lkg_gates_init(&judge->flag_gates, lkg_schema_release(judge->schema)) : -ENOMEM;
 
+        judge->flag_gates.lenient = judge->config.release && !lkg_release_has_tables(judge->config.release);
         if (r == 0 && line.n_words > 0)
                 r = lkg_flags_apply(judge->schema, &line, flags, NULL, &judge->flag_report);
         if (r == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kubelet's validation: pkg/kubelet/apis/config/validation (1.33 to 1.36), with component-base's tracing
+ * The kubelet's validation: pkg/kubelet/apis/config/validation (1.33 to 1.37), with component-base's tracing
  * and metrics rules. Feature gates themselves are checked where they are set (gates.c).
  */
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "values/image.h"
 #include "values/names.h"
 #include "values/quantity.h"
+#include "values/sysctl.h"
 #include "values/url.h"
 
 #define MSEC   INT64_C(1000000)
@@ -45,6 +46,8 @@ const struct lkg_value_rule lkg_kubelet_rules[] = {
         { "imageGCLowThresholdPercent", LKG_RULE_NUMBER, percent, .max = 100 },
         { "imageMaximumGCAge", LKG_RULE_DURATION, turn_on, .gate = "ImageMaximumGCAge",
           .flags = LKG_RULE_GATE_OFF },
+        { "defaultPodSysctls", LKG_RULE_UNSET, turn_on, .gate = "DefaultPodSysctls",
+          .flags = LKG_RULE_GATE_OFF, .since = 137 },
         { "imageMinimumGCAge", LKG_RULE_DURATION, not_negative, .max = NO_MAX, .since = 136 },
         { "imageMaximumGCAge", LKG_RULE_DURATION, not_negative, .max = NO_MAX },
         { "iptablesDropBit", LKG_RULE_NUMBER, bit, .max = 31 },
@@ -466,15 +469,58 @@ static int check_allowlist(const struct lkg_rules *rules)
         return lkg_rules_apply(rules, &patterns, 1);
 }
 
+/* Two keys mean one sysctl if one of them has slashes where the other one has dots. */
+static int check_sysctl(const struct lkg_rules *rules, const struct lkg_value *map, struct lkg_span key,
+                        const struct lkg_value *value)
+{
+        char reason[LKG_REFUSAL_MAX] = "", path[LKG_RULE_PATH_MAX], name[256];
+        int r = lkg_sysctl_name(key.data, key.size, reason);
+
+        (void)lkg_rule_key_path("defaultPodSysctls", key.data, key.size, path);
+        if (r == -EINVAL) {
+                lkg_breach(rules, LKG_F_BAD_FORMAT, path, value, "has a key that is %s", reason);
+                return 0;
+        }
+        (void)snprintf(name, sizeof(name), "%.*s", (int)key.size, key.data);
+        lkg_sysctl_normalise(name);
+        if (r == 0 && memcmp(name, key.data, key.size) != 0 && lkg_map_get(map, name))
+                lkg_breach(rules, LKG_F_CONTRADICTION, path, value,
+                           "is set a second time, as %s; remove one of them", name);
+        return r;
+}
+
+static int check_sysctls(const struct lkg_rules *rules)
+{
+        const struct lkg_value *map = lkg_rule_items(rules, "defaultPodSysctls");
+        size_t n = map ? lkg_value_size(map) : 0;
+        int r = 0;
+
+        lkg_rule_begin(rules);
+        if (n == 0 || !lkg_rule_gate(rules, "DefaultPodSysctls"))
+                return 0; /* a row says that it needs the gate */
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                struct lkg_span key;
+                const struct lkg_value *value = lkg_map_at(map, i, &key.data, &key.size);
+
+                r = check_sysctl(rules, map, key, value);
+        }
+        return r;
+}
+
 static void check_memory(const struct lkg_rules *rules)
 {
         static const char factor[] = "memoryThrottlingFactor", policy[] = "memoryReservationPolicy";
+        const double once_default = 0.9; /* up to 1.36, so many documents have it */
+        const bool newer = lkg_schema_release(rules->schema) >= 137;
         const struct lkg_value *value, *chosen;
         struct lkg_span word;
 
         lkg_rule_begin(rules);
         value = lkg_rule_get(rules, factor);
-        if (!value && lkg_rule_gate(rules, "MemoryQoS"))
+        if (newer && value && lkg_object_float(rules->object, factor) != once_default &&
+            !lkg_rule_gate(rules, "MemoryQoS"))
+                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, factor, value, "MemoryQoS", turn_on);
+        if (!newer && !value && lkg_rule_gate(rules, "MemoryQoS"))
                 lkg_breach(rules, LKG_F_REQUIRED, factor, NULL,
                            "is empty and must not be while the feature gate MemoryQoS is on");
         if (value &&
@@ -568,6 +614,8 @@ int lkg_rules_kubelet(const struct lkg_rules *rules)
                 r = check_reserved_memory(rules);
         if (r == 0)
                 r = check_allowlist(rules);
+        if (r == 0)
+                r = check_sysctls(rules);
         if (r == 0)
                 r = lkg_rules_logging(rules);
         if (r < 0)

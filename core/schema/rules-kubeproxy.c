@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kube-proxy's validation: pkg/proxy/apis/config/validation (the same from 1.33 to 1.36), on Linux.
+ * kube-proxy's validation: pkg/proxy/apis/config/validation (from 1.33 to 1.37), on Linux.
  *
  * The component validates its internal type. Where that differs from the document, this file reads the
  * document like the conversion: one syncPeriod and minSyncPeriod, those of the active mode, and clusterCIDR
@@ -88,31 +88,71 @@ static void check_periods(const struct lkg_rules *rules)
                 lkg_breach_between(rules, LKG_F_OUT_OF_RANGE, &minimum, &period, NULL);
 }
 
+/* Up to 1.36: `primary` alone, and nothing behind it is checked. */
+static int check_node_ports_136(const struct lkg_rules *rules, const struct lkg_value *list, size_t i)
+{
+        const struct lkg_value *item = lkg_list_get(list, i);
+        char path[LKG_RULE_PATH_MAX];
+
+        (void)lkg_rule_item_path("nodePortAddresses", i, NULL, path);
+        if (!lkg_span_is(lkg_text_of(item), "primary"))
+                return lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr);
+        if (lkg_value_size(list) != 1)
+                lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
+                           "must be the only entry; remove it or the CIDRs");
+        return 1;
+}
+
+static int parse_cidr_or_word(const char *text, size_t size, char *reason)
+{
+        if (!memchr(text, '/', size))
+                return lkg_refuse(reason, "not a CIDR and not one of primary, localhost, all");
+        return parse_cidr(text, size, reason);
+}
+
+static int check_node_port(const struct lkg_rules *rules, const struct lkg_value *list, size_t i)
+{
+        const struct lkg_value *item = lkg_list_get(list, i);
+        struct lkg_span text = lkg_text_of(item);
+        char path[LKG_RULE_PATH_MAX];
+
+        (void)lkg_rule_item_path("nodePortAddresses", i, NULL, path);
+        if (!lkg_rule_word("primary, localhost, all", text.data, text.size))
+                return lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr_or_word);
+        for (size_t k = 0; k < i; k++) {
+                struct lkg_span other = lkg_text_of(lkg_list_get(list, k));
+
+                if (other.size == text.size && memcmp(other.data, text.data, text.size) == 0) {
+                        lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
+                                   "is there twice; remove one of them");
+                        return 0;
+                }
+        }
+        return 0;
+}
+
 static int check_node_ports(const struct lkg_rules *rules)
 {
-        static const char list_path[] = "nodePortAddresses", primary[] = "primary";
-        const struct lkg_value *list = lkg_rule_items(rules, list_path);
+        const struct lkg_value *list = lkg_rule_items(rules, "nodePortAddresses");
         size_t n = list ? lkg_value_size(list) : 0;
-        char path[64];
+        bool newer = lkg_schema_release(rules->schema) >= 137;
         int r = 0;
 
         lkg_rule_begin(rules);
-        for (size_t i = 0; r == 0 && i < n; i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
-                size_t size = 0;
-                const char *text = lkg_value_type(item) == LKG_STRING ? lkg_value_text(item, &size) : "";
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = newer ? check_node_port(rules, list, i) : check_node_ports_136(rules, list, i);
+        return r < 0 ? r : 0;
+}
 
-                (void)snprintf(path, sizeof(path), "%s[%zu]", list_path, i);
-                if (size == strlen(primary) && memcmp(text, primary, size) == 0) {
-                        /* items after it are not checked, and are refused with it */
-                        if (n != 1)
-                                lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
-                                           "must be the only entry; remove it or the CIDRs");
-                        return 0;
-                }
-                r = lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr);
-        }
-        return r;
+static void check_ipvs(const struct lkg_rules *rules)
+{
+        static const char mode[] = "mode", gate[] = "KubeProxyIPVS";
+
+        lkg_rule_begin(rules);
+        if (lkg_schema_release(rules->schema) >= 137 && lkg_span_is(lkg_rule_text(rules, mode), "ipvs") &&
+            !lkg_rule_gate(rules, gate))
+                lkg_breach_gate(rules, LKG_F_NEEDS_GATE, mode, lkg_rule_get(rules, mode), gate,
+                                "turn it on, or use the mode nftables or iptables");
 }
 
 /*
@@ -174,6 +214,7 @@ int lkg_rules_kubeproxy(const struct lkg_rules *rules)
         if (r < 0)
                 return r;
         check_periods(rules);
+        check_ipvs(rules);
         check_cluster_cidrs(rules);
         lkg_rule_hidden_metrics(rules);
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Values that pass the kubelet's validation and fail at its start: cmd/kubelet/app, pkg/kubelet (eviction,
- * cm, sysctl, kubelet.go) of 1.33 to 1.36. The kubelet exits a moment after it has accepted the
+ * cm, sysctl, kubelet.go) of 1.33 to 1.37. The kubelet exits a moment after it has accepted the
  * configuration, so these are warnings. What depends on the host is in rules-host.c.
  */
 #include "rules-table.h"
@@ -12,6 +12,7 @@
 #include "values/number.h"
 #include "values/quantity.h"
 #include "values/startup.h"
+#include "values/sysctl.h"
 #include "values/url.h"
 
 static int parse_ip(const char *text, size_t size, char *reason)
@@ -21,73 +22,12 @@ static int parse_ip(const char *text, size_t size, char *reason)
         return lkg_ip_parse(text, size, &ip, reason);
 }
 
-/* ---- sysctls ---- */
-
-static bool is_segment_byte(char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-/* Part of a name; the @last one may end in, or be, a star. */
-static bool is_segment(const char *part, size_t size, bool last)
-{
-        if (size == 0 || (last && size == 1 && *part == '*'))
-                return size > 0;
-        if (!is_segment_byte(part[0]))
-                return false;
-        for (size_t i = 1; i + 1 < size; i++)
-                if (!is_segment_byte(part[i]) && part[i] != '-' && part[i] != '_')
-                        return false;
-        return is_segment_byte(part[size - 1]) || (last && part[size - 1] == '*');
-}
-
-/* Convert separators to dots: the first one of a name decides whether `.` or `/` separates. */
-static void normalise_sysctl(char *name)
-{
-        const char *first = strpbrk(name, "./");
-
-        if (!first || *first == '.')
-                return;
-        for (char *c = name; *c; c++)
-                *c = *c == '.' ? '/' : *c == '/' ? '.' : *c;
-}
-
-/* apis/policy validation and component-helpers, node/util/sysctl. */
-static int parse_sysctl(const char *text, size_t size, char *reason)
-{
-        static const char known[] = "kernel.sem, kernel.shmall, kernel.shmmax, kernel.shmmni, "
-                                    "kernel.shm_rmid_forced, kernel.shm, kernel.msgmax, kernel.msgmnb, "
-                                    "kernel.msgmni, kernel.msg";
-        static const char net[] = "net.", mqueue[] = "fs.mqueue.";
-        char name[254];
-
-        if (size == 0 || size >= sizeof(name) || memchr(text, '\0', size))
-                return lkg_refuse(reason, "not the name of a sysctl; want 1 to 253 bytes");
-        memcpy(name, text, size);
-        name[size] = '\0';
-        for (const char *part = name; part;) {
-                size_t n = strcspn(part, "./");
-
-                if (!is_segment(part, n, part[n] == '\0'))
-                        return lkg_refuse(reason,
-                                          "not the name of a sysctl; want one such as net.core.somaxconn or "
-                                          "net.ipv4.*");
-                part = part[n] ? part + n + 1 : NULL;
-        }
-        normalise_sysctl(name);
-        name[strcspn(name, "*")] = '\0';
-        if (lkg_rule_word(known, name, strlen(name)) || strncmp(name, net, strlen(net)) == 0 ||
-            strncmp(name, mqueue, strlen(mqueue)) == 0)
-                return 0;
-        return lkg_refuse(reason,
-                          "not a sysctl of a namespace; want kernel.shm*, kernel.msg*, kernel.sem, net.* or "
-                          "fs.mqueue.*");
-}
-
 static const struct lkg_value_rule table[] = {
         { "address", LKG_RULE_PARSE, .parse = parse_ip, .flags = LKG_RULE_LATER },
-        { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = parse_sysctl,
-          .flags = LKG_RULE_LATER | LKG_RULE_EMPTY_OK },
+        { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = lkg_sysctl_pattern_136,
+          .flags = LKG_RULE_LATER | LKG_RULE_EMPTY_OK, .until = 136 },
+        { "allowedUnsafeSysctls", LKG_RULE_PARSE, .parse = lkg_sysctl_pattern,
+          .flags = LKG_RULE_LATER | LKG_RULE_EMPTY_OK, .since = 137 },
         { "configMapAndSecretChangeDetectionStrategy", LKG_RULE_WORD, .words = "Get, Cache, Watch",
           .flags = LKG_RULE_LATER },
         { "topologyManagerPolicyOptions", LKG_RULE_UNSET, "turn the gate on, or remove the options",

@@ -337,8 +337,7 @@ int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
         struct lkg_schema *schema;
         int r;
 
-        if (release == 0 || release > LKG_RELEASE_MAX)
-                release = LKG_RELEASE_MAX;
+        release = lkg_release_judged(release);
         for (size_t i = 0; i < lkg_n_kinds; i++)
                 if (strcmp(lkg_kinds[i].kind, kind) == 0 &&
                     (!api_version || strcmp(lkg_kinds[i].api_version, api_version) == 0))

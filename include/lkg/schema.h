@@ -25,8 +25,21 @@
 /* ---- tables ---- */
 
 /* A release as 1.NN: 136 is 1.36. 0 = from the first / to the last one known. */
-#define LKG_RELEASE_MIN      133
-#define LKG_RELEASE_MAX      136
+#define LKG_RELEASE_MIN 133
+#define LKG_RELEASE_MAX 137
+
+/** lkg_release_has_tables() - is it one of those that we know? */
+static inline bool lkg_release_has_tables(unsigned release)
+{
+        return release >= LKG_RELEASE_MIN && release <= LKG_RELEASE_MAX;
+}
+/** lkg_release_judged() - the release whose tables count for @release: itself, or the nearest; 0 (unknown) = the newest. */
+static inline unsigned lkg_release_judged(unsigned release)
+{
+        return release == 0 || release > LKG_RELEASE_MAX ? LKG_RELEASE_MAX
+               : release < LKG_RELEASE_MIN               ? LKG_RELEASE_MIN
+                                                         : release;
+}
 
 #define LKG_RELEASE_TEXT_MAX 16
 /** lkg_release_text() - @release as text, "1.36". Return: @buf. */
@@ -166,8 +179,7 @@ struct lkg_schema;
 /**
  * lkg_schema_get() - the fields of @kind in @release.
  * @api_version: NULL = any
- * @release:     0 or one that is later than the known ones = the latest known; an earlier one is used as it
- * is
+ * @release:     any: lkg_release_judged()
  * @ret:         never freed
  *
  * Return: 0; -ENOENT: a kind without a table; -ENOMEM.
@@ -247,7 +259,11 @@ const struct lkg_field *lkg_schema_field(const struct lkg_schema *schema, const 
 const char *lkg_schema_reader(const char *name);
 
 struct lkg_judge_config {
-        unsigned release; /* 0 = latest */
+        /*
+         * Of the component, 0 = unknown. Without tables for it, a gate that the nearest release does not know or does not let
+         * be set is a warning only.
+         */
+        unsigned release;
         struct lkg_host host;
         /* The component's command line without argv[0]; NULL = unknown. Borrowed. */
         const char *const *flags;

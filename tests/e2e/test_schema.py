@@ -13,7 +13,7 @@ KINDS = {
     "KubeletConfiguration": "kubelet.config.k8s.io/v1beta1",
     "KubeProxyConfiguration": "kubeproxy.config.k8s.io/v1alpha1",
 }
-RELEASES = ["1.33", "1.34", "1.35", "1.36"]
+RELEASES = ["1.33", "1.34", "1.35", "1.36", "1.37"]
 CONFIGURATION = {"apiVersion": "config.lkgfs.io/v1alpha1", "kind": "LkgfsConfiguration"}
 N_FILES = 2000  # of one command line
 
@@ -227,7 +227,7 @@ def test_configuration(tmp_path):
 
 def test_releases_differ():
     old, new = (schema("KubeletConfiguration", "--release", release) for release in (RELEASES[0], RELEASES[-1]))
-    assert "1.33" in old["title"] and "1.36" in new["title"]
+    assert "1.33" in old["title"] and RELEASES[-1] in new["title"]
     assert set(new["properties"]) - set(old["properties"]), "a later release has more fields"
     assert schema("kubelet") == new, "the latest is the default"
     gates = new["properties"]["featureGates"]["properties"]
@@ -252,7 +252,7 @@ def test_the_list_and_mistakes():
     assert [line.split()[0] for line in lines] == [*KINDS, "LkgfsConfiguration"]
     for words, says in (
         (["Pod"], b'there is no schema for kind "Pod"'),
-        (["kubelet", "--release", "1.20"], b"1.33 to 1.36 only"),
+        (["kubelet", "--release", "1.20"], b"1.33 to 1.37 only"),
         (["lkgfs", "--release", "1.36"], b"does not depend on a release"),
     ):
         done = lib.run(lib.LKGFS, "schema", *words)

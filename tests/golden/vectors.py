@@ -12,6 +12,8 @@ BUILD (or LKGFS_BUILD) is the build folder. Prints a line for each case that fai
 import argparse
 import concurrent.futures
 import decimal
+import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -20,6 +22,8 @@ import sys
 import tempfile
 
 VECTORS = pathlib.Path(__file__).resolve().parent / "vectors"
+BY_RELEASE = VECTORS / "by-release"
+RECORDED = 136  # the release that answered, unless the case names one
 TIMEOUT = 60
 N_THREADS = 2
 
@@ -100,15 +104,40 @@ def merge(value, change):
     return merged
 
 
+def difference(value, other):
+    """The JSON merge patch that makes @other of @value."""
+    patch = {key: None for key in value.keys() - other.keys()}
+    for key, member in other.items():
+        before = value.get(key)
+        if isinstance(member, dict) and isinstance(before, dict):
+            inner = difference(before, member)
+            if inner:
+                patch[key] = inner
+        elif key not in value or not alike(before, member):
+            patch[key] = member
+    return patch
+
+
+@functools.lru_cache
+def default(kind):
+    """What a document with only a header comes to in RECORDED."""
+    return parse((VECTORS / f"{kind}.default.json").read_text(encoding="utf-8"))
+
+
+def change_of(want, empty):
+    """A recorded answer in one form: ok, and what differs from @empty."""
+    if not want["ok"]:
+        return {"ok": False}
+    return {"ok": True, "change": want["change"] if "change" in want else difference(empty, want["out"])}
+
+
 def effective(kind):
     """`want.change` is the difference between upstream's document and that of a document with only a header."""
-    default = parse((VECTORS / f"{kind}.default.json").read_text(encoding="utf-8"))
 
     def run(tool, case):
         want, words = case["want"], ["render", "--effective", "-o", "json", "--kind", kind]
         words += ["--host", f"cgroup={int(case.get('cgroup', 2))}"]
-        if "release" in case:
-            words += ["--release", f"1.{case['release'] - 100}"]
+        words += ["--release", f"1.{case.get('release', RECORDED) - 100}"]
         if "base" in case:
             words += ["--config", tool.write("kubelet.yaml", case["base"])]
         if "dropins" in case:
@@ -123,7 +152,7 @@ def effective(kind):
         out = out.replace(str(tool.directory), "@DIR@").replace(f'"{tool.directory.parent}/', '"@PARENT@/')
         document = None
         if want["ok"]:
-            document = want["out"] if "out" in want else merge(default, want["change"])
+            document = want["out"] if "out" in want else merge(default(kind), want["change"])
         return judge("effective", (status, out, err), want["ok"], document)
 
     return run
@@ -186,6 +215,20 @@ def read_cases(names):
                 continue
             if not names or case["id"] in names or path.name in names or path.stem in names:
                 yield case
+
+
+KINDS = {"kubelet": "KubeletConfiguration", "kubeproxy": "KubeProxyConfiguration"}
+
+
+def cases_of_components():
+    """Those that a release can change."""
+    return [case for case in read_cases(set()) if case["op"] in KINDS]
+
+
+def digest(cases):
+    """Of all that is asked; not of the answers."""
+    asked = [{key: value for key, value in case.items() if key not in ("want", "release")} for case in cases]
+    return hashlib.sha256(json.dumps(asked, default=number, sort_keys=True).encode()).hexdigest()
 
 
 def check(program, case):

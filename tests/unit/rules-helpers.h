@@ -17,7 +17,7 @@
 #define KUBELET "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 #define PROXY   "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
 
-/* What is judged, and for which component; zero members mean release 1.36, cgroup 2, validation. */
+/* What is judged, and for which component; zero members mean the newest release, cgroup 2, validation. */
 struct trial {
         const char *base, *dropin; /* YAML with or without header lines; the second may be NULL */
         const char *flag, *flag_path;

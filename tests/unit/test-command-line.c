@@ -59,7 +59,7 @@ static void test_grammar_errors(void **state)
         (void)state;
         assert_string_equal(
                 KUBELET("{}", "--max-pod=5"),
-                "error: no flag \"max-pod\" in 1.36, and the component does not start with it; did you mean "
+                "error: no flag \"max-pod\" in 1.37, and the component does not start with it; did you mean "
                 "--max-pods? [LKG5020]\n");
         assert_string_equal(KUBELET("{}", "--max-pods"), "error: --max-pods needs a value [LKG5020]\n");
         assert_string_equal(KUBELET("{}", "five"), "error: word 1 of the command line is no flag, and the "
@@ -102,7 +102,7 @@ static void test_stray_words_are_never_shown(void **state)
         observed = false;
         /* the value of an unknown flag is not a second mistake */
         assert_string_equal(KUBELET("{}", "--zzz", "hunter2"),
-                            "error: no flag \"zzz\" in 1.36, and the component does not start with it "
+                            "error: no flag \"zzz\" in 1.37, and the component does not start with it "
                             "[LKG5020]\n");
 }
 

@@ -278,11 +278,11 @@ static const struct {
         { HEADER "components: [{name: a, schemaRelease: 1.40}]\n",
           "c.yaml:3:39: error: components[a].schemaRelease: \"1.4\" is not auto or a release with tables, "
           "1.33 "
-          "to 1.36 [LKG3009]\n" },
+          "to 1.37 [LKG3009]\n" },
         { HEADER "components: [{name: a, schemaRelease: 'v1.36'}]\n",
           "c.yaml:3:39: error: components[a].schemaRelease: \"v1.36\" is not auto or a release with tables, "
           "1.33 "
-          "to 1.36 [LKG3009]\n" },
+          "to 1.37 [LKG3009]\n" },
         { HEADER "components: [{name: a, colour: red}]\n",
           "c.yaml:3:32: error: components[a]: unknown field \"colour\" (known: name, file, aliases, kind, "
           "apiVersion, "

@@ -195,7 +195,7 @@ static void test_unknown_component(void **state)
         struct node *n = *state;
 
         begin(n);
-        assert_has(n, EFFECTIVE, "defaults of release 1.36, its command line is not known;");
+        assert_has(n, EFFECTIVE, "defaults of release 1.37, its command line is not known;");
         assert_has(n, EFFECTIVE, "maxPods: 100 # base kubelet.conf\n");
         assert_has(n, EFFECTIVE, "port: 10250 # default\n");
 }

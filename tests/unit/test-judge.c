@@ -728,7 +728,7 @@ static void test_gates_over_what_is_no_map(void **state)
                 const char *name, *gate;
         } over[] = { { LKG_LAYER_DROPIN, "1.conf", "NodeSwap" },
                      { LKG_LAYER_INSTANCE, "instance", "RotateKubeletServerCertificate" },
-                     { LKG_LAYER_DROPIN, "2.conf", "AllAlpha" } };
+                     { LKG_LAYER_DROPIN, "2.conf", "AllBeta" } };
         struct lkg_judge_config config = plain;
 
         (void)state;
@@ -932,6 +932,42 @@ static void test_nothing_follows_from_a_gate_that_could_not_be_read(void **state
               "[1]", "true");
 }
 
+/* A component of a release without tables: what the nearest release knows is judged, and no gate refuses a document. */
+static void test_releases_without_tables(void **state)
+{
+        static const struct {
+                unsigned release;
+                const char *gates;
+                size_t n_errors, n_warnings;
+        } rows[] = {
+                { 138, "{FromTheFuture: true, SidecarContainers: true, NodeSwap: false}", 0, 3 },
+                { 137, "{FromTheFuture: true, SidecarContainers: true, NodeSwap: false}", 3, 0 },
+                { 132, "{APIListChunking: true}", 0, 1 },
+                { 133, "{APIListChunking: true}", 1, 0 },
+                { 138, "{UserNamespacesHostNetworkSupport: true, UserNamespacesSupport: false}", 0, 1 },
+        };
+        struct lkg_judge_config config = plain;
+        struct stack s;
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                char base[256];
+
+                config.release = rows[i].release;
+                (void)snprintf(base, sizeof(base), HEADER "featureGates: %s\n", rows[i].gates);
+                set_up(&s, &config, base, NULL);
+                (void)judge(&s);
+                assert_int_equal(s.candidate.report.n_severity[LKG_ERROR], rows[i].n_errors);
+                assert_int_equal(s.candidate.report.n_severity[LKG_WARNING], rows[i].n_warnings);
+                tear_down(&s);
+        }
+        config.release = 138;
+        set_up(&s, &config, HEADER "maxPods: -1\nfieldOfNext: 1\n", NULL);
+        (void)judge(&s);
+        assert_int_equal(s.candidate.report.n_severity[LKG_ERROR], 1); /* a rule that is known counts */
+        tear_down(&s);
+}
+
 /* What could be read is judged as before: in its own layer, and where a later one says something right. */
 static void test_a_later_layer_makes_up_for_what_could_not_be_read(void **state)
 {
@@ -981,6 +1017,7 @@ int main(void)
                 cmocka_unit_test(test_effective_document_of_a_served_one),
                 cmocka_unit_test(test_nothing_follows_from_what_could_not_be_read),
                 cmocka_unit_test(test_nothing_follows_from_a_gate_that_could_not_be_read),
+                cmocka_unit_test(test_releases_without_tables),
                 cmocka_unit_test(test_a_later_layer_makes_up_for_what_could_not_be_read),
         };
 

@@ -70,11 +70,11 @@ static void test_unknown_field_and_the_nearest(void **state)
 {
         (void)state;
         assert_string_equal(said(0, HEADER "maxPodz: 5\n", NULL),
-                            "/e/b:3:10: warning: \"maxPodz\" is no field of KubeletConfiguration in 1.36 "
+                            "/e/b:3:10: warning: \"maxPodz\" is no field of KubeletConfiguration in 1.37 "
                             "and is ignored by the "
                             "component; did you mean maxPods? [LKG5003]\n");
         assert_said(said(0, HEADER "authentication: {webhok: {}}\n", NULL),
-                    "authentication: \"webhok\" is no field of KubeletConfiguration in 1.36 and is ignored "
+                    "authentication: \"webhok\" is no field of KubeletConfiguration in 1.37 and is ignored "
                     "by the component; "
                     "did you mean webhook?");
         assert_said(said(0, HEADER "registerWithTaints: [{key: a, effect: NoSchedule, valu: x}]\n", NULL),
@@ -146,18 +146,18 @@ static void test_layer_that_takes_an_earlier_value_back(void **state)
 static void test_gate_set_back_to_its_default(void **state)
 {
         (void)state;
-        assert_said(
-                said(0, HEADER "featureGates: {MemoryQoS: true}\n",
-                     HEADER "featureGates: {MemoryQoS: false}\n"),
-                "/e/d/1.conf:3:27: note: featureGates: MemoryQoS: false, the default, takes back what an "
-                "earlier layer set (/e/b:3:27) [LKG5008]");
-        assert_said(said(0, HEADER "featureGates: {MemoryQoS: false}\n",
-                         HEADER "featureGates: {MemoryQoS: false}\n"),
-                    "/e/d/1.conf:3:27: note: featureGates: MemoryQoS is false by default");
+        assert_said(said(0, HEADER "featureGates: {CBORServingAndStorage: true}\n",
+                         HEADER "featureGates: {CBORServingAndStorage: false}\n"),
+                    "/e/d/1.conf:3:39: note: featureGates: CBORServingAndStorage: false, the default, takes "
+                    "back what an "
+                    "earlier layer set (/e/b:3:39) [LKG5008]");
+        assert_said(said(0, HEADER "featureGates: {CBORServingAndStorage: false}\n",
+                         HEADER "featureGates: {CBORServingAndStorage: false}\n"),
+                    "/e/d/1.conf:3:39: note: featureGates: CBORServingAndStorage is false by default");
         assert_null(strstr(said(0, HEADER "featureGates: {AllBeta: false, APIServerIdentity: true}\n", NULL),
                            "[LKG5007]"));
         assert_null(strstr(said(0, HEADER "featureGates: {AllAlpha: true}\n",
-                                HEADER "featureGates: {MemoryQoS: false}\n"),
+                                HEADER "featureGates: {CBORServingAndStorage: false}\n"),
                            "[LKG5007]"));
         assert_said(said(0, HEADER "featureGates: {AllAlpha: true, APIServerIdentity: true}\n", NULL),
                     "[LKG5007]");

@@ -54,6 +54,11 @@ static const struct expectation numbers[] = {
           LKG_F_OUT_OF_RANGE },
         { "tracing: {samplingRatePerMillion: -1}", "tracing.samplingRatePerMillion", LKG_F_OUT_OF_RANGE },
         { "memoryThrottlingFactor: 1.0", NULL },
+        { "featureGates: {MemoryQoS: false}\nmemoryThrottlingFactor: 0.8", "memoryThrottlingFactor",
+          LKG_F_NEEDS_GATE },
+        { "featureGates: {MemoryQoS: false}\nmemoryThrottlingFactor: 0.90", NULL },
+        { "featureGates: {MemoryQoS: false}\nmemoryThrottlingFactor: 0.8", NULL, .release = 136 },
+        { "featureGates: {MemoryQoS: true}", NULL },
         { "memoryThrottlingFactor: 0.0000001", NULL },
         { "memoryThrottlingFactor: 0", "memoryThrottlingFactor", LKG_F_OUT_OF_RANGE },
         { "memoryThrottlingFactor: 1.1", "memoryThrottlingFactor", LKG_F_OUT_OF_RANGE },
@@ -135,12 +140,15 @@ static const struct expectation words[] = {
         { "memoryReservationPolicy: None", NULL },
         { "memoryReservationPolicy: none", "memoryReservationPolicy", LKG_F_NOT_ONE_OF },
         { "memoryReservationPolicy: none", NULL, .release = 135 },
-        { "memoryReservationPolicy: TieredReservation", "memoryReservationPolicy", LKG_F_NEEDS_GATE },
+        { "memoryReservationPolicy: TieredReservation", "memoryReservationPolicy", LKG_F_NEEDS_GATE,
+          .release = 136 },
+        { "memoryReservationPolicy: TieredReservation", NULL },
         { "featureGates: {MemoryQoS: true}\nmemoryReservationPolicy: TieredReservation", NULL },
-        { "showHiddenMetricsForVersion: \"1.35\"", NULL },
+        { "showHiddenMetricsForVersion: \"1.35\"", NULL, .release = 136 },
         { "showHiddenMetricsForVersion: \"1.35\"", "showHiddenMetricsForVersion", LKG_F_NOT_ONE_OF,
           .release = 135 },
-        { "showHiddenMetricsForVersion: \"1.36\"", "showHiddenMetricsForVersion", LKG_F_NOT_ONE_OF },
+        { "showHiddenMetricsForVersion: \"1.36\"", "showHiddenMetricsForVersion", LKG_F_NOT_ONE_OF,
+          .release = 136 },
         { "runOnce: false", NULL },
         { "runOnce: true", "runOnce", LKG_F_CONTRADICTION },
         { "serverTLSBootstrap: true", NULL },
@@ -241,6 +249,33 @@ static void test_durations(void **state)
         EACH(durations);
 }
 
+#define SYSCTLS "featureGates: {DefaultPodSysctls: true}\ndefaultPodSysctls: "
+
+static const struct expectation sysctls[] = {
+        { SYSCTLS "{net.ipv4.ip_forward: \"1\", kernel.domainname: x, user.max_user_namespaces: \"5\"}",
+          NULL },
+        { SYSCTLS "{net.ipv4.conf.eth0/100.rp_filter: \"1\", kernel.shm_rmid_forced: \"\"}", NULL },
+        { SYSCTLS "{}", NULL },
+        { "defaultPodSysctls: {}", NULL },
+        { "defaultPodSysctls: {net.core.somaxconn: \"1\"}", "defaultPodSysctls", LKG_F_NEEDS_GATE },
+        { SYSCTLS "{fs.file-max: \"1\"}", "defaultPodSysctls.fs.file-max", LKG_F_BAD_FORMAT },
+        { SYSCTLS "{\"\": \"1\"}", "defaultPodSysctls.\"\"", LKG_F_BAD_FORMAT },
+        { SYSCTLS "{net..x: \"1\"}", "defaultPodSysctls.net..x", LKG_F_BAD_FORMAT },
+        { SYSCTLS "{net.x_: \"1\"}", "defaultPodSysctls.net.x_", LKG_F_BAD_FORMAT },
+        { SYSCTLS "{\"net.ipv4.*\": \"1\"}", "defaultPodSysctls.\"net.ipv4.*\"", LKG_F_BAD_FORMAT },
+        { SYSCTLS "{net.ipv4.ip_forward: \"1\", net/ipv4/ip_forward: \"0\"}",
+          "defaultPodSysctls.net/ipv4/ip_forward", LKG_F_CONTRADICTION },
+        { SYSCTLS "{net.conf.a/b: \"1\", net/conf/a.b: \"0\"}", "defaultPodSysctls.net/conf/a.b",
+          LKG_F_CONTRADICTION },
+};
+
+static void test_sysctls(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(sysctls); i++)
+                check_row(&sysctls[i], KUBELET, false);
+}
+
 static void test_words(void **state)
 {
         (void)state;
@@ -304,6 +339,7 @@ int main(void)
                 cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_durations),
                 cmocka_unit_test(test_words),
+                cmocka_unit_test(test_sysctls),
                 cmocka_unit_test(test_formats),
                 cmocka_unit_test(test_lists),
                 cmocka_unit_test(test_pulls_need_serialize_off),

@@ -163,7 +163,7 @@ static void test_places_of_both_sides(void **state)
                             "d/10-x.conf:3:26: error: memoryReservationPolicy: \"TieredReservation\" "
                             "needs the feature gate MemoryQoS, which is off (base.yaml:3:27); turn the "
                             "gate on, or remove the line [LKG5033]\n");
-        t = (struct trial){ .base = KUBELET "memoryReservationPolicy: TieredReservation\n" };
+        t = (struct trial){ .base = KUBELET "memoryReservationPolicy: TieredReservation\n", .release = 136 };
         assert_non_null(strstr(said(&t), "which is off; turn"));
         t = (struct trial){ .base = KUBELET
                             "kubeReservedCgroup: /k\n"

@@ -12,7 +12,7 @@
 const struct lkg_flag lkg_kubeproxy_flags[] = {
         { "bind-address", "ip" },
         { "bind-address-hard-fail", "bool", .no_value = true },
-        { "boot-id-file", "string" },
+        { "boot-id-file", "string", .until = 136 },
         { "cleanup", "bool", .no_value = true },
         { "cluster-cidr", "string" },
         { "config", "string" },
@@ -53,7 +53,7 @@ const struct lkg_flag lkg_kubeproxy_flags[] = {
         { "log-text-info-buffer-size", "quantity", .field = "logging.options.text.infoBufferSize" },
         { "log-text-split-stream", "bool", .field = "logging.options.text.splitStream", .no_value = true },
         { "logging-format", "string", .field = "logging.format" },
-        { "machine-id-file", "string" },
+        { "machine-id-file", "string", .until = 136 },
         { "masquerade-all", "bool", .no_value = true },
         { "master", "string" },
         { "metrics-bind-address", "ipPort" },

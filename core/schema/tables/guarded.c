@@ -19,6 +19,8 @@ const struct lkg_guarded_key lkg_guarded_keys[] = {
         { GATE("ComponentStatusz"), "discloses: serves status information about the process" },
         { GATE("ContainerCheckpoint"), "discloses: writes the memory of containers to the node's disk" },
         { GATE("GitRepoVolumeDriver"), "runs-code: root runs git in a repository of the pod's choice" },
+        { GATE("KubeProxyNFTablesLocalhostNodePorts"), "port: NodePorts answer on loopback addresses, too" },
+        { GATE("KubeletAllocatedPodsEndpoint"), "discloses: serves what pods were granted" },
         { GATE("KubeletEnsureSecretPulledImages"),
           "authentication: if off, pods without credentials get private images" },
         { GATE("KubeletFineGrainedAuthz"), "authentication: decides which permissions the API requires" },
@@ -40,4 +42,4 @@ const struct lkg_guarded_key lkg_guarded_keys[] = {
           "isolation: if off, root in a pod with a user namespace is root of the node" },
 };
 const size_t lkg_n_guarded_keys = LKG_ARRAY_SIZE(lkg_guarded_keys);
-const unsigned lkg_gates_judged = 136;
+const unsigned lkg_gates_judged = 137;

@@ -39,6 +39,7 @@ ALLOWED = (
     ("takes no other words", "", "a stray word: the kubelet refuses it after parsing, the recording program stops before"),
     ('key "infoBufferSize" is already set', "{",
      "null after a number: upstream's Quantity is 0 then and remembers the old text, which the recording program prints"),
+    ("needs the feature gate KubeProxyIPVS", "", "kube-proxy judges by the gates of its document, the recording program's validation by the defaults"),
     ("[LKG2003]", "", "a header whose names have another case: refused, because every tool that looks for kind overlooks it"),
 )
 

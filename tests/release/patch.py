@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a release changes in our tables: patch.py [--apply] FACTS [FACTS-OF-THE-RELEASE-BEFORE]
+
+FACTS is what `read` printed. Prints a patch of core/schema/tables/ and of the recorded tables in tests/unit/known-tables.h, to be reviewed;
+--apply writes it. What a person has to judge follows on standard error: fields without words, and the functions that judge a
+configuration and differ from the release before. See docs/hacking.md, "A release of Kubernetes".
+"""
+import argparse
+import difflib
+import json
+import pathlib
+import re
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+TABLES = "core/schema/tables/"
+STAGES = {"ALPHA": "A", "BETA": "B", "GA": "G", "DEPRECATED": "D"}
+# In the released binary, and not where we read the flags of the modules.
+ONLY_IN_BINARIES = re.compile(r"log-json-|version$")
+FLAG_TYPES = {"Level": "uint32", "pattern=N,...": "vmodule", "colonSeparatedMultimapStringString": "colonMultimap",
+              "[]v1.Taint": "taints", "reserved-memory": "reservedMemory", "ipport": "ipPort", "LocalMode": "string", "ProxyMode": "string"}
+FIELD_TYPES = {"v1.Duration": "duration", "v1.Time": "time", "resource.QuantityValue": "quantity"}
+PLAIN = {"bool", "string", "int32", "int64", "uint32", "float32", "float64"}
+
+
+def c_bool(value):
+    return "true" if value else "false"
+
+
+# ---- gates: a row for each release in which something changed ----
+
+GATE = re.compile(r'^        \{ "(\w+)", (\d+), (\w+), (true|false), (true|false)(?:, true)? \},\n', re.M)
+NEED = re.compile(r'^        \{ "(\w+)", "(\w+)",\s+(\d+) \},\n', re.M)
+
+
+def rows_between(text, opening):
+    """The table that begins with this line: (before, rows, after)."""
+    start = text.index(opening)
+    start = text.index("{\n", start) + 2
+    end = text.index("};\n", start)
+    return text[:start], text[start:end], text[end:]
+
+
+def gates(text, facts, release):
+    known = {row["name"]: row["now"] for row in facts["gates"]}
+    before, body, after = rows_between(text, "const struct lkg_gate lkg_gates[]")
+    comment = body[:GATE.search(body).start()]
+    rows = [(m[1], int(m[2]), m[0], (m[3], m[4], m[5])) for m in GATE.finditer(body) if int(m[2]) != release]
+    last = {name: state for name, _, _, state in rows}
+    for name in known.keys() | last.keys():
+        now = known.get(name)
+        state = (now["stage"], c_bool(now["default"]), c_bool(now.get("lock"))) if now else ("REMOVED", "false", "false")
+        if last.get(name, ("REMOVED",))[0] == state[0] == "REMOVED" or last.get(name) == state:
+            continue
+        rows.append((name, release, f'        {{ "{name}", {release}, {", ".join(state)} }},\n', state))
+    text = before + comment + "".join(row[2] for row in sorted(rows)) + after
+
+    before, body, after = rows_between(text, "const struct lkg_gate_needs lkg_gate_needs[]")
+    rows = {(m[1], m[2]): m[0] for m in NEED.finditer(body) if int(m[3]) != release}
+    wanted = {(row["name"], other) for row in facts["gates"] for other in row.get("needs", [])}
+    for pair in wanted - rows.keys():
+        rows[pair] = f'        {{ "{pair[0]}", "{pair[1]}", {release} }},\n'
+    for pair in sorted(rows.keys() - wanted):
+        if pair[0] in known and pair[1] in known:
+            print(f"judge: gate {pair[0]} does not need {pair[1]} any more: the table has no end for that", file=sys.stderr)
+    return before + "".join(rows[pair] for pair in sorted(rows)) + after
+
+
+# ---- flags and fields: `since` and `until` ----
+
+def row_of(text, name):
+    return re.search(r'^        \{ "' + re.escape(name) + r'", "(?:[^{}]|"[^"]*")*? \},\n', text, re.M)
+
+
+def with_end(text, name, release):
+    row = row_of(text, name)
+    if ".until" in row[0]:
+        return text
+    return text[:row.end() - 4].rstrip() + f", .until = {release - 1} }},\n" + text[row.end():]
+
+
+def flags(text, rows, release):
+    known = {row["name"]: row for row in rows}
+    ours = re.findall(r'^        \{ "([a-z0-9-]+)", ', text, re.M)
+    for name in ours:
+        if name not in known and not ONLY_IN_BINARIES.match(name):
+            text = with_end(text, name, release)
+    for name in sorted(known.keys() - set(ours)):
+        row = known[name]
+        if ONLY_IN_BINARIES.match(name):
+            continue
+        shown = f'        {{ "{name}", "{FLAG_TYPES.get(row["type"], row["type"])}"' + (", .field = NULL" if row.get("config") else "") + \
+            (", .no_value = true" if row.get("noValue") else "") + f", .since = {release} }},\n"
+        place = row_of(text, min((n for n in ours if n > name), default=ours[-1])).start()
+        text = text[:place] + shown + text[place:]
+    return text
+
+
+def type_of(go):
+    prefix = re.match(r"\*|\[\]|", go)[0]
+    name = go[len(prefix):]
+    if name in FIELD_TYPES or name in PLAIN or name.startswith("map"):
+        return prefix + FIELD_TYPES.get(name, name)
+    return prefix + "struct"
+
+
+def as_c(value):
+    return json.dumps(json.dumps(value, separators=(",", ":")))
+
+
+def fields(text, rows, release, ours):
+    """@ours: the rows of the release before, from a build: what changed since is what the facts say."""
+    old, new = {row["path"]: row for row in ours}, {row["path"]: row for row in rows}
+    for path in old.keys() - new.keys():
+        text = with_end(text, path, release)
+    last = None
+    for row in rows:
+        path = row["path"]
+        if path not in old and not row_of(text, path):
+            default = f', .def = {as_c(row["default"])}' if row.get("default") is not None else ""
+            place = row_of(text, last).end()
+            text = text[:place] + f'        {{ "{path}", "{type_of(row["type"])}"{default}, .since = {release} }},\n' + text[place:]
+            print(f"judge: field {path} is new: rule, doc, danger, guard, change", file=sys.stderr)
+        elif path in old and old[path] != row:
+            print(f"judge: field {path} was {old[path]}, is {row}: a row that ends and one that begins", file=sys.stderr)
+        last = path
+    return text
+
+
+# ---- what tests compare our tables with ----
+
+def recorded(text, facts, release, first):
+    for table, rows in (("known_kubelet_fields", facts["kubelet"]), ("known_kubeproxy_fields", facts["kubeproxy"])):
+        before, _, after = rows_between(text, f"static const struct known_field {table}[]")
+        shown = [("kind", "string", True), ("apiVersion", "string", True)] if rows[0]["path"] != "kind" else []
+        shown += [(row["path"], row["type"], row.get("omitempty", False)) for row in rows]
+        text = before + "".join(f'        {{ "{a}", "{b}", {c_bool(c)} }},\n' for a, b, c in shown) + after
+    before, _, after = rows_between(text, "static const struct known_flag known_kubelet_flags[]")
+    text = before + "".join(f'        {{ "{row["name"]}", "{row["type"]}", {c_bool(row.get("config"))} }},\n'
+                            for row in facts["kubeletFlags"]) + after
+    before, body, after = rows_between(text, "static const struct known_gate known_gates[]")
+    states = {m[1]: re.findall(r'"([^"]*)"', m[2]) for m in re.finditer(r'\{ "(\w+)", \{ (.*?) \} \},', body)}
+    known = {row["name"]: row["now"] for row in facts["gates"]}
+    at = release - first
+    for name in states.keys() | known.keys():
+        now = known.get(name)
+        column = STAGES[now["stage"]] + str(int(now["default"])) + ("L" if now.get("lock") else "") if now else "-"
+        states[name] = (states.get(name, []) + ["-"] * at)[:at] + [column]
+    rows = [f'        {{ "{name}", {{ {", ".join(json.dumps(state) for state in states[name])} }} }},\n' for name in sorted(states)]
+    return before + "".join(rows) + after
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--apply", action="store_true")
+    parser.add_argument("facts", type=argparse.FileType())
+    parser.add_argument("before", nargs="?", type=argparse.FileType())
+    args = parser.parse_args()
+    facts = json.load(args.facts)
+    before = json.load(args.before) if args.before else {"kubelet": facts["kubelet"], "kubeproxy": facts["kubeproxy"], "functions": {}}
+    release = 100 + int(facts["release"].split(".")[1])
+    changes = {
+        "gates.c": lambda text: gates(text, facts, release),
+        "kubelet.c": lambda text: fields(text, facts["kubelet"], release, before["kubelet"]),
+        "kubeproxy.c": lambda text: fields(text, facts["kubeproxy"], release, before["kubeproxy"]),
+        "flags-kubelet.c": lambda text: flags(text, facts["kubeletFlags"], release),
+        "flags-kubeproxy.c": lambda text: flags(text, facts["kubeproxyFlags"], release),
+        "known-tables.h": lambda text: recorded(text, facts, release, 133),
+    }
+    for name, change in changes.items():
+        path = ("tests/unit/" if name.endswith(".h") else TABLES) + name
+        old = (TOP / path).read_text(encoding="utf-8")
+        new = change(old)
+        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "a/" + path, "b/" + path))
+        if args.apply:
+            (TOP / path).write_text(new, encoding="utf-8")
+    for name, digest in sorted(facts["functions"].items()):
+        if before["functions"] and before["functions"].get(name) != digest:
+            print(f"judge: function {name} {'changed' if name in before['functions'] else 'is new'}", file=sys.stderr)
+    for name in sorted(before["functions"].keys() - facts["functions"].keys()):
+        print(f"judge: function {name} is gone", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
