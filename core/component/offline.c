@@ -21,7 +21,7 @@ static bool has_facts(const struct lkg_offline_place *place)
 }
 
 /* The release and command line: those of the caller, else the configured release, else what is known. */
-static int new_judge(const struct lkg_offline_place *place, struct lkg_judge **ret, struct lkg_error *err)
+static int new_judge(const struct lkg_offline_place *place, struct lkg_offline *ret, struct lkg_error *err)
 {
         const struct lkg_config_component *k = place->component;
         struct lkg_judge_config config = {
@@ -33,25 +33,27 @@ static int new_judge(const struct lkg_offline_place *place, struct lkg_judge **r
                 .lint_all = place->lint_all,
                 .startup_refuses = k->startup_rules == LKG_STARTUP_REFUSE,
         };
-        struct lkg_facts *facts = NULL;
         const struct lkg_line *line;
         int r = 0;
 
         if (has_facts(place)) {
-                r = lkg_facts_open(place->runtime_fd, place->state_fd, k->name, &facts, err);
+                r = lkg_facts_open(place->runtime_fd, place->state_fd, k->name, &ret->facts, err);
                 if (r < 0)
                         return r;
-                line = lkg_facts_line(facts, NULL);
-                config.release = config.release ? config.release : facts->release;
+                line = lkg_facts_line(ret->facts, NULL);
+                config.release = config.release ? config.release : ret->facts->release;
                 if (!place->n_flags && line) {
                         config.flags = (const char *const *)line->words.items;
                         config.n_flags = line->words.n_items;
                         config.flags_observed = true;
                 }
         }
+        if (place->release)
+                config.runs = place->runs ? place->runs : ret->facts ? ret->facts->release : 0;
+        if (config.runs == config.release)
+                config.runs = 0;
         lkg_host_detect(&config.host);
-        r = lkg_judge_new(&config, ret);
-        lkg_facts_free(facts);
+        r = lkg_judge_new(&config, &ret->judge);
         return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;
 }
 
@@ -124,7 +126,7 @@ int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline 
         struct lkg_stack_config layers = lkg_component_stack_config(place->config, place->component,
                                                                     place->source_fd, place->source_path);
         struct lkg_offline o = { 0 };
-        int r = new_judge(place, &o.judge, err);
+        int r = new_judge(place, &o, err);
 
         if (*layers.base && *layers.base != '/' && lkg_fallback_is_ours(place->source_fd, layers.base))
                 layers.base = "";
@@ -150,6 +152,7 @@ void lkg_offline_deinit(struct lkg_offline *offline)
         lkg_stack_free(offline->stack);
         lkg_judge_free(offline->judge);
         lkg_remote_base_free(offline->remote);
+        (void)lkg_facts_free(offline->facts);
         *offline = (struct lkg_offline){ 0 };
 }
 

@@ -8,13 +8,17 @@
 #include <lkg/nearest.h>
 #include <lkg/tree.h>
 
+#include "findings-codes.h"
 #include "flag-value.h"
+
+static bool is_in(const struct lkg_flag *flag, unsigned release)
+{
+        return flag->since <= release && (flag->until == 0 || release <= flag->until);
+}
 
 static bool applies(const struct lkg_flag_apply *apply, const struct lkg_flag *flag)
 {
-        unsigned release = lkg_schema_release(apply->schema);
-
-        return flag->since <= release && (flag->until == 0 || release <= flag->until);
+        return is_in(flag, lkg_schema_release(apply->schema));
 }
 
 static bool same_name(const char *given, size_t size, const char *name)
@@ -41,6 +45,15 @@ static const struct lkg_flag *find_short(const struct lkg_flag_apply *apply, cha
         return NULL;
 }
 
+/* A flag that the release that runs still has; NULL = none, or no other release runs. */
+static const struct lkg_flag *find_lost(const struct lkg_flag_apply *apply, const char *name, size_t size)
+{
+        for (size_t i = 0; apply->runs && i < apply->n_flags; i++)
+                if (is_in(&apply->flags[i], apply->runs) && same_name(name, size, apply->flags[i].name))
+                        return &apply->flags[i];
+        return NULL;
+}
+
 static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t size)
 {
         LKG_CLEANUP(lkg_freep) char *given = strndup(name, size);
@@ -51,6 +64,11 @@ static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t
 
         if (!given)
                 return -ENOMEM;
+        if (find_lost(apply, name, size))
+                return lkg_flag_refuse_lost(
+                        apply,
+                        "no flag %s in %s any more, and the component does not start with it; remove it",
+                        lkg_quote(given, size, quoted), lkg_release_text(release, text));
         lkg_nearest_init(&nearest, given);
         for (size_t i = 0; i < apply->n_flags; i++)
                 if (applies(apply, &apply->flags[i]))
@@ -78,10 +96,24 @@ static int refuse_word(struct lkg_flag_apply *apply, size_t i)
                                apply->observed ? "" : ", and the component takes no other words");
 }
 
+/* Of a command line that a node will have in another release. */
+static void report_deprecated(const struct lkg_flag_apply *apply, const struct lkg_flag *flag)
+{
+        char text[LKG_RELEASE_TEXT_MAX];
+
+        if (apply->runs && (flag->deprecated || flag->until))
+                lkg_report_add(apply->report, LKG_NOTE, LKG_F_FLAG_GOING, NULL,
+                               "--%s is deprecated in %s, and the component does not start with it once it "
+                               "is gone; "
+                               "remove it",
+                               flag->name, lkg_release_text(lkg_schema_release(apply->schema), text));
+}
+
 /* Can the flag stand without a value, meaning `=true`? */
 static int take(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *attached,
                 const struct lkg_command_line *line, size_t *i)
 {
+        report_deprecated(apply, flag);
         if (attached)
                 return lkg_flag_use(apply, flag, attached);
         if (flag->no_value)
@@ -206,7 +238,8 @@ int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_li
                                         .object = object,
                                         .zeros = zeros,
                                         .report = report,
-                                        .observed = line->observed };
+                                        .observed = line->observed,
+                                        .runs = line->runs };
         int r;
 
         apply.used = calloc(apply.n_flags + 1, sizeof(*apply.used));

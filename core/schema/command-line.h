@@ -11,6 +11,7 @@ struct lkg_command_line {
         const char *const *words; /* without argv[0] */
         size_t n_words;
         bool observed; /* see lkg_judge_config: its mistakes are warnings, and the words are left out */
+        unsigned runs; /* likewise: but for those that this release takes */
 };
 
 /**

@@ -36,21 +36,40 @@ struct use {
         struct lkg_value *collection; /* a list or map under construction */
 };
 
-int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...)
+LKG_PRINTF(3, 0)
+static int refuse(struct lkg_flag_apply *apply, bool warning, const char *fmt, va_list ap)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        va_list ap;
 
-        va_start(ap, fmt);
         if (vasprintf(&text, fmt, ap) < 0)
                 text = NULL;
-        va_end(ap);
-        apply->refused = apply->refused || !apply->observed;
-        lkg_report_add(apply->report, apply->observed ? LKG_WARNING : LKG_ERROR, LKG_F_BAD_FLAG, NULL,
-                       "%s%s", text ? text : "a flag is wrong",
-                       apply->observed ? " (left out: it is on the line that the component was found with)"
-                                       : "");
+        apply->refused = apply->refused || !warning;
+        lkg_report_add(apply->report, warning ? LKG_WARNING : LKG_ERROR, LKG_F_BAD_FLAG, NULL, "%s%s",
+                       text ? text : "a flag is wrong",
+                       warning ? " (left out: it is on the line that the component was found with)" : "");
         return 0;
+}
+
+int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, fmt);
+        r = refuse(apply, apply->observed, fmt, ap);
+        va_end(ap);
+        return r;
+}
+
+int lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, fmt);
+        r = refuse(apply, /* warning= */ false, fmt, ap);
+        va_end(ap);
+        return r;
 }
 
 static bool is_secret(const struct use *use)
@@ -343,9 +362,16 @@ static bool leaves_gate_out(const struct use *use, struct lkg_span key, bool b)
         (void)snprintf(name, sizeof(name), "%.*s", (int)(key.size < sizeof(name) ? key.size : 0), key.data);
         if (lkg_gate_settable(name, b, release))
                 return false;
-        (void)lkg_flag_refuse(use->apply, "--%s: %s cannot be set to %s in %s", use->flag->name,
-                              lkg_quote(key.data, key.size, quoted), b ? "true" : "false",
-                              lkg_release_text(release, text));
+        if (use->apply->runs && lkg_gate_settable(name, b, use->apply->runs))
+                (void)lkg_flag_refuse_lost(
+                        use->apply,
+                        "--%s: %s cannot be set to %s in %s, and the component does not start with it",
+                        use->flag->name, lkg_quote(key.data, key.size, quoted), b ? "true" : "false",
+                        lkg_release_text(release, text));
+        else
+                (void)lkg_flag_refuse(use->apply, "--%s: %s cannot be set to %s in %s", use->flag->name,
+                                      lkg_quote(key.data, key.size, quoted), b ? "true" : "false",
+                                      lkg_release_text(release, text));
         return true;
 }
 

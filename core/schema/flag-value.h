@@ -17,6 +17,7 @@ struct lkg_flag_apply {
                 *zeros; /* fields that a flag set to zero: path -> value as given; NULL = not needed */
         struct lkg_report *report;
         bool observed; /* see lkg_judge_config */
+        unsigned runs;
         bool refused;
 };
 
@@ -25,6 +26,8 @@ struct lkg_flag_apply {
  * Return: 0.
  */
 int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_flag_refuse_lost() - the same for what the release that runs takes: always an error. */
+int lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
 /**
  * lkg_flag_use() - set the field of @flag to @text.
  * Return: 0, also if it was refused; -ENOMEM.

@@ -228,7 +228,7 @@ static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate
 static struct lkg_command_line command_line(const struct lkg_judge *judge)
 {
         return (struct lkg_command_line){ judge->config.flags, judge->config.n_flags,
-                                          judge->config.flags_observed };
+                                          judge->config.flags_observed, judge->config.runs };
 }
 
 /* Gates of the command line are set before any file is read. */

@@ -484,7 +484,7 @@ static int check_sysctl(const struct lkg_rules *rules, const struct lkg_value *m
         (void)snprintf(name, sizeof(name), "%.*s", (int)key.size, key.data);
         lkg_sysctl_normalise(name);
         if (r == 0 && memcmp(name, key.data, key.size) != 0 && lkg_map_get(map, name))
-                lkg_breach(rules, LKG_F_CONTRADICTION, path, value,
+                lkg_breach(rules, LKG_F_DUPLICATE, path, value,
                            "is set a second time, as %s; remove one of them", name);
         return r;
 }

@@ -123,8 +123,7 @@ static int check_node_port(const struct lkg_rules *rules, const struct lkg_value
                 struct lkg_span other = lkg_text_of(lkg_list_get(list, k));
 
                 if (other.size == text.size && memcmp(other.data, text.data, text.size) == 0) {
-                        lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
-                                   "is there twice; remove one of them");
+                        lkg_breach(rules, LKG_F_DUPLICATE, path, item, "is there twice; remove one of them");
                         return 0;
                 }
         }

@@ -12,6 +12,7 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
+#include <lkg/fact.h>
 #include <lkg/file.h>
 #include <lkg/log.h>
 #include <lkg/privilege.h>
@@ -344,7 +345,7 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
         int r;
 
         s->created_runtime_dir = access(settings->runtime_dir, F_OK) < 0;
-        if (asprintf(&s->private_dir, "%s/private", settings->runtime_dir) < 0) {
+        if (asprintf(&s->private_dir, "%s/" LKG_PRIVATE_DIR, settings->runtime_dir) < 0) {
                 s->private_dir = NULL;
                 return lkg_fail(err, EX_OSERR, ENOMEM, "runtime directory");
         }

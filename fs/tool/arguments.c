@@ -50,10 +50,14 @@ static const struct row rows[] = {
         { "watch", 'w', NULL, LKG_OPT_ALL, FLAG, AT(watch), "print it again whenever it changes" },
         { "watch", 'w', NULL, LKG_OPT_FLEET, FLAG, AT(watch),
           "print it again whenever it changes (of a fleet: default on a terminal)" },
+        { "configmap", 0, "NS/NAME", LKG_OPT_CLUSTER, STRING, AT(configmap),
+          "that ConfigMap of a cluster (--kubeconfig, --context)" },
         { "kubeconfig", 0, "FILE", LKG_OPT_FLEET, STRING, AT(kubeconfig),
           "of a fleet; default: $KUBECONFIG, else ~/.kube/config" },
         { "context", 0, "NAME", LKG_OPT_FLEET, STRING, AT(context),
           "context of the kubeconfig (default: its current one)" },
+        { "kubeconfig", 0, "FILE", LKG_OPT_CLUSTER, STRING, AT(kubeconfig), NULL },
+        { "context", 0, "NAME", LKG_OPT_CLUSTER, STRING, AT(context), NULL },
         { "rollout-namespace", 0, "NS", LKG_OPT_FLEET, STRING, AT(rollout_namespace),
           "namespace of the slots (default: lkgfs-rollout)" },
         { "halt", 0, NULL, LKG_OPT_FLEET, FLAG, AT(halt), "no other node switches" },
@@ -62,6 +66,7 @@ static const struct row rows[] = {
         { "all", 0, NULL, LKG_OPT_ALL, FLAG, AT(all), "show notes, too" },
         { "directory", 0, "DIR", LKG_OPT_BAKE, STRING, AT(directory), "existing directory to write into" },
         { "output", 0, "DIR", LKG_OPT_BAKE, STRING, AT(directory), NULL },
+        { "effective", 0, NULL, LKG_OPT_FINDINGS, FLAG, AT(effective), NULL }, /* check judges it anyway */
         { "all", 0, NULL, LKG_OPT_FINDINGS, FLAG, AT(all),
           "list every note, and what could be left out, too" },
         { "force", 0, NULL, LKG_OPT_BAKE, FLAG, AT(force), "replace existing files" },
@@ -199,6 +204,21 @@ int lkg_tool_release(const char *text, unsigned *ret)
         return 0;
 }
 
+/* `1.37`, or `1.36..1.37`; the verbs that do not compare two releases refuse the second form. */
+static int store_release(struct lkg_tool_options *options, const char *value, unsigned *ret)
+{
+        const char *dots = strstr(value, "..");
+        char first[16];
+
+        options->runs = 0;
+        if (!dots)
+                return lkg_tool_release(value, ret);
+        if (snprintf(first, sizeof(first), "%.*s", (int)(dots - value), value) >= (int)sizeof(first) ||
+            lkg_tool_release(first, &options->runs) < 0)
+                return -EINVAL;
+        return lkg_tool_release(dots + 2, ret);
+}
+
 static int store(struct lkg_tool_options *options, const struct row *row, const char *arg, const char *value,
                  char message[static 512])
 {
@@ -237,7 +257,7 @@ static int store(struct lkg_tool_options *options, const struct row *row, const 
                 options->has_timeout = r >= 0;
                 break;
         case RELEASE:
-                r = lkg_tool_release(value, (unsigned *)member);
+                r = store_release(options, value, (unsigned *)member);
                 break;
         case HOST:
                 r = choose(host_names, LKG_ARRAY_SIZE(host_names), value);
@@ -350,6 +370,10 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
                 r = take_option(tool, argc, argv, &i, message);
                 if (r < 0)
                         return r;
+        }
+        if (tool->options.runs && tool->verb && tool->verb->run != lkg_verb_check) {
+                (void)snprintf(message, 512, "--release: only `check` compares two releases");
+                return -EINVAL;
         }
         tool->n_words = (size_t)n;
         if (!tool->verb || tool->options.help || tool->options.version)

@@ -9,6 +9,7 @@
 #include <lkg/exec-plugin.h>
 #include <lkg/file.h>
 #include <lkg/json-out.h>
+#include <lkg/render.h>
 
 #include "fleet.h"
 
@@ -303,4 +304,26 @@ bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resour
                 r = lkg_client_send(api->client, resource, verb, type, body.data, body.size, on_answer,
                                     &question, &question.call, &err);
         return wait_for(api, &question, r, &err);
+}
+
+int lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference, struct lkg_buf *ret)
+{
+        const struct lkg_resource resource = { .group_version = "v1",
+                                               .plural = "configmaps",
+                                               .kind = "ConfigMap",
+                                               .ns = reference->ns,
+                                               .name = reference->name };
+        struct lkg_fleet_answer answer = { 0 };
+        struct lkg_fleet_api api;
+        int status = lkg_fleet_open(tool, &api);
+
+        if (status == LKG_TOOL_OK && !lkg_fleet_get(&api, &resource, &answer))
+                status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", answer.words);
+        if (status == LKG_TOOL_OK)
+                lkg_render_json_compact(answer.object, ret);
+        if (status == LKG_TOOL_OK && lkg_buf_failed(ret))
+                status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        lkg_fleet_answer_deinit(&answer);
+        lkg_fleet_close(&api);
+        return status;
 }

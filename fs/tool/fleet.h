@@ -50,6 +50,12 @@ bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resour
 bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *verb,
                     struct lkg_json *json, struct lkg_fleet_answer *ret);
 
+/**
+ * lkg_fleet_fetch() - the ConfigMap of an operator's NAMESPACE/NAME[/KEY], as JSON.
+ * Return: LKG_TOOL_OK; another exit status after a message.
+ */
+int lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference, struct lkg_buf *ret);
+
 /* ---- what is known: fleet-look.c ---- */
 
 enum lkg_fleet_state {

@@ -107,10 +107,12 @@ int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **r
         size_t size;
         int r;
 
-        r = lkg_tool_read_input(path, &data, &size, &err);
+        r = tool->remote_text ? 0 : lkg_tool_read_input(path, &data, &size, &err);
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
-        r = lkg_configmap_parse(data, size, &options, &configmap, &err);
+        r = tool->remote_text
+                    ? lkg_configmap_parse(tool->remote_text, tool->remote_size, &options, &configmap, &err)
+                    : lkg_configmap_parse(data, size, &options, &configmap, &err);
         switch (r) {
         case 0:
                 return make_base(tool, &configmap, ret, report);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 
 #include <include/lkg/remote-base.h>
+#include <lkg/facts.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>
 #include <lkg/schema.h>
@@ -180,6 +181,7 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
 {
         struct lkg_judge_config config = {
                 .release = tool->options.release,
+                .runs = tool->options.runs,
                 .flags = (const char *const *)tool->flags,
                 .n_flags = tool->n_flags,
                 .lint = true,
@@ -196,10 +198,22 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
         return 0;
 }
 
-static int check_usage(const struct lkg_tool *tool)
+int lkg_tool_check_release(const struct lkg_tool *tool)
 {
         const struct lkg_tool_options *options = &tool->options;
         char first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
+
+        if ((options->release && !lkg_release_has_tables(options->release)) ||
+            (options->runs && !lkg_release_has_tables(options->runs)))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--release: there are tables for %s to %s only",
+                                     lkg_release_text(LKG_RELEASE_MIN, first),
+                                     lkg_release_text(LKG_RELEASE_MAX, last));
+        return LKG_TOOL_OK;
+}
+
+static int check_usage(const struct lkg_tool *tool)
+{
+        const struct lkg_tool_options *options = &tool->options;
 
         if (options->remote_key && !options->remote)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--remote-key needs --remote FILE");
@@ -214,10 +228,6 @@ static int check_usage(const struct lkg_tool *tool)
             1)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "only one of the documents can be standard input");
-        if (options->release && (options->release < LKG_RELEASE_MIN || options->release > LKG_RELEASE_MAX))
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--release: there are tables for %s to %s only",
-                                     lkg_release_text(LKG_RELEASE_MIN, first),
-                                     lkg_release_text(LKG_RELEASE_MAX, last));
         return LKG_TOOL_OK;
 }
 
@@ -282,6 +292,9 @@ int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *
         struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
         int status;
 
+        status = lkg_tool_check_release(tool);
+        if (status != LKG_TOOL_OK)
+                return status;
         if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
                 return lkg_tool_node_load(tool, ret);
         status = check_usage(tool);
@@ -300,6 +313,7 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
         lkg_candidate_unref(sources->candidate);
         lkg_stack_free(sources->stack);
         lkg_judge_free(sources->judge);
+        (void)lkg_facts_free(sources->facts);
         lkg_remote_base_free(sources->remote);
         if (sources->dirfd >= 0) {
                 (void)unlinkat(sources->dirfd, "-", 0);

@@ -14,6 +14,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <lkg/fact.h>
 #include <lkg/file.h>
 #include <lkg/strings.h>
 
@@ -119,8 +120,15 @@ static int choose_source(const struct lkg_tool *tool, struct lkg_tool_node *node
                                  : lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
 }
 
-static int open_private(const struct lkg_tool *tool, const char *what, const char *path, int *ret)
+static int open_private(const struct lkg_tool *tool, const char *what, const char *top, const char *below,
+                        int *ret)
 {
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+
+        if (asprintf(&path, "%s%s", top, below) < 0) {
+                path = NULL;
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        }
         *ret = open_read_only(path);
         return *ret >= 0 || *ret == -ENOENT
                        ? LKG_TOOL_OK
@@ -143,9 +151,10 @@ static int open_directories(const struct lkg_tool *tool, struct lkg_tool_node *n
         if (status == LKG_TOOL_OK && root)
                 status = uncover(tool, node->source_path);
         if (status == LKG_TOOL_OK && root)
-                status = open_private(tool, "stateDir", node->config->state_dir, &node->state_fd);
+                status = open_private(tool, "stateDir", node->config->state_dir, "", &node->state_fd);
         if (status == LKG_TOOL_OK && root)
-                status = open_private(tool, "runtimeDir", node->config->runtime_dir, &node->runtime_fd);
+                status = open_private(tool, "runtimeDir", node->config->runtime_dir, "/" LKG_PRIVATE_DIR,
+                                      &node->runtime_fd);
         if (status != LKG_TOOL_OK)
                 return status;
         node->source_fd = open(node->source_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -214,6 +223,7 @@ int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node 
                 .runtime_fd = node->runtime_fd,
                 .state_fd = node->state_fd,
                 .release = tool->options.release,
+                .runs = tool->options.runs,
                 .flags = (const char *const *)tool->flags,
                 .n_flags = tool->n_flags,
                 .lint_all = tool->options.all,
@@ -229,6 +239,7 @@ int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node 
                                           .judge = offline.judge,
                                           .remote = offline.remote,
                                           .candidate = offline.candidate,
+                                          .facts = offline.facts,
                                           .dirfd = AT_FDCWD };
         return LKG_TOOL_OK;
 }

@@ -69,6 +69,7 @@ enum lkg_tool_option_bits {
         LKG_OPT_FLEET =
                 1
                 << 20, /* --kubeconfig, --context, --rollout-namespace, --halt, --resume, --forgive, --watch */
+        LKG_OPT_CLUSTER = 1 << 21, /* --configmap, --kubeconfig, --context */
         LKG_OPT_NODE =
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
@@ -80,11 +81,13 @@ struct lkg_tool_options {
         const char *directory;   /* bake */
         const char *check;       /* npd: "condition", "served", "bad", "processes"; NULL = the first */
         const char *remote;      /* a file with a ConfigMap; NULL = none */
+        const char *configmap;   /* check: NAMESPACE/NAME[/KEY] in a cluster; NULL = none */
         const char *file, *log;  /* report */
         const char *node_config; /* our own configuration; NULL = the default */
         const char *remote_key;  /* key of its data; NULL = the one that the object names, else `kubelet` */
         const char *root;        /* adopt, abandon: NULL = this node */
         unsigned release;        /* 136 is 1.36; 0 = the latest known */
+        unsigned runs;           /* check --release 1.36..1.37: the first; 0 = not given */
         unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not given */
         enum lkg_tool_format format;
         enum lkg_tool_colour colour;
@@ -112,6 +115,9 @@ struct lkg_tool {
         size_t n_words;
         char **flags; /* LKG_OPT_JUDGE: the words after `--`, the component's own command line */
         size_t n_flags;
+        /* What options.remote holds, which is its name only then: it was read already. NULL = not yet */
+        const char *remote_text;
+        size_t remote_size;
         /* messages are written here instead of to standard error; NULL = standard error */
         char (*said)[512];
 };
@@ -152,6 +158,8 @@ const char *lkg_tool_nearest(const char *name);
 int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512]);
 /** lkg_tool_release() - "1.36", "v1.36.3": 136 is 1.36. Return: 0 or -EINVAL. */
 int lkg_tool_release(const char *text, unsigned *ret);
+/** lkg_tool_check_release() - are there tables for what --release names? Return: LKG_TOOL_OK; LKG_TOOL_USAGE after a message. */
+int lkg_tool_check_release(const struct lkg_tool *tool);
 /** lkg_tool_format_options() - the options in @bits, one per line, for `VERB --help`. */
 void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf);
 
@@ -215,7 +223,9 @@ void lkg_tool_map_value(struct lkg_tool_map *map, const char *key, struct lkg_va
 void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool *failed);
 /** lkg_tool_print_map() - print and release @map. */
 int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status);
-struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report);
+/** @class_of: NULL, or gives each finding its member `class` */
+struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
+                                          const char *(*class_of)(const struct lkg_finding *finding));
 /**
  * lkg_tool_findings_take() - read those of status/<c>/findings.json.
  * Return: false: it is not a list of findings.
@@ -270,7 +280,25 @@ struct lkg_tool_sources {
         int dirfd;                   /* contains standard input as the file "-", or is AT_FDCWD */
         char *directory;             /* its path; removed at the end */
         char *config_dir, *instance; /* absolute if dirfd is not the working directory */
+        struct lkg_facts *facts;     /* of a node: the component that runs; NULL = unknown */
+        unsigned upgraded_from;      /* lkg_tool_add_upgrade(): the release before, 0 = no upgrade */
 };
+/* ---- an upgrade: upgrade.c ---- */
+
+/** lkg_tool_upgrade_from() - the release that is to be left for that of --release; 0 = none, or unknown. */
+unsigned lkg_tool_upgrade_from(const struct lkg_tool *tool, const struct lkg_tool_sources *then);
+/**
+ * lkg_tool_add_upgrade() - add what changes from @now, the same documents in the release that is left; with a range of releases
+ * only that stays in the report of @then.
+ * Return: LKG_TOOL_OK; another exit status after a message.
+ */
+int lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sources *now,
+                         struct lkg_tool_sources *then);
+/** lkg_tool_upgrade_class() - stops, changes, deprecated, other. */
+const char *lkg_tool_upgrade_class(const struct lkg_finding *finding);
+/** lkg_tool_print_upgrade() - the findings under a heading for each class. */
+void lkg_tool_print_upgrade(const struct lkg_tool *tool, const struct lkg_report *report);
+
 /**
  * lkg_tool_sources_load() - build the candidate of --config or --remote, --config-dir and --instance-config; if none of them is
  * given, that of this node.

@@ -80,7 +80,8 @@ int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, in
         return r;
 }
 
-struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report)
+struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
+                                          const char *(*class_of)(const struct lkg_finding *finding))
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_value_new_list(NULL, 0, 0);
         bool failed = !list;
@@ -94,6 +95,8 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report)
                 lkg_tool_map_init(&item, false);
                 lkg_tool_map_string(&item, "severity", lkg_severity_name(f->severity));
                 lkg_tool_map_string(&item, "code", code);
+                if (class_of)
+                        lkg_tool_map_string(&item, "class", class_of(f));
                 lkg_tool_map_string(&item, "text", f->text);
                 lkg_tool_map_string(&item, "file", f->file);
                 if (f->file && f->line) {

@@ -11,6 +11,10 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include <lkg/facts.h>
+
+#include "fleet.h"
+
 /* What several judged things have in common. */
 struct checking {
         const struct lkg_tool *tool; /* with annotations a copy of ours, whose messages go into @said */
@@ -50,7 +54,8 @@ static int status_of(const struct lkg_tool *tool, const struct lkg_report *repor
 }
 
 static void put_counts(const struct lkg_tool *tool, struct lkg_tool_map *map,
-                       const struct lkg_report *report)
+                       const struct lkg_report *report,
+                       const char *(*class_of)(const struct lkg_finding *finding))
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
 
@@ -59,21 +64,62 @@ static void put_counts(const struct lkg_tool *tool, struct lkg_tool_map *map,
         lkg_tool_map_number(map, "warnings", report->n_severity[LKG_WARNING]);
         lkg_tool_map_number(map, "notes", report->n_severity[LKG_NOTE]);
         lkg_tool_map_number(map, "notListed", arranged.n_dropped + arranged.n_folded);
-        lkg_tool_map_value(map, "findings", lkg_tool_findings_value(&arranged));
+        lkg_tool_map_value(map, "findings", lkg_tool_findings_value(&arranged, class_of));
 }
 
-static void put_candidate(const struct lkg_tool *tool, struct lkg_tool_map *map,
-                          const struct lkg_candidate *candidate)
+static void put_sources(const struct lkg_tool *tool, struct lkg_tool_map *map,
+                        const struct lkg_tool_sources *sources)
 {
+        const struct lkg_candidate *candidate = sources->candidate;
+        char text[LKG_RELEASE_TEXT_MAX];
+
         lkg_tool_map_string(map, "state", state_name(candidate));
         lkg_tool_map_number(map, "layers", candidate->n_layers);
-        put_counts(tool, map, &candidate->report);
+        if (sources->upgraded_from) {
+                lkg_tool_map_string(map, "from", lkg_release_text(sources->upgraded_from, text));
+                lkg_tool_map_string(map, "to", lkg_release_text(tool->options.release, text));
+        }
+        put_counts(tool, map, &candidate->report, sources->upgraded_from ? lkg_tool_upgrade_class : NULL);
+}
+
+static void print_sources(const struct lkg_tool *tool, const struct lkg_tool_sources *sources)
+{
+        if (sources->upgraded_from)
+                lkg_tool_print_upgrade(tool, &sources->candidate->report);
+        else
+                lkg_tool_print_findings(tool, STDOUT_FILENO, &sources->candidate->report);
+}
+
+/* The same documents, judged by the release that is left. */
+static int load_now(const struct lkg_tool *tool, const struct lkg_tool_sources *then, unsigned from,
+                    struct lkg_tool_sources *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *again = NULL; /* standard input can be read once */
+        struct lkg_tool now = *tool;
+        const char **const paths[] = { &now.options.config, &now.options.instance_config };
+
+        now.options.release = from;
+        now.options.runs = 0;
+        if (then->directory && asprintf(&again, "%s/-", then->directory) < 0) {
+                again = NULL;
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        }
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++)
+                if (again && *paths[i] && lkg_tool_is_stdin(*paths[i]))
+                        *paths[i] = again;
+        return lkg_tool_sources_load(&now, ret);
 }
 
 static int load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
 {
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources now = { .dirfd = -EBADF };
         int status = lkg_tool_sources_load(tool, ret);
+        unsigned from = status == LKG_TOOL_OK ? lkg_tool_upgrade_from(tool, ret) : 0;
 
+        if (from)
+                status = load_now(tool, ret, from, &now);
+        if (from && status == LKG_TOOL_OK)
+                status = lkg_tool_add_upgrade(tool, &now, ret);
         return status == LKG_TOOL_OK ? lkg_tool_judge_against(tool, ret->candidate) : status;
 }
 
@@ -94,10 +140,10 @@ static int check_layers(const struct lkg_tool *tool)
                                                          : LKG_TOOL_DIFFERENT;
         if (is_structured(tool)) {
                 lkg_tool_map_init(&map, true);
-                put_candidate(tool, &map, candidate);
+                put_sources(tool, &map, &sources);
                 return lkg_tool_print_map(tool, &map, status);
         }
-        lkg_tool_print_findings(tool, STDOUT_FILENO, &candidate->report);
+        print_sources(tool, &sources);
         return candidate->state == LKG_CANDIDATE_NONE ? lkg_tool_no_document(tool) : status;
 }
 
@@ -142,16 +188,17 @@ static void fail(struct checking *check, const char *name, int status)
 }
 
 /*
- * One of them. @candidate: NULL: it is not made of layers. A failure is said on standard error and has no findings; the others
+ * One of them. @sources: NULL: it is not made of layers. A failure is said on standard error and has no findings; the others
  * are still judged.
  */
 static void add(struct checking *check, const char *key, const char *name,
-                const struct lkg_candidate *candidate, const struct lkg_report *report)
+                const struct lkg_tool_sources *sources, const struct lkg_report *report)
 {
         struct lkg_tool_map item;
 
-        worsen(check, candidate && candidate->state != LKG_CANDIDATE_VALID ? LKG_TOOL_DIFFERENT
-                                                                           : status_of(check->tool, report));
+        worsen(check, sources && sources->candidate->state != LKG_CANDIDATE_VALID
+                              ? LKG_TOOL_DIFFERENT
+                              : status_of(check->tool, report));
         for (size_t i = 0; i < _LKG_SEVERITY_MAX; i++)
                 check->n[i] += report->n_severity[i];
         if (check->annotations) {
@@ -159,15 +206,18 @@ static void add(struct checking *check, const char *key, const char *name,
                 return;
         }
         if (!check->list) {
-                lkg_tool_print_findings(check->tool, STDOUT_FILENO, report);
+                if (sources)
+                        print_sources(check->tool, sources);
+                else
+                        lkg_tool_print_findings(check->tool, STDOUT_FILENO, report);
                 return;
         }
         lkg_tool_map_init(&item, false);
         lkg_tool_map_string(&item, key, name);
-        if (candidate)
-                put_candidate(check->tool, &item, candidate);
+        if (sources)
+                put_sources(check->tool, &item, sources);
         else
-                put_counts(check->tool, &item, report);
+                put_counts(check->tool, &item, report, NULL);
         lkg_tool_list_take(check->list, &item, &check->failed);
 }
 
@@ -230,7 +280,7 @@ static void check_document(struct checking *check, const char *path, const struc
         if (status != LKG_TOOL_OK)
                 fail(check, path, status);
         else
-                add(check, "file", path, sources.candidate, &sources.candidate->report);
+                add(check, "file", path, &sources, &sources.candidate->report);
 }
 
 /* What cannot be decoded is judged as a document of the component, which says why. */
@@ -284,7 +334,7 @@ static int annotate_layers(const struct lkg_tool *tool)
                 fail(&check, first, status);
                 return print_failed(&check);
         }
-        add(&check, "", first, sources.candidate, &sources.candidate->report);
+        add(&check, "", first, &sources, &sources.candidate->report);
         if (sources.candidate->state == LKG_CANDIDATE_NONE)
                 fail(&check, first, lkg_tool_no_document(check.tool));
         return print_several(&check, "");
@@ -359,12 +409,19 @@ static int check_files(const struct lkg_tool *tool)
 
 /* ---- this node ---- */
 
-static void say_state(const char *component, const struct lkg_candidate *candidate)
+static void say_state(const struct lkg_tool *tool, const char *component,
+                      const struct lkg_tool_sources *sources)
 {
+        const struct lkg_candidate *candidate = sources->candidate;
         const size_t *n = candidate->report.n_severity;
+        char from[LKG_RELEASE_TEXT_MAX], to[LKG_RELEASE_TEXT_MAX], upgrade[2 * LKG_RELEASE_TEXT_MAX] = "";
 
-        (void)dprintf(STDOUT_FILENO, "%s: %s, %zu layer%s, %zu error%s, %zu warning%s, %zu note%s\n",
-                      component,
+        if (sources->upgraded_from)
+                (void)snprintf(upgrade, sizeof(upgrade), ", %s to %s",
+                               lkg_release_text(sources->upgraded_from, from),
+                               lkg_release_text(tool->options.release, to));
+        (void)dprintf(STDOUT_FILENO, "%s%s: %s, %zu layer%s, %zu error%s, %zu warning%s, %zu note%s\n",
+                      component, upgrade,
                       candidate->state == LKG_CANDIDATE_NONE ? "no document" : state_name(candidate),
                       candidate->n_layers, candidate->n_layers == 1 ? "" : "s", n[LKG_ERROR],
                       n[LKG_ERROR] == 1 ? "" : "s", n[LKG_WARNING], n[LKG_WARNING] == 1 ? "" : "s",
@@ -374,9 +431,24 @@ static void say_state(const char *component, const struct lkg_candidate *candida
 static void check_component(struct checking *check, const struct lkg_tool_node *node,
                             const struct lkg_config_component *component)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        LKG_CLEANUP(lkg_tool_sources_deinit)
+        struct lkg_tool_sources sources = { .dirfd = -EBADF }, before = { .dirfd = -EBADF };
         int status = lkg_tool_node_judge(check->tool, node, component, &sources);
+        unsigned from = status == LKG_TOOL_OK ? lkg_tool_upgrade_from(check->tool, &sources) : 0;
+        struct lkg_tool now = *check->tool;
 
+        now.options.release = from;
+        now.options.runs = 0;
+        if (from)
+                status = lkg_tool_node_judge(&now, node, component, &before);
+        if (from && status == LKG_TOOL_OK)
+                status = lkg_tool_add_upgrade(check->tool, &before, &sources);
+        if (status == LKG_TOOL_OK && check->tool->options.release &&
+            (!sources.facts || !sources.facts->release))
+                lkg_tool_note(
+                        check->tool,
+                        "%s: neither its release nor its command line is known (lkgfsd has not run yet)%s",
+                        component->name, from ? "" : "; say --release A..B to see what changes");
         if (status == LKG_TOOL_OK)
                 status = lkg_tool_judge_against(check->tool, sources.candidate);
         if (status != LKG_TOOL_OK) {
@@ -384,12 +456,11 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
                 return;
         }
         if (check->annotations) /* a finding without a file belongs to the configuration that names the layers */
-                add(check, "", lkg_tool_node_path(check->tool), sources.candidate,
-                    &sources.candidate->report);
+                add(check, "", lkg_tool_node_path(check->tool), &sources, &sources.candidate->report);
         else
-                add(check, "component", component->name, sources.candidate, &sources.candidate->report);
+                add(check, "component", component->name, &sources, &sources.candidate->report);
         if (!check->list && !check->annotations)
-                say_state(component->name, sources.candidate);
+                say_state(check->tool, component->name, &sources);
 }
 
 static int check_node(const struct lkg_tool *tool)
@@ -402,6 +473,9 @@ static int check_node(const struct lkg_tool *tool)
         struct lkg_tool saying;
         int status;
 
+        status = lkg_tool_check_release(tool);
+        if (status != LKG_TOOL_OK)
+                return status;
         check_init(&check, tool);
         check_annotate(&check, &saying, &annotations);
         status = lkg_tool_node_open(check.tool, &node);
@@ -421,10 +495,70 @@ static int check_node(const struct lkg_tool *tool)
         return print_several(&check, "judged");
 }
 
+/* ---- what is read once ---- */
+
+static int fetch(const struct lkg_tool *tool, struct lkg_reference *reference, struct lkg_buf *ret)
+{
+        const char *text = tool->options.configmap;
+        struct lkg_error err = { 0 };
+
+        if (tool->options.remote)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--configmap or --remote, not both");
+        if (lkg_reference_from_text(text, strlen(text), reference, &err) < 0 ||
+            reference->type != LKG_REFERENCE_CONFIGMAP)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "--configmap: \"%.100s\" is not right, want NAMESPACE/NAME[/KEY]",
+                                     text);
+        return lkg_fleet_fetch(tool, reference, ret);
+}
+
+static int read_stdin(const struct lkg_tool *tool, struct lkg_buf *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_error err = { 0 };
+        size_t size;
+
+        if (lkg_tool_read_input(tool->options.remote, &data, &size, &err) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        lkg_buf_append(ret, data, size);
+        return lkg_buf_failed(ret) ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
+                                   : LKG_TOOL_OK;
+}
+
+/* Without one the object itself may say which. */
+static bool names_key(const char *configmap)
+{
+        const char *slash = configmap ? strchr(configmap, '/') : NULL;
+
+        return slash && strchr(slash + 1, '/');
+}
+
+/* A ConfigMap in a cluster, or one on standard input that is judged twice. */
+static int check_text(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        struct lkg_reference reference = { 0 };
+        struct lkg_tool named = *tool;
+        int status;
+
+        status = tool->options.configmap ? fetch(tool, &reference, &text) : read_stdin(tool, &text);
+        if (status != LKG_TOOL_OK)
+                return status;
+        if (tool->options.configmap)
+                named.options.remote = tool->options.configmap;
+        if (names_key(tool->options.configmap) && !named.options.remote_key)
+                named.options.remote_key = reference.key;
+        named.remote_text = text.data;
+        named.remote_size = text.size;
+        return lkg_annotations_wanted(&named) ? annotate_layers(&named) : check_layers(&named);
+}
+
 int lkg_verb_check(const struct lkg_tool *tool)
 {
         if (tool->n_words > 0)
                 return check_files(tool);
+        if (tool->options.configmap || (tool->options.runs && lkg_tool_is_stdin(tool->options.remote)))
+                return check_text(tool);
         if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
                 return check_node(tool);
         return lkg_annotations_wanted(tool) ? annotate_layers(tool) : check_layers(tool);

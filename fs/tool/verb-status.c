@@ -438,7 +438,7 @@ static void structured_component(const struct facts *facts, struct lkg_value *li
         lkg_tool_map_string(&map, "lastError", facts->last_error);
         lkg_tool_map_string(&map, "next", next.data);
         lkg_tool_map_number(&map, "notListed", facts->findings.n_dropped);
-        lkg_tool_map_value(&map, "findings", lkg_tool_findings_value(&facts->findings));
+        lkg_tool_map_value(&map, "findings", lkg_tool_findings_value(&facts->findings, NULL));
         lkg_tool_list_take(list, &map, failed);
 }
 

@@ -14,6 +14,7 @@
 
 #define LKG_FACTS_VERSION 1
 #define LKG_FACTS_DIR     "facts"
+#define LKG_PRIVATE_DIR   "private" /* of the runtime directory: for our own processes only */
 
 #define LKG_FACT_VERSION  "version" /* lkgfsd: struct lkg_fact_version */
 #define LKG_FACT_EXEC_START \

@@ -22,6 +22,7 @@ struct lkg_offline_place {
         int runtime_fd, state_fd; /* -EBADF: what they hold is not known */
         /* Instead of what is known about the component: */
         unsigned release; /* 0 = nothing */
+        unsigned runs;    /* the release that runs: 0 = what is known */
         const char *const *flags;
         size_t n_flags; /* 0 = nothing */
         bool lint_all;  /* also say what could be left out */
@@ -32,6 +33,8 @@ struct lkg_offline {
         struct lkg_judge *judge;
         struct lkg_remote_base *remote; /* NULL = the base is a file, or missing */
         struct lkg_candidate *candidate;
+        struct lkg_facts *
+                facts; /* of the component that runs here; the judge borrows its command line. NULL = unknown */
 };
 
 /**

@@ -131,7 +131,8 @@ struct lkg_flag {
         unsigned since, until; /* releases */
         bool no_value;         /* bool flags: may be given without =value */
         bool secret;           /* its value may contain a credential: never shown */
-        char shorthand;        /* -v; 0 = none */
+        bool deprecated; /* will be removed, and has no field to move to; one with an end was so before */
+        char shorthand;  /* -v; 0 = none */
 };
 
 enum lkg_gate_stage { LKG_GATE_ALPHA, LKG_GATE_BETA, LKG_GATE_GA, LKG_GATE_DEPRECATED, LKG_GATE_REMOVED };
@@ -275,6 +276,11 @@ struct lkg_judge_config {
          */
         bool flags_observed;
         /*
+         * The release that runs with that command line today, if @release is the one that is planned; 0 = the same. What it takes
+         * and @release does not is an error: the component will not come back.
+         */
+        unsigned runs;
+        /*
          * The component that reads the documents: lkg_schema_reader(). It only reads the kind of its table.
          * NULL = every kind is accepted.
          */
@@ -318,6 +324,14 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *judge);
  * Return: 0, also for NULL; -ENOMEM.
  */
 int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, struct lkg_value **ret);
+
+/**
+ * lkg_judge_upgrade() - what the release of @judge makes of the same document without a word: LKG5070 to LKG5072, all notes.
+ * @now: a valid candidate of the release that runs; of any other nothing is said
+ * Return: 0; -ENOMEM.
+ */
+int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
+                      struct lkg_report *report);
 
 /**
  * lkg_effective_render() - append @effective like lkg_render() in YAML, with the layer of every leaf in a

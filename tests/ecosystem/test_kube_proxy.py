@@ -6,6 +6,7 @@ With a real kube-apiserver, both in a network namespace with nothing but a loopb
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -77,6 +78,11 @@ class Proxy:
         self.process.wait()
 
 
+def plain(document):
+    """Without the words that say which document it is, without what kube-proxy sets from its Node, and lists that are empty or none alike."""
+    return {key: value or None for key, value in document.items() if key not in ("kind", "apiVersion", "nodePortAddresses")}
+
+
 def test_kube_proxy_follows_the_view(mounts, network, kubeconfig, program, tmp_path):
     mount = mounts(components=[{"name": "kube-proxy", "base": "proxy.conf", "file": "kube-proxy.conf", "kind": "KubeProxyConfiguration"}], start=False)
     lib.write_file(f"{mount.source}/proxy.conf", BASE.format(kubeconfig=kubeconfig))
@@ -100,4 +106,8 @@ def test_kube_proxy_follows_the_view(mounts, network, kubeconfig, program, tmp_p
         answer = lib.run(*network, "curl", "--silent", "--fail", "--retry", "20", "--retry-connrefused", "--retry-delay", "1",
                          "http://127.0.0.1:10999/proxyMode")
         assert answer.stdout == b"nftables", two.said()
+        answer = lib.run(*network, "curl", "--silent", "--fail", "http://127.0.0.1:10999/configz", check=True)
+        release = re.search(r"v(1\.\d+)", lib.run(program("kube-proxy"), "--version", check=True).stdout.decode())[1]
+        told = lib.run(lib.LKGFS, "render", "--effective", "-o", "json", "--release", release, "--config", mount.path("kube-proxy.conf"), check=True)
+        assert plain(json.loads(answer.stdout)["kubeproxy.config.k8s.io"]) == plain(json.loads(told.stdout)), "what it has is what we say that it has"
         assert two.process.poll() is None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kubelet reads from the view what it would read from the layers itself, and what lkgfs says that it reads.
 
-At --v=5 the kubelet logs its whole configuration before it does anything with it. Here it ends a moment later, because the client CA does
+At --v=5 the kubelet logs its whole configuration before it does anything with it; from 1.37 on always, as the v1beta1 document. Here it ends a moment later, because the client CA does
 not exist; what it then says proves that it has accepted the configuration.
 """
 import json
@@ -38,7 +38,7 @@ LAYERS = {
     "taints and reserved memory": {
         "50.conf": "registerWithTaints: [{key: a, value: b, effect: NoSchedule}]\nmemoryManagerPolicy: Static\nkubeReserved: {memory: 1Gi}\n"
                    "reservedMemory: [{numaNode: 0, limits: {memory: 1124Mi}}]\nevictionHard: {memory.available: 100Mi}\n"},
-    "feature gates": {"50.conf": "featureGates: {AllAlpha: true}\n", "60.conf": "featureGates: {NodeSwap: true}\n"},
+    "feature gates": {"50.conf": "featureGates: {AllBeta: true}\n", "60.conf": "featureGates: {NodeSwap: true}\n"},
     "crash loops": {"50.conf": "crashLoopBackOff: {maxContainerRestartPeriod: 20s}\nfeatureGates: {KubeletCrashLoopBackOffMax: true}\n"},
     "YAML": {"50.conf": "maxPods: 0x40\npodCIDR: \"10.1.0.0/24\"\nclusterDomain: !!str cluster.example\nseccompDefault: yes\n"},
 }
@@ -53,6 +53,7 @@ def kubelet_that_ends(program, tmp_path):
         result = lib.run(program("kubelet"), *flags, f"--root-dir={tmp_path}/root", f"--cert-dir={tmp_path}/pki", "--v=5", timeout=60)
         lines = [json.loads(line) for line in result.stderr.decode().splitlines() if line.startswith("{")]
         read = [line["configuration"] for line in lines if line["msg"] == "KubeletConfiguration"]
+        read += [yaml.safe_load(line["config"]) for line in lines if line["msg"] == "Effective KubeletConfiguration"]
         assert result.returncode != 0 and len(read) <= 1
         return read[0] if read else None, result.stderr.decode()[-2000:]
     return start
@@ -84,7 +85,7 @@ def differences(one, other):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_the_kubelet_reads_what_it_would_read_from_the_layers(mounts, kubelet, name):
+def test_the_kubelet_reads_what_it_would_read_from_the_layers(mounts, kubelet, program, name):
     dropins = {"10-alone.conf": lib.HEADER + ALONE, "20-json.conf": lib.HEADER + "logging: {format: json}\n",
                **{file: lib.HEADER + body for file, body in LAYERS[name].items()}}
     mount = mounts(over=False, dropins=dropins, instance=None)
@@ -94,7 +95,8 @@ def test_the_kubelet_reads_what_it_would_read_from_the_layers(mounts, kubelet, n
     served, words = kubelet(f"--config={mount.path('kubelet.conf')}")
     assert served and ENDS in words, words
     assert differences(served, by_itself) == DECIDED.get(name, {})
-    told = yaml.safe_load(lib.run(lib.LKGFS, "render", "--effective", "--release", "1.36", "--config", mount.path("kubelet.conf"), check=True).stdout)
+    release = re.search(r"v(1\.\d+)", lib.run(program("kubelet"), "--version", check=True).stdout.decode())[1]
+    told = yaml.safe_load(lib.run(lib.LKGFS, "render", "--effective", "--release", release, "--config", mount.path("kubelet.conf"), check=True).stdout)
     assert differences(served, told) == {}
 
 
@@ -106,4 +108,4 @@ def test_the_kubelet_starts_while_a_drop_in_is_refused(mounts, kubelet):
     read, words = kubelet(f"--config={mount.source}/kubelet.conf", f"--config-dir={mount.source}/kubelet.conf.d")
     assert read is None or ENDS not in words, "the kubelet takes what lkgfs refuses"
     read, words = kubelet(f"--config={mount.path('kubelet.conf')}")
-    assert read["MaxPods"] == 61 and ENDS in words
+    assert leaves(read)["maxpods"] == 61 and ENDS in words

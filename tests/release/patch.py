@@ -86,6 +86,10 @@ def flags(text, rows, release):
     for name in ours:
         if name not in known and not ONLY_IN_BINARIES.match(name):
             text = with_end(text, name, release)
+    for name, row in sorted(known.items()):
+        ours_too = row_of(text, name)
+        if ours_too and not row.get("config") and bool(row.get("deprecated")) != (".deprecated" in ours_too[0]) and ".until" not in ours_too[0]:
+            print(f"judge: flag --{name}: deprecated is {row.get('deprecated', '')!r}", file=sys.stderr)
     for name in sorted(known.keys() - set(ours)):
         row = known[name]
         if ONLY_IN_BINARIES.match(name):

@@ -9,14 +9,14 @@
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__ })
 
-static bool observed;    /* how parsed() treats the words */
-static unsigned release; /* of the component; 0 = the latest */
+static bool observed;          /* how parsed() treats the words */
+static unsigned release, runs; /* of the component; 0 = the latest */
 
 /* The result of applying @words to @text, a typed document: JSON, or the findings. */
 static const char *parsed(const char *kind, const char *text, const char *const *words, size_t n)
 {
         static char *kept;
-        struct lkg_command_line line = { words, n, observed };
+        struct lkg_command_line line = { words, n, observed, runs };
         struct lkg_report report = LKG_REPORT_INIT;
         const struct lkg_schema *schema = NULL;
         struct lkg_value *object = flow(text, 0);
@@ -350,6 +350,34 @@ static void test_flags_that_a_release_dropped(void **state)
         release = 0;
 }
 
+/* The line of a node that runs another release: what ends with the upgrade is an error, what nobody knows is not. */
+static void test_flags_that_an_upgrade_takes_away(void **state)
+{
+        (void)state;
+        observed = true;
+        release = 137;
+        runs = 136;
+        assert_non_null(
+                strstr(KUBELET("{}", "--containerd=/x"), "error: no flag \"containerd\" in 1.37 any more"));
+        assert_non_null(strstr(KUBELET("{}", "--storage_driver_db", "x"), "error: no flag"));
+        assert_non_null(
+                strstr(KUBELET("{}", "--feature-gates=SidecarContainers=true"), "error: --feature-gates:"));
+        assert_non_null(strstr(KUBELET("{}", "--server=https://x"), "warning: no flag \"server\""));
+        assert_non_null(strstr(KUBELET("{}", "--pod-infra-container-image=x"), "warning: no flag"));
+        assert_non_null(strstr(KUBELET("{}", "--feature-gates=Nope=true"), "warning: --feature-gates:"));
+        assert_non_null(
+                strstr(KUBELET("{}", "--maximum-dead-containers=3"), "note: --maximum-dead-containers"));
+        runs = 134;
+        assert_non_null(strstr(KUBELET("{}", "--pod-infra-container-image=x"), "error: no flag"));
+        release = 135;
+        assert_non_null(
+                strstr(KUBELET("{}", "--containerd=/x"), "note: --containerd is deprecated in 1.35"));
+        runs = 0;
+        assert_string_equal(KUBELET("{}", "--containerd=/x", "--maximum-dead-containers=3"), "{}");
+        release = 0;
+        observed = false;
+}
+
 static void test_kube_proxy_has_flags_of_its_own(void **state)
 {
         (void)state;
@@ -384,6 +412,7 @@ int main(void)
                 cmocka_unit_test(test_every_wrong_word_is_named),
                 cmocka_unit_test(test_values_say_which_flag),
                 cmocka_unit_test(test_flags_that_a_release_dropped),
+                cmocka_unit_test(test_flags_that_an_upgrade_takes_away),
                 cmocka_unit_test(test_kube_proxy_has_flags_of_its_own),
         };
 

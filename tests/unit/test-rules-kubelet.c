@@ -264,9 +264,9 @@ static const struct expectation sysctls[] = {
         { SYSCTLS "{net.x_: \"1\"}", "defaultPodSysctls.net.x_", LKG_F_BAD_FORMAT },
         { SYSCTLS "{\"net.ipv4.*\": \"1\"}", "defaultPodSysctls.\"net.ipv4.*\"", LKG_F_BAD_FORMAT },
         { SYSCTLS "{net.ipv4.ip_forward: \"1\", net/ipv4/ip_forward: \"0\"}",
-          "defaultPodSysctls.net/ipv4/ip_forward", LKG_F_CONTRADICTION },
+          "defaultPodSysctls.net/ipv4/ip_forward", LKG_F_DUPLICATE },
         { SYSCTLS "{net.conf.a/b: \"1\", net/conf/a.b: \"0\"}", "defaultPodSysctls.net/conf/a.b",
-          LKG_F_CONTRADICTION },
+          LKG_F_DUPLICATE },
 };
 
 static void test_sysctls(void **state)

@@ -63,7 +63,7 @@ static const struct expectation local[] = {
         { "nodePortAddresses: [primary, x]", "nodePortAddresses[0]", LKG_F_CONTRADICTION, .release = 136 },
         { "nodePortAddresses: [all]", "nodePortAddresses[0]", LKG_F_BAD_FORMAT, .release = 136 },
         { "nodePortAddresses: [primary, all, localhost, 10.0.0.0/8, 10.0.0.0/8]", NULL },
-        { "nodePortAddresses: [localhost, all, localhost]", "nodePortAddresses[2]", LKG_F_CONTRADICTION },
+        { "nodePortAddresses: [localhost, all, localhost]", "nodePortAddresses[2]", LKG_F_DUPLICATE },
         { "nodePortAddresses: [primary, x]", "nodePortAddresses[1]", LKG_F_BAD_FORMAT },
         { "nodePortAddresses: [10.0.0.0/33]", "nodePortAddresses[0]", LKG_F_BAD_FORMAT },
         { "mode: ipvs", NULL },
