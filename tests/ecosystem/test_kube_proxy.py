@@ -108,6 +108,6 @@ def test_kube_proxy_follows_the_view(mounts, network, kubeconfig, program, tmp_p
         assert answer.stdout == b"nftables", two.said()
         answer = lib.run(*network, "curl", "--silent", "--fail", "http://127.0.0.1:10999/configz", check=True)
         release = re.search(r"v(1\.\d+)", lib.run(program("kube-proxy"), "--version", check=True).stdout.decode())[1]
-        told = lib.run(lib.LKGFS, "render", "--effective", "-o", "json", "--release", release, "--config", mount.path("kube-proxy.conf"), check=True)
+        told = lib.run(lib.LKGFS, "render", "--effective", "-o", "json", "--release", release, "--config", mount.path("kube-proxy.conf"), "--", "--v=2", check=True)
         assert plain(json.loads(answer.stdout)["kubeproxy.config.k8s.io"]) == plain(json.loads(told.stdout)), "what it has is what we say that it has"
         assert two.process.poll() is None
