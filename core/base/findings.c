@@ -423,7 +423,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Set schemaRelease to the release to validate by, or upgrade lkgfs.",
           "The component reports a release for which lkgfs has no field tables. The layers are validated by "
           "the nearest release that has some: fields, defaults and rules may differ, and a document that is "
-          "refused here may be valid there, or the other way round." },
+          "refused here may be valid there, or the other way round. A feature gate that the tables do not "
+          "have is "
+          "a warning then (LKG5013), because the component may know it." },
         { 4018, LKG_WARNING, "held, and something newer waits",
           "`lkgfs hold off` serves what waits; `lkgfs history` and `lkgfs status` show what that is.",
           "Somebody has frozen the view, by `hold on`, by `rollback`, or by a try that was not committed. "

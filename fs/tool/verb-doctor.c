@@ -161,6 +161,7 @@ static const struct about {
         { 6010, 6019, "stored state: ", LKG_NOTE },
         { 3000, 3999, "configuration of lkgfs: ", LKG_WARNING },
         { 4011, 4011, "configuration of lkgfs: ", LKG_WARNING },
+        { 4017, 4017, "release of the component: ", LKG_WARNING },
         { 7000, 7999, "API server: ", LKG_WARNING },
         { 0, UINT_MAX, "", LKG_ERROR },
 };

@@ -224,6 +224,22 @@ def test_the_release_is_that_of_the_executable(component, version, release, warn
         assert version[1:5] in findings(mount)
 
 
+def test_a_component_newer_than_the_tables(component):
+    """Nothing is refused because of a gate or field that the tables cannot have; `doctor` says what that means."""
+    kubelet = component("v1.47.0")
+    mount = kubelet.mount
+    mount.wait_for(lambda: "LKG4017" in findings(mount), "the release is known")
+    mount.drop("60-new.conf", "featureGates: {FromTheFuture: true}\nfieldOfTheFuture: 1\nmaxPods: 61\n")
+    assert "maxPods: 61" in mount.document() and mount.condition()[0] == "True"
+    said = findings(mount)
+    assert said.count("LKG4017") == 1 and "warning: featureGates: \"FromTheFuture\" is unknown in 1.37" in said and "error:" not in said
+    doctor = lib.run(lib.LKGFS, "doctor", "--mountpoint", mount.mountpoint).stdout.decode()
+    assert "is of release 1.47, for which there are no tables (known: 1.33 to 1.37)" in doctor, doctor
+    kubelet.install("v1.37.2")
+    kubelet.start(*flags(mount))
+    mount.wait_for(lambda: "LKG5013" in findings(mount) and mount.condition()[0] == "False", "1.37 is known to refuse it")
+
+
 def test_the_version_is_asked_once_per_executable(component):
     kubelet = component("v1.34.2")
     mount = kubelet.mount
