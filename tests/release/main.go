@@ -38,6 +38,8 @@ type fieldRow struct {
 	Path      string `json:"path"` // as in core/schema/tables: `[]` = each item, `{}` = each value
 	Type      string `json:"type"`
 	OmitEmpty bool   `json:"omitempty,omitempty"`
+	Strategy  string `json:"patchStrategy,omitempty"`
+	MergeKey  string `json:"patchMergeKey,omitempty"`
 	Default   any    `json:"default,omitempty"`
 }
 
@@ -74,7 +76,8 @@ func fields(t reflect.Type, path string, rows *[]fieldRow) {
 		if path != "" {
 			p = path + "." + name
 		}
-		*rows = append(*rows, fieldRow{Path: p, Type: f.Type.String(), OmitEmpty: strings.Contains(opts, "omitempty")})
+		*rows = append(*rows, fieldRow{Path: p, Type: f.Type.String(), OmitEmpty: strings.Contains(opts, "omitempty"),
+			Strategy: f.Tag.Get("patchStrategy"), MergeKey: f.Tag.Get("patchMergeKey")})
 		fields(f.Type, p, rows)
 	}
 }

@@ -4,6 +4,7 @@
 import copy
 import json
 import pathlib
+import sys
 
 import errorfields
 import fieldvalues
@@ -16,6 +17,8 @@ from peer import Peer, alike
 from realistic import DOCUMENTS
 
 VECTORS = pathlib.Path(__file__).resolve().parents[2] / "golden" / "vectors"
+sys.path.insert(0, str(VECTORS.parent))
+from vectors import difference, number  # noqa: E402  pylint: disable=wrong-import-position
 HEADERS = {
     "KubeletConfiguration": "kubelet.config.k8s.io/v1beta1",
     "KubeProxyConfiguration": "kubeproxy.config.k8s.io/v1alpha1",
@@ -47,24 +50,6 @@ ALLOWED = (
 def allowed(request, got):
     base, error = request.get("base", "").lstrip(), got.get("error") or ""
     return any(words in error and base.startswith(start) for words, start, _ in ALLOWED)
-
-
-def number(value):
-    """For json.dumps: integers keep all their digits."""
-    return int(value) if value == value.to_integral_value() else float(value)
-
-
-def change(old, new):
-    """The JSON merge patch that turns @old into @new."""
-    patch = {key: None for key in old if key not in new}
-    for key, value in new.items():
-        if isinstance(value, dict) and isinstance(old.get(key), dict):
-            inner = change(old[key], value)
-            if inner:
-                patch[key] = inner
-        elif key not in old or old[key] != value:
-            patch[key] = value
-    return patch
 
 
 class Component(Op):
@@ -258,7 +243,7 @@ class Component(Op):
         if self.release:
             return {"ok": True, "out": json.loads(json.dumps(want["out"], default=number))}
         default = json.loads((VECTORS / f"{self.kind}.default.json").read_text(encoding="utf-8"))
-        return {"ok": True, "change": change(default, json.loads(json.dumps(want["out"], default=number)))}
+        return {"ok": True, "change": difference(default, json.loads(json.dumps(want["out"], default=number)))}
 
     def for_oracle(self, request):
         question = {key: value for key, value in request.items() if key not in ("remote", "release")}
