@@ -127,21 +127,22 @@ void lkg_tool_print_upgrade(const struct lkg_tool *tool, const struct lkg_report
         static const char *const headings[] = { "stops the component", "changes without a word",
                                                 "deprecated", "also" };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
+        struct lkg_tool whole = *tool; /* only what an upgrade does not concern is shortened */
 
-        lkg_tool_arrange(tool, report, &arranged);
+        whole.options.all = true;
+        lkg_tool_arrange(&whole, report, &arranged);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(classes); i++) {
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report part = LKG_REPORT_INIT;
 
                 for (size_t k = 0; k < arranged.n_findings; k++)
                         if (lkg_tool_upgrade_class(&arranged.findings[k]) == classes[i])
                                 lkg_report_add_copy(&part, &arranged.findings[k]);
-                if (i + 1 == LKG_ARRAY_SIZE(classes)) {
+                if (i + 1 == LKG_ARRAY_SIZE(classes))
                         part.n_dropped = arranged.n_dropped;
-                        part.n_folded = arranged.n_folded;
-                }
-                if (part.n_findings == 0 && part.n_dropped == 0 && part.n_folded == 0)
+                if (part.n_findings == 0 && part.n_dropped == 0)
                         continue;
                 (void)dprintf(STDOUT_FILENO, "%s:\n", headings[i]);
-                lkg_tool_print_findings(tool, STDOUT_FILENO, &part);
+                lkg_tool_print_findings(i + 1 == LKG_ARRAY_SIZE(classes) ? tool : &whole, STDOUT_FILENO,
+                                        &part);
         }
 }

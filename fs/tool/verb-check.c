@@ -58,8 +58,10 @@ static void put_counts(const struct lkg_tool *tool, struct lkg_tool_map *map,
                        const char *(*class_of)(const struct lkg_finding *finding))
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
+        struct lkg_tool whole = *tool;
 
-        lkg_tool_arrange(tool, report, &arranged);
+        whole.options.all |= class_of != NULL; /* a program picks by class */
+        lkg_tool_arrange(&whole, report, &arranged);
         lkg_tool_map_number(map, "errors", report->n_severity[LKG_ERROR]);
         lkg_tool_map_number(map, "warnings", report->n_severity[LKG_WARNING]);
         lkg_tool_map_number(map, "notes", report->n_severity[LKG_NOTE]);

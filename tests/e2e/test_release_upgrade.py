@@ -55,6 +55,17 @@ def test_what_is_set_does_not_change_silently(layers):
     assert "no layer sets it" not in texts and "MemoryQoS" not in texts.replace("gate MemoryQoS", "") and "memoryThrottlingFactor: its values" in texts
 
 
+def test_every_change_is_listed(layers):
+    """Other notes of one kind are folded."""
+    (layers / "base.yaml").write_text(lib.HEADER)
+    found, answer = classes("--config", "base.yaml", "--release", "1.33..1.37", cwd=layers)
+    fields = {row[3].split(":")[0] for row in found["changes"]}
+    assert fields == {"failCgroupV1", "memoryThrottlingFactor", "crashLoopBackOff.maxContainerRestartPeriod",
+                      "imagePullCredentialsVerificationPolicy", "memoryReservationPolicy", "featureGates"} and answer["notListed"] == 0
+    text = check("--config", "base.yaml", "--release", "1.33..1.37", cwd=layers).stdout.decode()
+    assert all(f"note: {field}: " in text for field in fields) and HEADINGS["other"] not in text
+
+
 def test_nothing_changes(tmp_path):
     (tmp_path / "proxy.yaml").write_text("apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n")
     found, answer = classes("--config", "proxy.yaml", "--release", "1.34..1.35", cwd=tmp_path)
