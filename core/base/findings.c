@@ -670,26 +670,29 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "node gets the default of the new release, and nothing else will say so. The message has both "
           "values." },
         { 5071, LKG_NOTE, "meaning changes with the upgrade",
-          "Compare the two rules, and change the value before or after the upgrade if it should keep its "
-          "effect.",
+          "Read the rule in the message, and change the value before or after the upgrade if it should keep "
+          "its effect.",
           "`lkgfs check --release` for another release than the one that runs: a layer sets the field, and "
           "the new "
-          "release reads its values by another rule. A value may be refused there (an error says so), or "
-          "mean "
-          "something else, as 0 does for eventRecordQPS: the client's own limit before 1.37, no limit "
-          "since." },
+          "release takes the value for something else, as 0 of eventRecordQPS: the client's own limit "
+          "before 1.37, "
+          "no limit since. Or the release that runs does not have the field and ignores it, and the new one "
+          "has it." },
         { 5072, LKG_NOTE, "feature gates change with the upgrade",
           "Nothing, or set a gate that the node relies on before the upgrade.",
-          "`lkgfs check --release` for another release than the one that runs: the default of these feature "
-          "gates "
-          "differs, and no layer sets them. The list is that of all components, most of which are not on "
-          "this "
-          "node; `lkgfs explain GATE` has the history of one." },
+          "`lkgfs check --release` for another release than the one that runs: no layer sets the gate, and "
+          "it is on "
+          "in one of the releases and off in the other. Gates that a field of the component depends on have "
+          "a line "
+          "each; the others share one, because most of them are of components that are not on this node. "
+          "`lkgfs explain GATE` has the history of one." },
         { 5073, LKG_NOTE, "deprecated flag", "Remove the flag from the unit of the component.",
           "`lkgfs check --release` for another release than the one that runs: the command line has a flag "
           "that "
-          "is deprecated. It still works, and a release that drops it does not start with it. Of flags that "
-          "have a field in the document nothing is said." },
+          "is deprecated, or sets a feature gate that will be dropped. It still works, and a component that "
+          "does not "
+          "know it any more does not start with it. Of flags that have a field in the document nothing is "
+          "said." },
         { 6002, LKG_ERROR, "field denied to remote configuration",
           "Take the field out of the ConfigMap, or remove it from guard.deny or from guard.profile of this "
           "node.",

@@ -48,10 +48,9 @@ static int new_judge(const struct lkg_offline_place *place, struct lkg_offline *
                         config.flags_observed = true;
                 }
         }
-        if (place->release)
-                config.runs = place->runs ? place->runs : ret->facts ? ret->facts->release : 0;
-        if (config.runs == config.release)
-                config.runs = 0;
+        config.runs = place->runs;
+        if (place->release && !place->runs && ret->facts && ret->facts->release != place->release)
+                config.runs = ret->facts->release;
         lkg_host_detect(&config.host);
         r = lkg_judge_new(&config, &ret->judge);
         return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;

@@ -45,13 +45,22 @@ static const struct lkg_flag *find_short(const struct lkg_flag_apply *apply, cha
         return NULL;
 }
 
+/* A flag of any release: what follows it is known. */
+static const struct lkg_flag *find_anywhere(const struct lkg_flag_apply *apply, const char *name,
+                                            size_t size)
+{
+        for (size_t i = 0; i < apply->n_flags; i++)
+                if (same_name(name, size, apply->flags[i].name))
+                        return &apply->flags[i];
+        return NULL;
+}
+
 /* A flag that the release that runs still has; NULL = none, or no other release runs. */
 static const struct lkg_flag *find_lost(const struct lkg_flag_apply *apply, const char *name, size_t size)
 {
-        for (size_t i = 0; apply->runs && i < apply->n_flags; i++)
-                if (is_in(&apply->flags[i], apply->runs) && same_name(name, size, apply->flags[i].name))
-                        return &apply->flags[i];
-        return NULL;
+        const struct lkg_flag *flag = find_anywhere(apply, name, size);
+
+        return flag && apply->runs && is_in(flag, apply->runs) ? flag : NULL;
 }
 
 static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t size)
@@ -80,10 +89,16 @@ static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t
                                best ? "; did you mean --" : "", best ? best : "", best ? "?" : "");
 }
 
-/* The word after an unknown flag may be its value or another mistake. */
-static void skip_value(const struct lkg_command_line *line, size_t *i)
+/*
+ * The word after an unknown flag may be its value or another mistake. One of another release takes its value as it did there, whatever
+ * that looks like: it may be a secret.
+ */
+static void skip_value(const struct lkg_flag_apply *apply, const char *name, size_t size,
+                       const struct lkg_command_line *line, size_t *i)
 {
-        if (*i + 1 < line->n_words && line->words[*i + 1][0] != '-')
+        const struct lkg_flag *flag = find_anywhere(apply, name, size);
+
+        if (*i + 1 < line->n_words && (flag ? !flag->no_value : line->words[*i + 1][0] != '-'))
                 ++*i;
 }
 
@@ -135,7 +150,7 @@ static int take_long(struct lkg_flag_apply *apply, const char *name, const struc
                         *i + 1);
         if (!flag) {
                 if (name[size] != '=')
-                        skip_value(line, i);
+                        skip_value(apply, name, size, line, i);
                 return refuse_unknown(apply, name, size);
         }
         return take(apply, flag, name[size] == '=' ? name + size + 1 : NULL, line, i);

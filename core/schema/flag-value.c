@@ -375,12 +375,32 @@ static bool leaves_gate_out(const struct use *use, struct lkg_span key, bool b)
         return true;
 }
 
+/* Of a command line that a node will have in another release; lkg_gate_advise() does it for documents. */
+static void report_going(const struct use *use, struct lkg_span key)
+{
+        char name[LKG_QUOTE_MAX + 1], text[LKG_RELEASE_TEXT_MAX];
+        unsigned release = lkg_schema_release(use->apply->schema);
+        const struct lkg_gate *row;
+
+        (void)snprintf(name, sizeof(name), "%.*s", (int)(key.size < sizeof(name) ? key.size : 0), key.data);
+        row = lkg_gate_at(name, release);
+        if (use->apply->runs && row && (row->stage == LKG_GATE_GA || row->stage == LKG_GATE_DEPRECATED))
+                lkg_report_add(
+                        use->apply->report, LKG_NOTE, LKG_F_FLAG_GOING, NULL,
+                        "--%s: %s is %s in %s and will be dropped; remove it, the component does not start "
+                        "with it then",
+                        use->flag->name, name,
+                        row->stage == LKG_GATE_GA ? "generally available" : "deprecated",
+                        lkg_release_text(release, text));
+}
+
 static int each_bool(void *userdata, struct lkg_span key, bool b)
 {
         struct use *use = userdata;
 
         if (leaves_gate_out(use, key, b))
                 return 0;
+        report_going(use, key);
         return put(use, key, lkg_value_new_bool(b, use->source, 0, 0));
 }
 

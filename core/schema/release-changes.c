@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What another release of the component makes of the same layers without a word: values that nobody set and whose default is another
- * one, values that were set and mean something else, gates with another default.
+ * one, values that were set and mean something else or begin to count, gates.
  */
 #include <lkg/kinds.h>
 #include <lkg/render.h>
 #include <lkg/tree.h>
 
 #include "findings-codes.h"
+#include "gates.h"
 #include "judge.h"
 
 #define VALUE_MAX 120 /* bytes of a value in a message */
@@ -16,7 +17,42 @@ struct upgrade {
         const struct lkg_schema *from, *to;
         char from_text[LKG_RELEASE_TEXT_MAX], to_text[LKG_RELEASE_TEXT_MAX];
         struct lkg_report *report;
+        struct lkg_value *changes;
 };
+
+/* ---- the list ---- */
+
+static int put(struct lkg_value *map, const char *key, struct lkg_value *value)
+{
+        return value ? lkg_map_set(map, key, strlen(key), value) : -ENOMEM;
+}
+
+/* @now, @then: references of ours; NULL: no memory. */
+static int list_change(const struct upgrade *u, const char *what, const char *name, struct lkg_value *now,
+                       struct lkg_value *then)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+        int r = map ? put(map, what, lkg_value_new_string(name, strlen(name), NULL, 0, 0)) : -ENOMEM;
+
+        if (r < 0) {
+                lkg_value_unref(now);
+                lkg_value_unref(then);
+                return r;
+        }
+        r = put(map, "now", now);
+        if (r < 0)
+                lkg_value_unref(then);
+        else
+                r = put(map, "then", then);
+        return r < 0 ? r : lkg_list_append(u->changes, LKG_STEAL(map));
+}
+
+static struct lkg_value *or_null(const struct lkg_value *value)
+{
+        return value ? lkg_value_ref((struct lkg_value *)(uintptr_t)value) : lkg_value_new_null(NULL, 0, 0);
+}
+
+/* ---- fields ---- */
 
 static bool is_unset(const struct lkg_value *value)
 {
@@ -25,105 +61,154 @@ static bool is_unset(const struct lkg_value *value)
         return !source || strcmp(source->layer, "default") == 0;
 }
 
-static void put_value(const struct lkg_value *value, char ret[static VALUE_MAX])
+/* `is 0.9`, `is unset`, `there is no such field` */
+static void put_value(const struct lkg_schema *schema, const char *pointer, const struct lkg_value *value,
+                      char ret[static VALUE_MAX])
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
+        lkg_buf_puts(&buf, value || lkg_schema_field(schema, pointer) ? "it is " : "there is no such field");
         if (value)
                 lkg_render_json_compact(value, &buf);
-        else
-                lkg_buf_puts(&buf, "none");
+        else if (lkg_schema_field(schema, pointer))
+                lkg_buf_puts(&buf, "unset");
         lkg_buf_putc(&buf, '\0');
         (void)snprintf(ret, VALUE_MAX, "%s", lkg_buf_failed(&buf) ? "" : buf.data);
 }
 
-/* A default that differs; what a layer set differs only if it is read in another way, and then a rule says so. */
-static int report_default(const char *pointer, const struct lkg_value *before, const struct lkg_value *after,
-                          void *userdata)
+/* @value is set, and only the later release has the field. */
+static void report_begins(const struct upgrade *u, const char *pointer, const char *name,
+                          const struct lkg_value *value)
+{
+        struct lkg_where where = lkg_where_of(value);
+
+        if (!lkg_schema_field(u->from, pointer) && lkg_schema_field(u->to, pointer))
+                lkg_report_add(u->report, LKG_NOTE, LKG_F_MEANING_CHANGES, &where,
+                               "%s: without effect in %s, which does not have it, and counts in %s", name,
+                               u->from_text, u->to_text);
+}
+
+static int report_value(const char *pointer, const struct lkg_value *before, const struct lkg_value *after,
+                        void *userdata)
 {
         const struct upgrade *u = userdata;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
         char was[VALUE_MAX], is[VALUE_MAX];
-        int r;
+        int r = lkg_pointer_text(pointer + 1, &name);
 
-        if (!is_unset(before) || !is_unset(after))
-                return 0;
-        r = lkg_pointer_text(pointer + 1, &name);
         lkg_buf_putc(&name, '\0');
         if (r < 0 || lkg_buf_failed(&name))
                 return -ENOMEM;
         for (char *c = name.data; *c; c++)
                 *c = *c == '/' ? '.' : *c;
-        put_value(before, was);
-        put_value(after, is);
+        if (!is_unset(before) || !is_unset(after)) {
+                if (!before)
+                        report_begins(u, pointer, name.data, after);
+                return 0;
+        }
+        put_value(u->from, pointer, before, was);
+        put_value(u->to, pointer, after, is);
         lkg_report_add(u->report, LKG_NOTE, LKG_F_DEFAULT_CHANGES, NULL,
-                       "%s: no layer sets it, and its default is %s in %s, %s in %s", name.data, was,
-                       u->from_text, is, u->to_text);
-        return 0;
+                       "%s: no layer sets it; in %s %s, in %s %s", name.data, u->from_text, was, u->to_text,
+                       is);
+        return list_change(u, "field", name.data, or_null(before), or_null(after));
 }
 
-/* A field has another row from a release on because it changed. */
-static void report_rules(const struct upgrade *u, const struct lkg_kind *kind,
-                         const struct lkg_value *object)
+/* A row that begins with a release may say which value means something else from there on. */
+static int report_meanings(const struct upgrade *u, const struct lkg_kind *kind,
+                           const struct lkg_value *object)
 {
         unsigned from = lkg_schema_release(u->from), to = lkg_schema_release(u->to);
 
         for (size_t i = 0; i < *kind->n_fields; i++) {
-                for (size_t k = 0; k < *kind->n_fields; k++) {
-                        const struct lkg_field *was = &kind->fields[i], *is = &kind->fields[k];
-                        const struct lkg_value *value;
-                        struct lkg_where where;
+                const struct lkg_field *row = &kind->fields[i];
+                const struct lkg_value *value = row->news ? lkg_object_get(object, row->path) : NULL;
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+                struct lkg_where where;
 
-                        if (i == k || strcmp(was->path, is->path) != 0 || !lkg_field_in(was, from) ||
-                            !lkg_field_in(is, to) || lkg_field_in(was, to) || !was->rule || !is->rule ||
-                            strcmp(was->rule, is->rule) == 0)
-                                continue;
-                        value = lkg_object_get(object, is->path);
-                        if (is_unset(value))
-                                continue;
-                        where = lkg_where_of(value);
+                if (!value || is_unset(value) || lkg_field_in(row, from) == lkg_field_in(row, to))
+                        continue;
+                lkg_render_json_compact(value, &text);
+                lkg_buf_putc(&text, '\0');
+                if (lkg_buf_failed(&text))
+                        return -ENOMEM;
+                where = lkg_where_of(value);
+                if (strcmp(text.data, row->news) == 0)
                         lkg_report_add(u->report, LKG_NOTE, LKG_F_MEANING_CHANGES, &where,
-                                       "%s: its values are read by another rule: \"%s\" in %s, \"%s\" in %s",
-                                       is->path, was->rule, u->from_text, is->rule, u->to_text);
-                }
+                                       "%s: %s means something else from %s on; %s: %s", row->path,
+                                       text.data, u->to_text, u->to_text, row->rule);
         }
+        return 0;
 }
 
-/* One line, because most of the gates are of other components. */
-static int report_gates(const struct upgrade *u, const struct lkg_value *object)
+/* ---- gates ---- */
+
+static bool belongs_to_field(const struct upgrade *u, const struct lkg_kind *kind, const char *gate)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
-        const struct lkg_value *map = lkg_object_get(object, "featureGates");
-        unsigned from = lkg_schema_release(u->from), to = lkg_schema_release(u->to);
+        for (size_t i = 0; i < *kind->n_fields; i++)
+                if (kind->fields[i].gate && strcmp(kind->fields[i].gate, gate) == 0 &&
+                    lkg_field_in(&kind->fields[i], lkg_schema_release(u->to)))
+                        return true;
+        return false;
+}
 
-        for (size_t i = 0; i < lkg_n_gates; i++) {
-                const struct lkg_gate *was, *is;
+/* The gates of a document, in a release that may not know all of them. */
+static int gates_of(const struct lkg_schema *schema, const struct lkg_value *object, struct lkg_gates *ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        int r = lkg_gates_init(ret, lkg_schema_release(schema));
 
-                if (i > 0 && strcmp(lkg_gates[i].name, lkg_gates[i - 1].name) == 0)
+        if (r == 0)
+                r = lkg_gates_apply(ret, object, NULL, &ignored);
+        return r == -EBADMSG ? 0 : r;
+}
+
+/* One line for those that no field of the kind depends on: most of them are of other components. */
+static int report_gates(const struct upgrade *u, const struct lkg_kind *kind, const struct lkg_value *object)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf others = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates now = { 0 };
+        LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates then = { 0 };
+        int r = gates_of(u->from, object, &now);
+
+        if (r == 0)
+                r = gates_of(u->to, object, &then);
+        for (size_t i = 0; r == 0 && i < lkg_n_gates; i++) {
+                const char *name = lkg_gates[i].name;
+                const struct lkg_gate *row = lkg_gate_at(name, lkg_schema_release(u->to));
+                bool was = lkg_gates_enabled(&now, name), is = lkg_gates_enabled(&then, name);
+
+                if ((i > 0 && strcmp(name, lkg_gates[i - 1].name) == 0) || !row ||
+                    row->stage == LKG_GATE_REMOVED || was == is)
                         continue;
-                was = lkg_gate_at(lkg_gates[i].name, from);
-                is = lkg_gate_at(lkg_gates[i].name, to);
-                if (!was || !is || was->stage == LKG_GATE_REMOVED || is->stage == LKG_GATE_REMOVED ||
-                    was->def == is->def || (map && lkg_map_get(map, was->name)))
-                        continue;
-                lkg_buf_printf(&names, "%s%s %s", names.size ? ", " : "", is->name, is->def ? "on" : "off");
+                if (belongs_to_field(u, kind, name))
+                        lkg_report_add(u->report, LKG_NOTE, LKG_F_GATES_CHANGE, NULL,
+                                       "featureGates: no layer sets %s, which is %s in %s and %s in %s",
+                                       name, was ? "on" : "off", u->from_text, is ? "on" : "off",
+                                       u->to_text);
+                else
+                        lkg_buf_printf(&others, "%s%s %s", others.size ? ", " : "", name, is ? "on" : "off");
+                r = list_change(u, "gate", name, lkg_value_new_bool(was, NULL, 0, 0),
+                                lkg_value_new_bool(is, NULL, 0, 0));
         }
-        lkg_buf_putc(&names, '\0');
-        if (lkg_buf_failed(&names))
+        if (r < 0 || others.size == 0)
+                return r;
+        lkg_buf_putc(&others, '\0');
+        if (lkg_buf_failed(&others))
                 return -ENOMEM;
-        if (*names.data)
-                lkg_report_add(
-                        u->report, LKG_NOTE, LKG_F_GATES_CHANGE, NULL,
-                        "featureGates: no layer sets them, and their default changes from %s to %s: %s",
-                        u->from_text, u->to_text, names.data);
+        lkg_report_add(
+                u->report, LKG_NOTE, LKG_F_GATES_CHANGE, NULL,
+                "featureGates: of those that no field here depends on, and many of which are of other "
+                "components, change from %s to %s: %s",
+                u->from_text, u->to_text, others.data);
         return 0;
 }
 
 int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
-                      struct lkg_report *report)
+                      struct lkg_report *report, struct lkg_value *changes)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *then = NULL;
-        struct upgrade u = { .from = now->schema, .report = report };
+        struct upgrade u = { .from = now->schema, .report = report, .changes = changes };
         const struct lkg_kind *kind = NULL;
         int r;
 
@@ -139,9 +224,8 @@ int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate 
                 return r;
         (void)lkg_release_text(lkg_schema_release(u.from), u.from_text);
         (void)lkg_release_text(lkg_schema_release(u.to), u.to_text);
-        r = lkg_value_compare(now->effective, then, report_default, &u);
-        if (r < 0)
-                return r;
-        report_rules(&u, kind, now->effective);
-        return report_gates(&u, now->effective);
+        r = lkg_value_compare(now->effective, then, report_value, &u);
+        if (r == 0)
+                r = report_meanings(&u, kind, now->effective);
+        return r < 0 ? r : report_gates(&u, kind, now->effective);
 }

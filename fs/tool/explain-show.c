@@ -124,6 +124,8 @@ static void fact_changes(struct sink *sink, const struct lkg_field *rows, const 
                         lkg_buf_printf(&buf, " to %s", lkg_release_text(until, text));
                 lkg_buf_printf(&buf, ": %s, default ", row->type + (*row->type == '*'));
                 default_text(row->def ? row->def : "none", &buf);
+                if (row->rule && shown && shown->rule && strcmp(row->rule, shown->rule) != 0)
+                        lkg_buf_printf(&buf, ", %s", row->rule);
                 if (!lkg_buf_failed(&buf))
                         words_add(&words, buf.data, buf.size);
         }
@@ -386,7 +388,8 @@ static void show_gate(struct sink *sink, const struct lkg_explained *item, unsig
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
 
-                        if (field->gate && strcmp(field->gate, item->gate->name) == 0)
+                        if (field->gate && strcmp(field->gate, item->gate->name) == 0 &&
+                            lkg_field_in(field, release))
                                 words_add(&fields, field->path, strlen(field->path));
                 }
         fact(sink, "stage", now ? lkg_gate_stage_name(now->stage) : "not known yet");

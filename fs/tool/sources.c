@@ -314,6 +314,7 @@ void lkg_tool_sources_deinit(struct lkg_tool_sources *sources)
         lkg_stack_free(sources->stack);
         lkg_judge_free(sources->judge);
         (void)lkg_facts_free(sources->facts);
+        lkg_value_unref(sources->changes);
         lkg_remote_base_free(sources->remote);
         if (sources->dirfd >= 0) {
                 (void)unlinkat(sources->dirfd, "-", 0);

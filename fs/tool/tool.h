@@ -282,6 +282,7 @@ struct lkg_tool_sources {
         char *config_dir, *instance; /* absolute if dirfd is not the working directory */
         struct lkg_facts *facts;     /* of a node: the component that runs; NULL = unknown */
         unsigned upgraded_from;      /* lkg_tool_add_upgrade(): the release before, 0 = no upgrade */
+        struct lkg_value *changes;   /* likewise: lkg_judge_upgrade() */
 };
 /* ---- an upgrade: upgrade.c ---- */
 

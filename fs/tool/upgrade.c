@@ -37,7 +37,8 @@ static bool is_said(const struct lkg_report *report, const struct lkg_finding *f
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
 
-                if (f->code == finding->code && f->severity == finding->severity &&
+                if (strcmp(f->file ? f->file : "", finding->file ? finding->file : "") == 0 &&
+                    f->code == finding->code && f->severity == finding->severity &&
                     f->line == finding->line && f->column == finding->column &&
                     same_text(f->text, finding->text, from, to))
                         return true;
@@ -58,10 +59,6 @@ static void name_stdin(const struct lkg_tool_sources *then, struct lkg_report *r
         }
 }
 
-/*
- * The file is not compared: standard input is named in two ways. Deprecated flags are said of a release that is planned only; a change
- * they are not.
- */
 static void keep_new(struct lkg_candidate *then, const struct lkg_candidate *now, unsigned from, unsigned to)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report all = then->report;
@@ -85,16 +82,19 @@ int lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sour
         unsigned from = lkg_tool_upgrade_from(tool, then);
 
         then->upgraded_from = from;
+        then->changes = lkg_value_new_list(NULL, 0, 0);
         if (now->candidate->state != LKG_CANDIDATE_VALID) {
-                lkg_tool_note(tool, "the layers are not valid for %s either, so what changes is not listed",
-                              lkg_release_text(from, text));
+                if (now->candidate->state == LKG_CANDIDATE_INVALID)
+                        lkg_tool_note(tool, "the layers are not valid for %s, so what changes is not listed",
+                                      lkg_release_text(from, text));
                 return LKG_TOOL_OK;
         }
-        if (lkg_judge_upgrade(then->judge, now->candidate, &changes) < 0)
+        if (!then->changes || lkg_judge_upgrade(then->judge, now->candidate, &changes, then->changes) < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        name_stdin(then, &now->candidate->report);
+        name_stdin(then, &changes);
         if (tool->options.runs)
                 keep_new(then->candidate, now->candidate, from, tool->options.release);
-        name_stdin(then, &changes);
         lkg_report_append(&then->candidate->report, &changes);
         return LKG_TOOL_OK;
 }
@@ -109,6 +109,7 @@ const char *lkg_tool_upgrade_class(const struct lkg_finding *finding)
                 return classes[0];
         switch (finding->code) {
         case 5003: /* a field without effect */
+        case 5005:
         case 5070:
         case 5071:
         case 5072:

@@ -82,6 +82,8 @@ static void put_sources(const struct lkg_tool *tool, struct lkg_tool_map *map,
                 lkg_tool_map_string(map, "to", lkg_release_text(tool->options.release, text));
         }
         put_counts(tool, map, &candidate->report, sources->upgraded_from ? lkg_tool_upgrade_class : NULL);
+        if (sources->upgraded_from)
+                lkg_tool_map_value(map, "changes", lkg_value_ref(sources->changes));
 }
 
 static void print_sources(const struct lkg_tool *tool, const struct lkg_tool_sources *sources)
@@ -100,8 +102,7 @@ static int load_now(const struct lkg_tool *tool, const struct lkg_tool_sources *
         struct lkg_tool now = *tool;
         const char **const paths[] = { &now.options.config, &now.options.instance_config };
 
-        now.options.release = from;
-        now.options.runs = 0;
+        now.options.release = now.options.runs = from;
         if (then->directory && asprintf(&again, "%s/-", then->directory) < 0) {
                 again = NULL;
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
@@ -398,7 +399,7 @@ static int check_files(const struct lkg_tool *tool)
         struct checking check;
         struct lkg_tool saying;
 
-        if (lkg_tool_has_sources(tool) || tool->options.node_config)
+        if (lkg_tool_has_sources(tool) || tool->options.node_config || tool->options.configmap)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "FILE is judged alone, by its kind; to judge layers together name "
                                      "all of them with options: --config, --config-dir, ...");
@@ -439,8 +440,7 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
         unsigned from = status == LKG_TOOL_OK ? lkg_tool_upgrade_from(check->tool, &sources) : 0;
         struct lkg_tool now = *check->tool;
 
-        now.options.release = from;
-        now.options.runs = 0;
+        now.options.release = now.options.runs = from;
         if (from)
                 status = lkg_tool_node_judge(&now, node, component, &before);
         if (from && status == LKG_TOOL_OK)
@@ -450,7 +450,8 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
                 lkg_tool_note(
                         check->tool,
                         "%s: neither its release nor its command line is known (lkgfsd has not run yet)%s",
-                        component->name, from ? "" : "; say --release A..B to see what changes");
+                        component->name,
+                        check->tool->options.runs ? "" : "; say --release A..B to see what changes");
         if (status == LKG_TOOL_OK)
                 status = lkg_tool_judge_against(check->tool, sources.candidate);
         if (status != LKG_TOOL_OK) {

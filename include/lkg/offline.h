@@ -22,7 +22,7 @@ struct lkg_offline_place {
         int runtime_fd, state_fd; /* -EBADF: what they hold is not known */
         /* Instead of what is known about the component: */
         unsigned release; /* 0 = nothing */
-        unsigned runs;    /* the release that runs: 0 = what is known */
+        unsigned runs;    /* the release that runs, if @release is a planned one: 0 = what is known */
         const char *const *flags;
         size_t n_flags; /* 0 = nothing */
         bool lint_all;  /* also say what could be left out */

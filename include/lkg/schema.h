@@ -100,6 +100,8 @@ struct lkg_field {
          * most expensive class of its fields.
          */
         const char *change;
+        const char *
+                news; /* JSON text of the one value that means something else since @since; NULL = none does */
         /* Members of maps and lists without a row have that of the deepest row above them. A struct has the worst of its fields. */
         enum lkg_danger danger;
         unsigned flags;        /* enum lkg_field_flags */
@@ -276,8 +278,8 @@ struct lkg_judge_config {
          */
         bool flags_observed;
         /*
-         * The release that runs with that command line today, if @release is the one that is planned; 0 = the same. What it takes
-         * and @release does not is an error: the component will not come back.
+         * The release that runs with that command line today, if @release may be another one that is planned; 0 = none is. What it
+         * takes and @release does not is an error: the component will not come back. What is deprecated is said, too.
          */
         unsigned runs;
         /*
@@ -327,11 +329,12 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
 
 /**
  * lkg_judge_upgrade() - what the release of @judge makes of the same document without a word: LKG5070 to LKG5072, all notes.
- * @now: a valid candidate of the release that runs; of any other nothing is said
+ * @now:     a valid candidate of the release that runs; of any other nothing is said
+ * @changes: a list: gets {"field" or "gate", "now", "then"} for each; a value that there is none of is null
  * Return: 0; -ENOMEM.
  */
 int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
-                      struct lkg_report *report);
+                      struct lkg_report *report, struct lkg_value *changes);
 
 /**
  * lkg_effective_render() - append @effective like lkg_render() in YAML, with the layer of every leaf in a

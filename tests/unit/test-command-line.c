@@ -367,6 +367,11 @@ static void test_flags_that_an_upgrade_takes_away(void **state)
         assert_non_null(strstr(KUBELET("{}", "--feature-gates=Nope=true"), "warning: --feature-gates:"));
         assert_non_null(
                 strstr(KUBELET("{}", "--maximum-dead-containers=3"), "note: --maximum-dead-containers"));
+        assert_non_null(strstr(KUBELET("{}", "--feature-gates=PodCertificateRequest=true"),
+                               "note: --feature-gates:"));
+        /* the next word is the value of a flag that was one, whatever it looks like */
+        assert_null(strstr(KUBELET("{}", "--storage-driver-password", "--hunter2"), "hunter2"));
+        assert_non_null(strstr(KUBELET("{}", "--enable-load-reader", "--hunter2"), "hunter2"));
         runs = 134;
         assert_non_null(strstr(KUBELET("{}", "--pod-infra-container-image=x"), "error: no flag"));
         release = 135;
