@@ -525,6 +525,22 @@ static void check_files(const struct lint *lint, const struct lkg_host *host,
         }
 }
 
+/* A mode whose gate will be dropped, with the mode. */
+static void check_ipvs(const struct lint *lint, const struct lkg_value *object)
+{
+        unsigned release = lkg_schema_release(lint->schema);
+        const struct lkg_gate *gate = lkg_gate_at("KubeProxyIPVS", release);
+        struct lkg_where where = lkg_where_of(lkg_object_get(object, "mode"));
+        char text[LKG_RELEASE_TEXT_MAX];
+
+        if (!lkg_schema_is_kubelet(lint->schema) && gate && gate->stage == LKG_GATE_DEPRECATED &&
+            lkg_span_is(lkg_object_text(object, "mode"), "ipvs"))
+                lkg_report_add(
+                        lint->report, LKG_WARNING, LKG_F_DEPRECATED_FIELD, &where,
+                        "mode: ipvs is deprecated in %s and ends with the feature gate %s; move to nftables",
+                        lkg_release_text(release, text), gate->name);
+}
+
 int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
                    const struct lkg_value *object, const struct lkg_value *unread, struct lkg_report *report)
 {
@@ -544,6 +560,7 @@ int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *ca
         if (r < 0)
                 return r;
         check_ports(&lint, object);
+        check_ipvs(&lint, object);
         if (judge->config.host.exists)
                 check_files(&lint, &judge->config.host, lkg_schema_root(judge->schema), object);
         if (flag_base)

@@ -89,6 +89,16 @@ def test_a_value_of_a_flag_that_is_gone_is_never_shown(layers):
         assert b"hunter2" not in result.stdout + result.stderr and b"storage-driver-password" in result.stdout
 
 
+def test_a_mode_that_is_deprecated(tmp_path):
+    header = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+    (tmp_path / "proxy.yaml").write_text(header + "mode: ipvs\n")
+    found, answer = classes("--config", "proxy.yaml", "--release", "1.36..1.37", cwd=tmp_path)
+    assert answer["state"] == "valid" and [row[:3] for row in found["deprecated"]] == [("LKG5006", "proxy.yaml", 3)]
+    (tmp_path / "proxy.yaml").write_text(header + "mode: ipvs\nfeatureGates: {KubeProxyIPVS: false}\n")
+    assert check("--config", "proxy.yaml", "--release", "1.36", cwd=tmp_path, code=1), "a gate of a later release"
+    assert "needs the feature gate KubeProxyIPVS" in check("--config", "proxy.yaml", "--release", "1.37", cwd=tmp_path, code=1).stdout.decode()
+
+
 def test_every_change_is_listed(layers):
     """Other notes of one kind are folded."""
     (layers / "base.yaml").write_text(lib.HEADER)
