@@ -106,6 +106,8 @@ static bool is_on(const struct lkg_gates *gates, size_t first)
         if (gates->set[first])
                 return gates->set[first] > 0;
         row = row_at(first, gates->release);
+        if (row && row->stage == LKG_GATE_REMOVED && row > &lkg_gates[first])
+                row--; /* it stays what it was last: on, if it was generally available */
         return row && row->def;
 }
 
@@ -261,14 +263,6 @@ bool lkg_gate_unread(const struct lkg_value *object, const struct lkg_value *unr
                           is_unread(object, unread, all_beta));
 }
 
-/* A gate that the release does not know any more is on for good. @first: the first row of its name */
-static bool is_dropped(const struct lkg_gates *gates, size_t first)
-{
-        const struct lkg_gate *row = row_at(first, gates->release);
-
-        return row && row->stage == LKG_GATE_REMOVED;
-}
-
 static int check_needs(const struct lkg_gates *gates, const struct lkg_value *object,
                        const struct lkg_value *unread, struct lkg_report *report)
 {
@@ -284,9 +278,8 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ob
                 struct lkg_where where, other;
                 char place[LKG_ASIDE_MAX], flag[LKG_FLAG_NOTE_MAX], flag_off[LKG_FLAG_NOTE_MAX];
 
-                if (row->since > gates->release || is_dropped(gates, rows[i].needs) ||
-                    !is_on(gates, rows[i].gate) || is_on(gates, rows[i].needs) ||
-                    lkg_gate_unread(object, unread, row->name) ||
+                if (row->since > gates->release || !is_on(gates, rows[i].gate) ||
+                    is_on(gates, rows[i].needs) || lkg_gate_unread(object, unread, row->name) ||
                     lkg_gate_unread(object, unread, row->needs))
                         continue;
                 on = lkg_map_get(map, row->name);

@@ -110,24 +110,24 @@ static int parse_cidr_or_word(const char *text, size_t size, char *reason)
         return parse_cidr(text, size, reason);
 }
 
-static int check_node_port(const struct lkg_rules *rules, const struct lkg_value *list, size_t i)
+/* @seen: a bit for each word that an earlier item was */
+static int check_node_port(const struct lkg_rules *rules, const struct lkg_value *list, size_t i,
+                           unsigned *seen)
 {
+        static const char *const words[] = { "primary", "localhost", "all" };
         const struct lkg_value *item = lkg_list_get(list, i);
-        struct lkg_span text = lkg_text_of(item);
         char path[LKG_RULE_PATH_MAX];
 
         (void)lkg_rule_item_path("nodePortAddresses", i, NULL, path);
-        if (!lkg_rule_word("primary, localhost, all", text.data, text.size))
-                return lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr_or_word);
-        for (size_t k = 0; k < i; k++) {
-                struct lkg_span other = lkg_text_of(lkg_list_get(list, k));
-
-                if (other.size == text.size && memcmp(other.data, text.data, text.size) == 0) {
+        for (size_t k = 0; k < LKG_ARRAY_SIZE(words); k++) {
+                if (!lkg_span_is(lkg_text_of(item), words[k]))
+                        continue;
+                if (*seen & 1u << k)
                         lkg_breach(rules, LKG_F_DUPLICATE, path, item, "is there twice; remove one of them");
-                        return 0;
-                }
+                *seen |= 1u << k;
+                return 0;
         }
-        return 0;
+        return lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr_or_word);
 }
 
 static int check_node_ports(const struct lkg_rules *rules)
@@ -135,11 +135,12 @@ static int check_node_ports(const struct lkg_rules *rules)
         const struct lkg_value *list = lkg_rule_items(rules, "nodePortAddresses");
         size_t n = list ? lkg_value_size(list) : 0;
         bool newer = lkg_schema_release(rules->schema) >= 137;
+        unsigned seen = 0;
         int r = 0;
 
         lkg_rule_begin(rules);
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = newer ? check_node_port(rules, list, i) : check_node_ports_136(rules, list, i);
+                r = newer ? check_node_port(rules, list, i, &seen) : check_node_ports_136(rules, list, i);
         return r < 0 ? r : 0;
 }
 

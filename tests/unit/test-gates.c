@@ -54,6 +54,10 @@ static void test_defaults_of_the_release(void **state)
         assert_false(APPLY(136, "CBORServingAndStorage", "{}").on);
         assert_false(APPLY(133, "AtomicFIFO", "{}").on); /* comes with 1.36 */
         assert_false(APPLY(136, "NoSuchGate", "{}").on);
+        assert_true(
+                APPLY(137, "StructuredAuthenticationConfiguration", "{}").on); /* dropped, and on for good */
+        assert_false(APPLY(137, "WorkloadAwarePreemption", "{}").on); /* dropped, and was never on */
+        assert_int_equal(APPLY(137, NULL, "{StructuredAuthenticationConfigurationJWKSMetrics: true}").r, 0);
 }
 
 static void test_later_maps_add_up(void **state)
