@@ -164,13 +164,14 @@ def main():
     facts = json.load(args.facts)
     before = json.load(args.before) if args.before else {"kubelet": facts["kubelet"], "kubeproxy": facts["kubeproxy"], "functions": {}}
     release = 100 + int(facts["release"].split(".")[1])
+    first = int(re.search(r"LKG_RELEASE_MIN\s+(\d+)", (TOP / "include/lkg/schema.h").read_text(encoding="utf-8"))[1])
     changes = {
         "gates.c": lambda text: gates(text, facts, release),
         "kubelet.c": lambda text: fields(text, facts["kubelet"], release, before["kubelet"]),
         "kubeproxy.c": lambda text: fields(text, facts["kubeproxy"], release, before["kubeproxy"]),
         "flags-kubelet.c": lambda text: flags(text, facts["kubeletFlags"], release),
         "flags-kubeproxy.c": lambda text: flags(text, facts["kubeproxyFlags"], release),
-        "known-tables.h": lambda text: recorded(text, facts, release, 133),
+        "known-tables.h": lambda text: recorded(text, facts, release, first),
     }
     for name, change in changes.items():
         path = ("tests/unit/" if name.endswith(".h") else TABLES) + name
