@@ -214,6 +214,9 @@ def test_kubectl_plugin(slots, tmp_path):
     assert done.returncode == 2 and b'current-context is "gone", which is not in contexts; there is: x' in done.stderr, done
     done = lib.run("kubectl", "lkgfs", *words, "--context", "x", env=env)
     assert done.returncode == 0 and f"ConfigMap  {slots.fleet.reference}, key kubelet" in done.stdout.decode(), done
+    slots.put("featureGates: {SidecarContainers: true}\n")
+    done = lib.run("kubectl", "lkgfs", "check", "--configmap", slots.fleet.reference, "--context", "x", "--release", "1.36..1.37", env=env)
+    assert done.returncode == 1 and b"SidecarContainers was dropped in 1.37" in done.stdout, done
 
 
 def test_a_plugin_gives_the_credential(slots, tmp_path):
