@@ -170,12 +170,17 @@ def on_node(mount, *words, **options):
     return classes("--node-config", mount.config_path, "--mountpoint", mount.mountpoint, *words, **options)
 
 
+def wait_known(mount, release="1.36"):
+    """Both the process and the version of its program."""
+    mount.wait_for(lambda: f"release {release}," in (said := mount.status("effective.yaml")) and "of the running process" in said, "facts")
+
+
 def test_this_node(component):  # pylint: disable=redefined-outer-name
     """Document, gates and the command line of the process that runs."""
     kubelet = component(base=lib.HEADER + "failCgroupV1: false\neventRecordQPS: 0\n")
     mount = kubelet.mount
     kubelet.start(*flags(mount, "--containerd=/run/x.sock", "--feature-gates=SidecarContainers=true,NodeSwap=true", "--maximum-dead-containers=3"))
-    mount.wait_for(lambda: "of the running process" in mount.status("effective.yaml"), "the process is seen")
+    wait_known(mount)
     found, answer = on_node(mount, "--release", "1.37", code=1)
     assert (answer["from"], answer["to"], answer["component"], answer["state"]) == ("1.36", "1.37", "kubelet", "invalid")
     stops = " ".join(row[3] for row in found["stops"])
@@ -194,17 +199,20 @@ def test_without_a_release_it_is_the_one_that_runs(component):  # pylint: disabl
     kubelet = component("v1.34.2", base=lib.HEADER + "failCgroupV1: false\nmemoryReservationPolicy: None\n")
     mount = kubelet.mount
     kubelet.start(*flags(mount, "--max-pods=70", "--flag-of-a-wrapper=1"))
-    mount.wait_for(lambda: "of the running process" in mount.status("effective.yaml"), "the process is seen")
+    wait_known(mount, "1.34")
     said = check("--node-config", mount.config_path, "--mountpoint", mount.mountpoint).stdout.decode()
     assert "memoryReservationPolicy comes with 1.36 and this is 1.34" in said or "in 1.34" in said
     assert "warning: no flag \"flag-of-a-wrapper\" in 1.34 (left out" in said
+    lib.write_file(mount.behind("kubelet.conf"), lib.HEADER + "failCgroupV1: false\n")
+    mount.wait_for(lambda: "memoryReservationPolicy" not in mount.document(), "a base without a mistake")
+    check("--node-config", mount.config_path, "--mountpoint", mount.mountpoint, code=0)  # no document is to blame
 
 
 def test_a_node_that_is_ready(component):  # pylint: disable=redefined-outer-name
     kubelet = component(base=lib.HEADER + "failCgroupV1: false\nmemoryThrottlingFactor: 0.9\n")
     mount = kubelet.mount
     kubelet.start(*flags(mount, "--node-ip=10.0.0.1"))
-    mount.wait_for(lambda: "of the running process" in mount.status("effective.yaml"), "the process is seen")
+    wait_known(mount)
     result = check("--node-config", mount.config_path, "--mountpoint", mount.mountpoint, "--release", "1.37", code=0)
     assert "kubelet, 1.36 to 1.37: valid" in result.stdout.decode()
 
