@@ -48,11 +48,11 @@ static int new_judge(const struct lkg_offline_place *place, struct lkg_offline *
                         config.flags_observed = true;
                 }
         }
+        /* what it takes is known of a release with tables */
         config.runs = place->runs;
         if (place->release && !place->runs && ret->facts && ret->facts->release &&
             ret->facts->release != place->release)
-                config.runs = lkg_release_judged(
-                        ret->facts->release); /* what it takes is known of a release with tables */
+                config.runs = lkg_release_judged(ret->facts->release);
         lkg_host_detect(&config.host);
         r = lkg_judge_new(&config, &ret->judge);
         return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;

@@ -11,9 +11,10 @@
 #include "findings-codes.h"
 #include "flag-value.h"
 
+/* @release: 0 = any */
 static bool is_in(const struct lkg_flag *flag, unsigned release)
 {
-        return flag->since <= release && (flag->until == 0 || release <= flag->until);
+        return release == 0 || (flag->since <= release && (flag->until == 0 || release <= flag->until));
 }
 
 static bool applies(const struct lkg_flag_apply *apply, const struct lkg_flag *flag)
@@ -29,10 +30,11 @@ static bool same_name(const char *given, size_t size, const char *name)
         return name[size] == '\0';
 }
 
-static const struct lkg_flag *find(const struct lkg_flag_apply *apply, const char *name, size_t size)
+static const struct lkg_flag *find(const struct lkg_flag_apply *apply, const char *name, size_t size,
+                                   unsigned release)
 {
         for (size_t i = 0; i < apply->n_flags; i++)
-                if (applies(apply, &apply->flags[i]) && same_name(name, size, apply->flags[i].name))
+                if (is_in(&apply->flags[i], release) && same_name(name, size, apply->flags[i].name))
                         return &apply->flags[i];
         return NULL;
 }
@@ -45,24 +47,6 @@ static const struct lkg_flag *find_short(const struct lkg_flag_apply *apply, cha
         return NULL;
 }
 
-/* A flag of any release: what follows it is known. */
-static const struct lkg_flag *find_anywhere(const struct lkg_flag_apply *apply, const char *name,
-                                            size_t size)
-{
-        for (size_t i = 0; i < apply->n_flags; i++)
-                if (same_name(name, size, apply->flags[i].name))
-                        return &apply->flags[i];
-        return NULL;
-}
-
-/* A flag that the release that runs still has; NULL = none, or no other release runs. */
-static const struct lkg_flag *find_lost(const struct lkg_flag_apply *apply, const char *name, size_t size)
-{
-        const struct lkg_flag *flag = find_anywhere(apply, name, size);
-
-        return flag && apply->runs && is_in(flag, apply->runs) ? flag : NULL;
-}
-
 static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t size)
 {
         LKG_CLEANUP(lkg_freep) char *given = strndup(name, size);
@@ -73,7 +57,7 @@ static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t
 
         if (!given)
                 return -ENOMEM;
-        if (find_lost(apply, name, size))
+        if (apply->runs && find(apply, name, size, apply->runs))
                 return lkg_flag_refuse_lost(
                         apply,
                         "no flag %s in %s any more, and the component does not start with it; remove it",
@@ -96,7 +80,7 @@ static int refuse_unknown(struct lkg_flag_apply *apply, const char *name, size_t
 static void skip_value(const struct lkg_flag_apply *apply, const char *name, size_t size,
                        const struct lkg_command_line *line, size_t *i)
 {
-        const struct lkg_flag *flag = find_anywhere(apply, name, size);
+        const struct lkg_flag *flag = find(apply, name, size, /* release= */ 0);
 
         if (*i + 1 < line->n_words && (flag ? !flag->no_value : line->words[*i + 1][0] != '-'))
                 ++*i;
@@ -142,7 +126,7 @@ static int take_long(struct lkg_flag_apply *apply, const char *name, const struc
                      size_t *i)
 {
         size_t size = strcspn(name, "=");
-        const struct lkg_flag *flag = find(apply, name, size);
+        const struct lkg_flag *flag = find(apply, name, size, lkg_schema_release(apply->schema));
 
         if (size == 0 || *name == '-')
                 return lkg_flag_refuse(

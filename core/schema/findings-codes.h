@@ -52,6 +52,6 @@ enum lkg_schema_code {
 
         LKG_F_DEFAULT_CHANGES = 5070, /* of another release, for a field that no layer sets */
         LKG_F_MEANING_CHANGES = 5071, /* another release reads what is set by another rule */
-        LKG_F_FLAG_GOING = 5073,      /* deprecated, in the release that is planned */
         LKG_F_GATES_CHANGE = 5072,    /* gates that no layer sets have another default in another release */
+        LKG_F_FLAG_GOING = 5073,      /* deprecated, in the release that is planned */
 };

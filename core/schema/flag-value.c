@@ -356,22 +356,18 @@ static bool leaves_gate_out(const struct use *use, struct lkg_span key, bool b)
 {
         unsigned release = lkg_schema_release(use->apply->schema);
         char name[LKG_QUOTE_MAX + 1], quoted[5 * 64 + 8], text[LKG_RELEASE_TEXT_MAX];
+        bool lost;
 
         if (!use->apply->observed)
                 return false;
         (void)snprintf(name, sizeof(name), "%.*s", (int)(key.size < sizeof(name) ? key.size : 0), key.data);
         if (lkg_gate_settable(name, b, release))
                 return false;
-        if (use->apply->runs && lkg_gate_settable(name, b, use->apply->runs))
-                (void)lkg_flag_refuse_lost(
-                        use->apply,
-                        "--%s: %s cannot be set to %s in %s, and the component does not start with it",
-                        use->flag->name, lkg_quote(key.data, key.size, quoted), b ? "true" : "false",
-                        lkg_release_text(release, text));
-        else
-                (void)lkg_flag_refuse(use->apply, "--%s: %s cannot be set to %s in %s", use->flag->name,
-                                      lkg_quote(key.data, key.size, quoted), b ? "true" : "false",
-                                      lkg_release_text(release, text));
+        lost = use->apply->runs && lkg_gate_settable(name, b, use->apply->runs);
+        (void)(lost ? lkg_flag_refuse_lost : lkg_flag_refuse)(
+                use->apply, "--%s: %s cannot be set to %s in %s%s", use->flag->name,
+                lkg_quote(key.data, key.size, quoted), b ? "true" : "false", lkg_release_text(release, text),
+                lost ? ", and the component does not start with it" : "");
         return true;
 }
 

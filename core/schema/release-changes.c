@@ -14,6 +14,7 @@
 #define VALUE_MAX 120 /* bytes of a value in a message */
 
 struct upgrade {
+        const struct lkg_kind *kind;
         const struct lkg_schema *from, *to;
         char from_text[LKG_RELEASE_TEXT_MAX], to_text[LKG_RELEASE_TEXT_MAX];
         struct lkg_report *report;
@@ -67,11 +68,11 @@ static void put_value(const struct lkg_schema *schema, const char *pointer, cons
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_buf_puts(&buf, value || lkg_schema_field(schema, pointer) ? "it is " : "there is no such field");
+        lkg_buf_puts(&buf, value                               ? "it is "
+                           : lkg_schema_field(schema, pointer) ? "it is unset"
+                                                               : "there is no such field");
         if (value)
                 lkg_render_json_compact(value, &buf);
-        else if (lkg_schema_field(schema, pointer))
-                lkg_buf_puts(&buf, "unset");
         lkg_buf_putc(&buf, '\0');
         (void)snprintf(ret, VALUE_MAX, "%s", lkg_buf_failed(&buf) ? "" : buf.data);
 }
@@ -115,9 +116,9 @@ static int report_value(const char *pointer, const struct lkg_value *before, con
 }
 
 /* A row that begins with a release may say which value means something else from there on. */
-static int report_meanings(const struct upgrade *u, const struct lkg_kind *kind,
-                           const struct lkg_value *object)
+static int report_meanings(const struct upgrade *u, const struct lkg_value *object)
 {
+        const struct lkg_kind *kind = u->kind;
         unsigned from = lkg_schema_release(u->from), to = lkg_schema_release(u->to);
 
         for (size_t i = 0; i < *kind->n_fields; i++) {
@@ -143,8 +144,10 @@ static int report_meanings(const struct upgrade *u, const struct lkg_kind *kind,
 
 /* ---- gates ---- */
 
-static bool belongs_to_field(const struct upgrade *u, const struct lkg_kind *kind, const char *gate)
+static bool belongs_to_field(const struct upgrade *u, const char *gate)
 {
+        const struct lkg_kind *kind = u->kind;
+
         for (size_t i = 0; i < *kind->n_fields; i++)
                 if (kind->fields[i].gate && strcmp(kind->fields[i].gate, gate) == 0 &&
                     lkg_field_in(&kind->fields[i], lkg_schema_release(u->to)))
@@ -164,7 +167,7 @@ static int gates_of(const struct lkg_schema *schema, const struct lkg_value *obj
 }
 
 /* One line for those that no field of the kind depends on: most of them are of other components. */
-static int report_gates(const struct upgrade *u, const struct lkg_kind *kind, const struct lkg_value *object)
+static int report_gates(const struct upgrade *u, const struct lkg_value *object)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf others = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates now = { 0 };
@@ -181,7 +184,7 @@ static int report_gates(const struct upgrade *u, const struct lkg_kind *kind, co
                 if ((i > 0 && strcmp(name, lkg_gates[i - 1].name) == 0) || !row ||
                     row->stage == LKG_GATE_REMOVED || was == is)
                         continue;
-                if (belongs_to_field(u, kind, name))
+                if (belongs_to_field(u, name))
                         lkg_report_add(u->report, LKG_NOTE, LKG_F_GATES_CHANGE, NULL,
                                        "featureGates: no layer sets %s, which is %s in %s and %s in %s",
                                        name, was ? "on" : "off", u->from_text, is ? "on" : "off",
@@ -209,15 +212,14 @@ int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate 
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *then = NULL;
         struct upgrade u = { .from = now->schema, .report = report, .changes = changes };
-        const struct lkg_kind *kind = NULL;
         int r;
 
         if (!now->schema || !now->doc || !now->effective)
                 return 0;
         for (size_t i = 0; i < lkg_n_kinds; i++)
                 if (strcmp(lkg_kinds[i].kind, lkg_schema_kind(now->schema)) == 0)
-                        kind = &lkg_kinds[i];
-        r = lkg_schema_get(kind->kind, NULL, judge->config.release, &u.to);
+                        u.kind = &lkg_kinds[i];
+        r = lkg_schema_get(u.kind->kind, NULL, judge->config.release, &u.to);
         if (r == 0)
                 r = lkg_judge_document(judge, now->doc, &then);
         if (r < 0 || !then)
@@ -226,6 +228,6 @@ int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate 
         (void)lkg_release_text(lkg_schema_release(u.to), u.to_text);
         r = lkg_value_compare(now->effective, then, report_value, &u);
         if (r == 0)
-                r = report_meanings(&u, kind, now->effective);
-        return r < 0 ? r : report_gates(&u, kind, now->effective);
+                r = report_meanings(&u, now->effective);
+        return r < 0 ? r : report_gates(&u, now->effective);
 }

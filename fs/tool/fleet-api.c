@@ -308,11 +308,7 @@ bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resour
 
 int lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference, struct lkg_buf *ret)
 {
-        const struct lkg_resource resource = { .group_version = "v1",
-                                               .plural = "configmaps",
-                                               .kind = "ConfigMap",
-                                               .ns = reference->ns,
-                                               .name = reference->name };
+        const struct lkg_resource resource = lkg_fleet_configmap(reference);
         struct lkg_fleet_answer answer = { 0 };
         struct lkg_fleet_api api;
         int status = lkg_fleet_open(tool, &api);

@@ -32,7 +32,7 @@ static int annotate(const struct lkg_tool *tool, struct lkg_fleet_api *api, stru
 {
         LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
-        const struct lkg_resource resource = lkg_fleet_configmap(fleet);
+        const struct lkg_resource resource = lkg_fleet_configmap(&fleet->reference);
         struct lkg_error err = { 0 };
 
         *words = '\0';

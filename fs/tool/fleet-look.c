@@ -28,13 +28,13 @@ void lkg_fleet_deinit(struct lkg_fleet *fleet)
 
 /* ---- the ConfigMap ---- */
 
-struct lkg_resource lkg_fleet_configmap(const struct lkg_fleet *fleet)
+struct lkg_resource lkg_fleet_configmap(const struct lkg_reference *reference)
 {
         return (struct lkg_resource){ .group_version = "v1",
                                       .plural = "configmaps",
                                       .kind = "ConfigMap",
-                                      .ns = fleet->reference.ns,
-                                      .name = fleet->reference.name };
+                                      .ns = reference->ns,
+                                      .name = reference->name };
 }
 
 static void copy(char *ret, size_t size, const char *text)
@@ -320,7 +320,7 @@ static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet
                               char words[static LKG_API_WORDS_MAX])
 {
         LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
-        const struct lkg_resource resource = lkg_fleet_configmap(fleet);
+        const struct lkg_resource resource = lkg_fleet_configmap(&fleet->reference);
         struct lkg_error err = { 0 };
 
         if (!lkg_fleet_get(api, &resource, &answer)) {

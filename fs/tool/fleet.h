@@ -96,8 +96,8 @@ struct lkg_fleet {
         size_t n_waiting;
 };
 void lkg_fleet_deinit(struct lkg_fleet *fleet);
-/** lkg_fleet_configmap() - the ConfigMap as an object of the API. Borrows from @fleet. */
-struct lkg_resource lkg_fleet_configmap(const struct lkg_fleet *fleet);
+/** lkg_fleet_configmap() - the ConfigMap as an object of the API. Borrows from @reference. */
+struct lkg_resource lkg_fleet_configmap(const struct lkg_reference *reference);
 
 /**
  * lkg_fleet_take_configmap(), _take_slots(), _take_nodes() - objects that the API server has answered. Pure. Then _settle().

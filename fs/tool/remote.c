@@ -95,7 +95,7 @@ static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configma
 int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **ret,
                          struct lkg_report *report)
 {
-        const char *path = tool->options.remote;
+        const char *path = tool->options.remote, *text = tool->remote_text;
         const struct lkg_configmap_options options = {
                 .max_bytes = LKG_DOC_BYTES_MAX,
                 .from_file = true,
@@ -104,15 +104,16 @@ int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **r
         LKG_CLEANUP(lkg_freep) char *data = NULL;
         struct lkg_configmap configmap;
         struct lkg_error err = { 0 };
-        size_t size;
+        size_t size = tool->remote_size;
         int r;
 
-        r = tool->remote_text ? 0 : lkg_tool_read_input(path, &data, &size, &err);
-        if (r < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
-        r = tool->remote_text
-                    ? lkg_configmap_parse(tool->remote_text, tool->remote_size, &options, &configmap, &err)
-                    : lkg_configmap_parse(data, size, &options, &configmap, &err);
+        if (!text) {
+                r = lkg_tool_read_input(path, &data, &size, &err);
+                if (r < 0)
+                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+                text = data;
+        }
+        r = lkg_configmap_parse(text, size, &options, &configmap, &err);
         switch (r) {
         case 0:
                 return make_base(tool, &configmap, ret, report);

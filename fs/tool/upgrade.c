@@ -68,8 +68,7 @@ static void keep_new(struct lkg_candidate *then, const struct lkg_candidate *now
         (void)lkg_release_text(to, to_text);
         then->report = (struct lkg_report)LKG_REPORT_INIT;
         for (size_t i = 0; i < all.n_findings; i++)
-                if (all.findings[i].code != 5073 &&
-                    !is_said(&now->report, &all.findings[i], from_text, to_text))
+                if (!is_said(&now->report, &all.findings[i], from_text, to_text))
                         lkg_report_add_copy(&then->report, &all.findings[i]);
         lkg_report_count_unlisted(&then->report, &all);
 }

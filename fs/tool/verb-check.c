@@ -97,15 +97,23 @@ static void print_sources(const struct lkg_tool *tool, const struct lkg_tool_sou
                 lkg_tool_print_findings(tool, STDOUT_FILENO, &sources->candidate->report);
 }
 
+/* The release that is left, with what it takes. */
+static struct lkg_tool in_release(const struct lkg_tool *tool, unsigned release)
+{
+        struct lkg_tool ret = *tool;
+
+        ret.options.release = ret.options.runs = release;
+        return ret;
+}
+
 /* The same documents, judged by the release that is left. */
 static int load_now(const struct lkg_tool *tool, const struct lkg_tool_sources *then, unsigned from,
                     struct lkg_tool_sources *ret)
 {
         LKG_CLEANUP(lkg_freep) char *again = NULL; /* standard input can be read once */
-        struct lkg_tool now = *tool;
+        struct lkg_tool now = in_release(tool, from);
         const char **const paths[] = { &now.options.config, &now.options.instance_config };
 
-        now.options.release = now.options.runs = from;
         if (then->directory && asprintf(&again, "%s/-", then->directory) < 0) {
                 again = NULL;
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
@@ -441,9 +449,8 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
         struct lkg_tool_sources sources = { .dirfd = -EBADF }, before = { .dirfd = -EBADF };
         int status = lkg_tool_node_judge(check->tool, node, component, &sources);
         unsigned from = status == LKG_TOOL_OK ? lkg_tool_upgrade_from(check->tool, &sources) : 0;
-        struct lkg_tool now = *check->tool;
+        struct lkg_tool now = in_release(check->tool, from);
 
-        now.options.release = now.options.runs = from;
         if (from)
                 status = lkg_tool_node_judge(&now, node, component, &before);
         if (from && status == LKG_TOOL_OK)

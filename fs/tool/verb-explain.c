@@ -201,10 +201,8 @@ int lkg_verb_explain(const struct lkg_tool *tool)
         struct lkg_explained_list list;
         unsigned code;
 
-        if (release_of(tool) < LKG_RELEASE_MIN || release_of(tool) > LKG_RELEASE_MAX)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "--release: there are tables for 1.%d to 1.%d only",
-                                     LKG_RELEASE_MIN - 100, LKG_RELEASE_MAX - 100);
+        if (lkg_tool_check_release(tool) != LKG_TOOL_OK)
+                return LKG_TOOL_USAGE;
         if (kind && !lkg_explain_kind_known(kind))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "there are no tables for kind \"%.60s\"", kind);
         if (tool->n_words == 0)

@@ -55,12 +55,9 @@ static int print_configuration(const struct lkg_tool *tool)
 int lkg_verb_schema(const struct lkg_tool *tool)
 {
         const char *word = tool->n_words > 0 ? tool->words[0] : NULL;
-        unsigned release = tool->options.release;
 
-        if (release && (release < LKG_RELEASE_MIN || release > LKG_RELEASE_MAX))
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "--release: there are tables for 1.%d to 1.%d only",
-                                     LKG_RELEASE_MIN - 100, LKG_RELEASE_MAX - 100);
+        if (lkg_tool_check_release(tool) != LKG_TOOL_OK)
+                return LKG_TOOL_USAGE;
         if (!word)
                 return list_kinds();
         if (strcasecmp(word, LKG_CONFIG_KIND) == 0 || strcasecmp(word, "lkgfs") == 0)

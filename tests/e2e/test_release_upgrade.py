@@ -83,6 +83,12 @@ def test_the_same_twice_is_not_new_and_in_another_file_is(layers):
     assert {row[1] for row in found["stops"]} == {"base.yaml", "d/30.conf"} or {"d/30.conf"} <= {row[1] for row in found["stops"]}
 
 
+def test_what_becomes_deprecated_on_the_command_line(layers):
+    words = ("--feature-gates=PodCertificateRequest=true,NodeSwap=true", "--maximum-dead-containers=3")
+    found, _ = classes("--config", "base.yaml", "--release", "1.36..1.37", "--", *words, cwd=layers)
+    assert [row[0] for row in found["deprecated"]] == ["LKG5073"] and "PodCertificateRequest" in found["deprecated"][0][3], "the others were before"
+
+
 def test_a_value_of_a_flag_that_is_gone_is_never_shown(layers):
     for words in (("--storage-driver-password", "--hunter2"), ("--storage-driver-password=hunter2",), ("--storage-driver-password", "hunter2")):
         result = check("--config", "base.yaml", "--release", "1.36..1.37", "--", *words, cwd=layers)
