@@ -100,32 +100,37 @@ int lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sour
 
 /* ---- classes ---- */
 
-static const char *const classes[] = { "stops", "changes", "deprecated", "other" };
+static const struct {
+        const char *name, *heading;
+} classes[] = {
+        { "stops", "stops the component" },
+        { "changes", "changes without a word" },
+        { "deprecated", "deprecated" },
+        { "other", "also" },
+};
 
 const char *lkg_tool_upgrade_class(const struct lkg_finding *finding)
 {
         if (finding->severity == LKG_ERROR)
-                return classes[0];
+                return classes[0].name;
         switch (finding->code) {
         case 5003: /* a field without effect */
         case 5005:
         case 5070:
         case 5071:
         case 5072:
-                return classes[1];
+                return classes[1].name;
         case 5006:
         case 5018:
         case 5073:
-                return classes[2];
+                return classes[2].name;
         default:
-                return classes[3];
+                return classes[3].name;
         }
 }
 
 void lkg_tool_print_upgrade(const struct lkg_tool *tool, const struct lkg_report *report)
 {
-        static const char *const headings[] = { "stops the component", "changes without a word",
-                                                "deprecated", "also" };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
         struct lkg_tool whole = *tool; /* only what an upgrade does not concern is shortened */
 
@@ -135,13 +140,13 @@ void lkg_tool_print_upgrade(const struct lkg_tool *tool, const struct lkg_report
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report part = LKG_REPORT_INIT;
 
                 for (size_t k = 0; k < arranged.n_findings; k++)
-                        if (lkg_tool_upgrade_class(&arranged.findings[k]) == classes[i])
+                        if (lkg_tool_upgrade_class(&arranged.findings[k]) == classes[i].name)
                                 lkg_report_add_copy(&part, &arranged.findings[k]);
                 if (i + 1 == LKG_ARRAY_SIZE(classes))
                         part.n_dropped = arranged.n_dropped;
                 if (part.n_findings == 0 && part.n_dropped == 0)
                         continue;
-                (void)dprintf(STDOUT_FILENO, "%s:\n", headings[i]);
+                (void)dprintf(STDOUT_FILENO, "%s:\n", classes[i].heading);
                 lkg_tool_print_findings(i + 1 == LKG_ARRAY_SIZE(classes) ? tool : &whole, STDOUT_FILENO,
                                         &part);
         }
