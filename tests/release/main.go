@@ -31,6 +31,8 @@ import (
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 	kubeletdefaults "k8s.io/kubernetes/pkg/kubelet/apis/config/v1beta1"
 	proxydefaults "k8s.io/kubernetes/pkg/proxy/apis/config/v1alpha1"
+
+	"read/flags"
 )
 
 // A field as its Go type and tags have it. Default is what the defaulter makes of an empty document; some depend on other fields.
@@ -152,40 +154,15 @@ func gates() []gateRow {
 	return rows
 }
 
-type flagRow struct {
-	Name       string `json:"name"`
-	Type       string `json:"type"`
-	Shorthand  string `json:"shorthand,omitempty"`
-	Default    string `json:"default,omitempty"`
-	Deprecated string `json:"deprecated,omitempty"`
-	NoValue    bool   `json:"noValue,omitempty"`
-	Config     bool   `json:"config,omitempty"` // it sets a field of the document
-}
-
-func flags(add func(fs *pflag.FlagSet), config bool, rows []flagRow) []flagRow {
-	fs := pflag.NewFlagSet("flags", pflag.ContinueOnError)
-	add(fs)
-	fs.VisitAll(func(f *pflag.Flag) {
-		for _, row := range rows {
-			if row.Name == strings.ReplaceAll(f.Name, "_", "-") {
-				return
-			}
-		}
-		rows = append(rows, flagRow{strings.ReplaceAll(f.Name, "_", "-"), f.Value.Type(), f.Shorthand, f.DefValue, f.Deprecated, f.NoOptDefVal != "", config})
-	})
-	sort.Slice(rows, func(i, j int) bool { return rows[i].Name < rows[j].Name })
-	return rows
-}
-
-func kubeletFlags() []flagRow {
+func kubeletFlags() []flags.Row {
 	kc, err := options.NewKubeletConfiguration()
 	must(err)
-	rows := flags(func(fs *pflag.FlagSet) { options.AddKubeletConfigFlags(fs, kc) }, true, nil)
-	rows = flags(options.NewKubeletFlags().AddFlags, false, rows)
-	return flags(func(fs *pflag.FlagSet) {
-		options.AddGlobalFlags(fs)
-		fs.BoolP("help", "h", false, "")
-	}, false, rows)
+	config, plain := pflag.NewFlagSet("config", pflag.ContinueOnError), pflag.NewFlagSet("plain", pflag.ContinueOnError)
+	options.AddKubeletConfigFlags(config, kc)
+	options.NewKubeletFlags().AddFlags(plain)
+	options.AddGlobalFlags(plain)
+	plain.BoolP("help", "h", false, "")
+	return flags.Add(flags.Add(nil, config, true), plain, false)
 }
 
 var (
