@@ -70,13 +70,13 @@ static bool would_lock_others_out(const struct fuse_in_header *header, uint64_t 
         return dev == server.source_dev && request_locks(header);
 }
 
-/* Lock held. */
-static struct held *place(struct lkg_slot *slot, uint32_t owner, uint64_t dev)
+/* Lock held. @notifiers: it has other work, so it counts as interrupted from the start. */
+static struct held *place(struct lkg_slot *slot, bool notifiers, uint32_t owner, uint64_t dev)
 {
         struct held *h = &held[slot_number(slot)];
 
         *h = (struct held){ .slot = slot,
-                            .interrupted = task_was_interrupted(slot_number(slot)),
+                            .interrupted = notifiers || task_was_interrupted(slot_number(slot)),
                             .owner = owner,
                             .dev = dev,
                             .locks_root = request_locks_root((const void *)slot->buf),
@@ -85,7 +85,7 @@ static struct held *place(struct lkg_slot *slot, uint32_t owner, uint64_t dev)
         quota_add(&slot_quota, owner);
         atomic_fetch_add(&n_held, 1);
         atomic_store_explicit(&slot->state, LKG_SLOT_HELD, memory_order_release);
-        if (h->locks_root || h->locks_others_out)
+        if (h->interrupted || h->locks_root || h->locks_others_out)
                 server.hooks->held_waits();
         return h;
 }
@@ -105,6 +105,21 @@ static bool has_room(uint32_t owner, uint64_t dev)
                (dev == server.source_dev || count_of_device(dev, false) < HELD_OF_FS);
 }
 
+/*
+ * Lock held. Has a file system that is mounted below not answered for a second? The notifier does not wait for
+ * it again: its other work would wait, too. The source directory's own does not count: a lease delays one file.
+ */
+static bool is_silent(uint64_t dev)
+{
+        uint64_t now_ns = lkg_boottime_ns();
+
+        for (size_t i = 0; i < ALL_SLOTS && dev != server.source_dev; i++)
+                if (held[i].slot && held[i].running && held[i].dev == dev &&
+                    now_ns - atomic_load(&held[i].slot->since_ns) >= PATIENT_NS)
+                        return true;
+        return false;
+}
+
 int held_add(struct lkg_slot *slot, bool replay)
 {
         const struct fuse_in_header *header = (const void *)slot->buf;
@@ -115,11 +130,12 @@ int held_add(struct lkg_slot *slot, bool replay)
         int r = 0;
 
         (void)pthread_mutex_lock(&held_lock);
-        if (replay ||
-            (has_room(owner, dev) && (held_may_run(owner, dev) || !would_lock_others_out(header, dev)))) {
-                h = place(slot, owner, dev);
+        if (!replay && notifiers && is_silent(dev)) {
+                r = -EBUSY;
+        } else if (replay || (has_room(owner, dev) &&
+                              (held_may_run(owner, dev) || !would_lock_others_out(header, dev)))) {
+                h = place(slot, notifiers, owner, dev);
                 h->replay = replay;
-                h->interrupted = h->interrupted || notifiers;
                 if (!replay && !held_may_run(owner, dev))
                         slot_trim(slot);
                 server.hooks->held_work();
@@ -127,16 +143,14 @@ int held_add(struct lkg_slot *slot, bool replay)
                 r = -EBUSY;
         }
         (void)pthread_mutex_unlock(&held_lock);
-        if (r == 0 && (notifiers || task_was_interrupted(slot_number(slot))))
-                server.hooks->held_waits();
         return r;
 }
 
-void held_adopt(struct lkg_slot *slot, pthread_t thread)
+void held_adopt(struct lkg_slot *slot, bool notifiers, pthread_t thread)
 {
         const struct fuse_in_header *header = (const void *)slot->buf;
 
-        run(place(slot, request_owner(header), request_device(header)), thread);
+        run(place(slot, notifiers, request_owner(header), request_device(header)), thread);
 }
 
 /* Lock held. */

@@ -17,8 +17,9 @@
 #define HELPERS_MAX 64u
 #define HELD_OF_FS \
         (HELD_MAX / 4) /* requests to one file system that is mounted below the source directory */
-#define RUN_OF_FS (HELPERS_MAX / 4)       /* threads that wait for it */
-#define WAIT_NS   (3 * LKG_NSEC_PER_MSEC) /* a thread that takes longer is waiting for something */
+#define RUN_OF_FS  (HELPERS_MAX / 4)       /* threads that wait for it */
+#define PATIENT_NS LKG_NSEC_PER_SEC        /* an answer takes a while: who waits longer may give up */
+#define WAIT_NS    (3 * LKG_NSEC_PER_MSEC) /* a thread that takes longer is waiting for something */
 
 enum request_kind {
         REQUEST_VIEW,  /* answered from memory */
@@ -72,11 +73,12 @@ extern pthread_mutex_t held_lock;
 extern struct held held[ALL_SLOTS];
 /**
  * held_add() - have a helper handle it.
- * Return: 0; -EBUSY: the share of the user or of the file system is used up.
+ * Return: 0; -EBUSY: the share of the user or of the file system is used up, or the notifier would wait for a
+ * file system that does not answer.
  */
 int held_add(struct lkg_slot *slot, bool replay);
-/** held_adopt() - mark a request that is being handled, and waits, as held. Lock held. */
-void held_adopt(struct lkg_slot *slot, pthread_t thread);
+/** held_adopt() - mark a request that is being handled, and waits, as held. @notifiers: the notifier sent it. Lock held. */
+void held_adopt(struct lkg_slot *slot, bool notifiers, pthread_t thread);
 void held_end(struct lkg_slot *slot);
 /** held_next() - a request that may run now, marked as running in this thread. Lock held. */
 struct held *held_next(void);

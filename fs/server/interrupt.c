@@ -24,10 +24,9 @@
 
 #include "held-requests.h"
 
-#define LOOK_NS    (100 * LKG_NSEC_PER_MSEC)
-#define PATIENT_NS LKG_NSEC_PER_SEC /* how long a non-fatal signal is ignored: answers take a while, too */
-#define WAKE       SIGUSR2
-#define ROOT_NS    (10 * LKG_NSEC_PER_SEC)
+#define LOOK_NS (100 * LKG_NSEC_PER_MSEC)
+#define WAKE    SIGUSR2
+#define ROOT_NS (10 * LKG_NSEC_PER_SEC)
 
 static int timer = -EBADF;
 

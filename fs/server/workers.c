@@ -104,15 +104,17 @@ static bool sleeps(const struct worker *worker)
  */
 static void adopt(struct worker *worker, uint64_t since_ns)
 {
-        bool adopted;
+        const struct fuse_in_header *header = (const void *)worker->slot->buf;
+        bool adopted, notifiers;
 
-        if (!sleeps(worker) || request_kind((const void *)worker->slot->buf) == REQUEST_VIEW)
+        if (!sleeps(worker) || request_kind(header) == REQUEST_VIEW)
                 return;
+        notifiers = is_notifier((int)header->pid);
         (void)pthread_mutex_lock(&workers_lock);
         (void)pthread_mutex_lock(&held_lock);
         adopted = atomic_compare_exchange_strong(&worker->busy_ns, &since_ns, ADOPTED);
         if (adopted) {
-                held_adopt(worker->slot, worker->thread);
+                held_adopt(worker->slot, notifiers, worker->thread);
                 n_adopted++;
         }
         (void)pthread_mutex_unlock(&held_lock);
@@ -121,8 +123,6 @@ static void adopt(struct worker *worker, uint64_t since_ns)
                 return;
         atomic_store(&wary_until_ns, lkg_boottime_ns() + WARY_NS);
         (void)workers_start_more();
-        if (task_was_interrupted(slot_number(worker->slot)))
-                interrupt_watch();
 }
 
 /* Return: whether any request is being handled. */

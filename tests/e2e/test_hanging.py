@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import errno
 import faulthandler
+import glob
 import mmap
 import os
 import select
@@ -614,6 +615,22 @@ def test_who_waits_for_his_share_locks_nobody_out(dead, waiters, call):
 
 # changes behind the mount
 
+@contextlib.contextmanager
+def stopped(pid):
+    lib.stop_process(pid)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # lkgfsd may have replaced it
+            os.kill(pid, signal.SIGCONT)
+
+
+def threads_poll(pid, name):
+    """Return whether the threads with that name wait for an event."""
+    threads = [task for task in glob.glob(f"/proc/{pid}/task/*") if lib.read_file(f"{task}/comm") == name.encode() + b"\n"]
+    return bool(threads) and all(b"poll" in lib.read_file(f"{thread}/wchan") for thread in threads)
+
+
 def test_one_dead_file_system_does_not_hide_changes_of_another(dead, waiters):
     """Only what was changed on the dead file system waits for it."""
     mount, fs = dead
@@ -627,10 +644,14 @@ def test_one_dead_file_system_does_not_hide_changes_of_another(dead, waiters):
         writer = os.open(mount.behind("dead", "file"), os.O_WRONLY)
         mount.wait_for(lambda: container.write_file(mount.behind("dead", "other")) and
                        any(event[3] == "other" for event in watch.events(0.1)), "the directory is watched")
-        before = fs.waiting()
-        fs.die(deadfs.LOOKUP)
-        waiters.stack.callback(fs.live)
-        os.close(writer)  # the change is reported, and its look-up hangs
+        with stopped(mount.child("lkgfs-notify")):  # it has more to report than it may wait for
+            for _ in range(20):
+                lib.write_file(mount.behind("dead", "other"), "x")
+            mount.wait_for(lambda: threads_poll(mount.child("lkgfs-fs"), "watch-away"), "all of them are noticed")
+            before = fs.waiting()
+            fs.die(deadfs.LOOKUP)
+            waiters.stack.callback(fs.live)
+            os.close(writer)  # the change is reported, and its look-up hangs
         mount.wait_for(lambda: fs.waiting() > before, "it is looked at")
         for n in range(3):
             watch.add(mount.path("alive"), watch.CREATE)

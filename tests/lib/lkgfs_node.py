@@ -139,9 +139,16 @@ class Node:
     def status(self, name):
         return self.mount.status(name)
 
+    def known(self, name):
+        """The same, or "" if there is no such file: some exist only while there is something to say."""
+        try:
+            return self.status(name)
+        except FileNotFoundError:
+            return ""
+
     def wait(self, name, text):
         """Wait until status/<name> contains this text."""
-        self.mount.wait_for(lambda: text in self.status(name), f"{text!r} in status/{name}")
+        self.mount.wait_for(lambda: text in self.known(name), f"{text!r} in status/{name}")
 
     def config_json(self):
         return json.loads(self.status("config.json"))

@@ -150,7 +150,7 @@ def leases(fleet):
 
 
 def rollout(node):
-    return dict(line.split("=", 1) for line in node.status("rollout").splitlines())
+    return dict(line.split("=", 1) for line in node.known("rollout").splitlines())
 
 
 def test_a_good_one_reaches_everybody(either):
