@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The value tree: scalars, lists, copies, and reading of any value. doc-map.c has the maps, doc-life.c the
- * references.
+ * The value tree: life of a value, scalars, lists, copies, and reading of any value. doc-map.c has the maps.
+ *
+ * Nothing recurses with the depth of a document: the members of a freed value go to a work list that is linked
+ * through the dying values themselves, so freeing needs no memory.
  */
 #include "doc-layout.h"
 
 #include <lkg/array.h>
-
-#define TYPE_MASK 15u
 
 static const char *const type_names[_LKG_TYPE_MAX] = {
         [LKG_NULL] = "null",     [LKG_BOOL] = "bool", [LKG_NUMBER] = "number",
@@ -19,92 +19,144 @@ const char *lkg_type_name(enum lkg_type type)
         return (unsigned)type < _LKG_TYPE_MAX ? type_names[type] : "?";
 }
 
-/* Return the value that has type, position and text. */
-static const struct lkg_value *seen(const struct lkg_value *value)
+/* ---- life ---- */
+
+struct lkg_source *lkg_source_new(const char *layer, const char *file)
 {
-        return value->view ? lkg_as_view(value)->of : value;
+        struct lkg_source *source = calloc(1, sizeof(*source));
+
+        if (!source)
+                return NULL;
+        source->refs = 1;
+        source->layer = strdup(layer ? layer : "");
+        source->file = strdup(file ? file : "");
+        if (!source->layer || !source->file)
+                return lkg_source_unref(source);
+        return source;
 }
 
-/* The source of a value, and the value that it has replaced. */
+struct lkg_source *lkg_source_ref(struct lkg_source *source)
+{
+        if (source)
+                source->refs++;
+        return source;
+}
+
+struct lkg_source *lkg_source_unref(struct lkg_source *source)
+{
+        if (source && --source->refs == 0) {
+                free(source->layer);
+                free(source->file);
+                free(source);
+        }
+        return NULL;
+}
+
+struct lkg_value *lkg_value_ref(struct lkg_value *value)
+{
+        if (value)
+                value->refs++;
+        return value;
+}
+
+void lkg_value_let_go(struct lkg_value *value, struct lkg_value **dying)
+{
+        if (!value || --value->refs > 0)
+                return;
+        lkg_source_unref(value->source);
+        value->next_dying = *dying;
+        *dying = value;
+}
+
+static void free_members(struct lkg_value *value, struct lkg_value **dying)
+{
+        lkg_value_let_go(value->over, dying);
+        if (value->type == LKG_LIST) {
+                struct list_value *list = lkg_as_list(value);
+
+                for (size_t i = 0; i < list->n; i++)
+                        lkg_value_let_go(list->items[i], dying);
+                free(list->items);
+        } else if (value->type == LKG_MAP) {
+                lkg_map_let_go(lkg_as_map(value), dying);
+        }
+}
+
+struct lkg_value *lkg_value_unref(struct lkg_value *value)
+{
+        struct lkg_value *dying = NULL;
+
+        lkg_value_let_go(value, &dying);
+        while (dying) {
+                struct lkg_value *next = dying->next_dying;
+
+                value = dying;
+                dying = next;
+                free_members(value, &dying);
+                free(value);
+        }
+        return NULL;
+}
+
+/* ---- making ---- */
+
+/* The position of a value, and the value that it has replaced. */
 struct value_place {
         struct lkg_source *source;
         unsigned line, column;
-        struct lkg_value *over;
+        const struct lkg_value *over;
 };
 
-static struct value_place place_of(const struct lkg_value *value, struct lkg_value *over)
+static struct value_place place_of(const struct lkg_value *value, const struct lkg_value *over)
 {
-        return (struct value_place){ lkg_value_source_mut(value), lkg_value_line(value),
-                                     lkg_value_column(value), over };
+        return (struct value_place){ value->source, value->line, value->column, over };
 }
 
+/* All bytes after the head are 0. */
 static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct value_place *place)
 {
-        size_t before = place->over ? sizeof(place->over) : 0;
-        char *piece = lkg_piece_new(before + size);
-        struct whole_value *value;
+        struct lkg_value *value = calloc(1, size);
 
-        if (!piece)
+        if (!value)
                 return NULL;
-        value = (struct whole_value *)(void *)(piece + before);
-        *value = (struct whole_value){ .head = { .type = type & TYPE_MASK, .over = place->over != NULL },
-                                       .refs = 1,
-                                       .line = place->line,
-                                       .column = place->column };
+        value->refs = 1;
+        value->type = (uint8_t)type;
+        value->line = place->line;
+        value->column = place->column;
         value->source = lkg_source_ref(place->source);
-        if (place->over)
-                *lkg_place_over(value) = lkg_value_ref(place->over);
-        return &value->head;
-}
-
-static struct lkg_value *null_new(const struct value_place *place)
-{
-        return value_new(sizeof(struct whole_value), LKG_NULL, place);
-}
-
-static struct lkg_value *bool_new(bool b, const struct value_place *place)
-{
-        struct lkg_value *value = value_new(sizeof(struct whole_value), LKG_BOOL, place);
-
-        if (value)
-                value->flag = b;
+        value->over = lkg_value_ref((struct lkg_value *)place->over);
         return value;
 }
 
 static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t size,
                                   const struct value_place *place)
 {
-        struct text_value *t;
+        struct lkg_value *value =
+                size < UINT32_MAX ? value_new(offsetof(struct text_value, text) + size + 1, type, place)
+                                  : NULL;
 
-        if (size >= UINT32_MAX)
+        if (!value)
                 return NULL;
-        t = (struct text_value *)value_new(lkg_text_value_size(size), type, place);
-        if (!t)
-                return NULL;
-        t->size = (unsigned)size;
+        ((struct text_value *)value)->size = (unsigned)size;
         if (size)
-                memcpy(t->text, text, size);
-        t->text[size] = '\0';
-        return &t->head.head;
-}
-
-static struct lkg_value *collection_new(size_t size, enum lkg_type type, const struct value_place *place)
-{
-        struct lkg_value *value = value_new(size, type, place);
-
-        if (value)
-                memset((char *)value + sizeof(struct whole_value), 0, size - sizeof(struct whole_value));
+                memcpy(((struct text_value *)value)->text, text, size);
         return value;
 }
 
 struct lkg_value *lkg_value_new_null(struct lkg_source *source, unsigned line, unsigned column)
 {
-        return null_new(&(struct value_place){ source, line, column, NULL });
+        return value_new(sizeof(struct lkg_value), LKG_NULL,
+                         &(struct value_place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned line, unsigned column)
 {
-        return bool_new(b, &(struct value_place){ source, line, column, NULL });
+        struct lkg_value *value = value_new(sizeof(struct lkg_value), LKG_BOOL,
+                                            &(struct value_place){ source, line, column, NULL });
+
+        if (value)
+                value->flag = b;
+        return value;
 }
 
 struct lkg_value *lkg_value_new_number(const char *json_text, struct lkg_source *source, unsigned line,
@@ -122,116 +174,80 @@ struct lkg_value *lkg_value_new_string(const char *text, size_t size, struct lkg
 
 struct lkg_value *lkg_value_new_list(struct lkg_source *source, unsigned line, unsigned column)
 {
-        return collection_new(sizeof(struct list_value), LKG_LIST,
-                              &(struct value_place){ source, line, column, NULL });
+        return value_new(sizeof(struct list_value), LKG_LIST,
+                         &(struct value_place){ source, line, column, NULL });
 }
 
 struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, unsigned column)
 {
-        return lkg_map_new_over(source, line, column, NULL);
+        return value_new(sizeof(struct map_value), LKG_MAP,
+                         &(struct value_place){ source, line, column, NULL });
 }
 
-struct lkg_value *lkg_map_new_over(struct lkg_source *source, unsigned line, unsigned column,
-                                   struct lkg_value *shadowed)
+static int share_items(struct list_value *to, const struct list_value *from)
 {
-        return collection_new(sizeof(struct map_value), LKG_MAP,
-                              &(struct value_place){ source, line, column, shadowed });
-}
-
-static struct lkg_value *clone_list(const struct lkg_value *value, struct lkg_value *shadowed)
-{
-        const struct list_value *from = lkg_as_list(value);
-        const struct value_place place = place_of(value, shadowed);
-        struct lkg_value *copy = collection_new(sizeof(*from), LKG_LIST, &place);
-        struct list_value *to;
-
-        if (!copy || from->n == 0)
-                return copy;
-        to = lkg_as_list(copy);
+        if (from->n == 0)
+                return 0;
         to->items = reallocarray(NULL, from->n, sizeof(*to->items));
         if (!to->items)
-                return lkg_value_unref(copy);
+                return -ENOMEM;
         to->n = to->allocated = from->n;
         for (size_t i = 0; i < from->n; i++)
                 to->items[i] = lkg_value_ref(from->items[i]);
-        return copy;
-}
-
-static struct lkg_value *clone_map(const struct lkg_value *value, struct lkg_value *shadowed)
-{
-        const struct map_value *from = lkg_as_map(value);
-        struct lkg_value *copy =
-                lkg_map_new_over(from->head.source, from->head.line, from->head.column, shadowed);
-
-        if (!copy || !from->root)
-                return copy;
-        from->root->refs++;
-        lkg_as_map(copy)->root = from->root;
-        lkg_as_map(copy)->height = from->height;
-        lkg_as_map(copy)->n = from->n;
-        return copy;
-}
-
-/* Copy a value, with another shadow. */
-static struct lkg_value *clone(const struct lkg_value *value, struct lkg_value *shadowed)
-{
-        const struct value_place place = place_of(value, shadowed);
-        const char *text;
-        size_t size;
-
-        switch ((enum lkg_type)value->type) {
-        case LKG_NULL:
-                return null_new(&place);
-        case LKG_BOOL:
-                return bool_new(value->flag, &place);
-        case LKG_NUMBER:
-        case LKG_STRING:
-                text = lkg_value_text(value, &size);
-                return text_new(value->type, text, size, &place);
-        case LKG_LIST:
-                return clone_list(value, shadowed);
-        case LKG_MAP:
-                return clone_map(value, shadowed);
-        case _LKG_TYPE_MAX:
-                break;
-        }
-        return NULL;
-}
-
-struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value)
-{
-        return clone(value, (struct lkg_value *)lkg_value_shadowed(value));
-}
-
-/* Never larger than a copy, and mostly smaller. */
-static struct lkg_value *view_new(const struct lkg_value *of, const struct lkg_value *shadowed)
-{
-        struct view_value *view = lkg_piece_new(sizeof(*view));
-
-        if (!view)
-                return NULL;
-        of = seen(of);
-        *view = (struct view_value){ .head = { .type = of->type, .flag = of->flag, .over = 1, .view = 1 },
-                                     .refs = 1 };
-        view->of = lkg_value_ref((struct lkg_value *)of);
-        view->over = lkg_value_ref((struct lkg_value *)shadowed);
-        return &view->head;
+        return 0;
 }
 
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed)
 {
-        if (value->type == LKG_LIST || value->type == LKG_MAP)
-                return clone(value, (struct lkg_value *)shadowed);
-        return view_new(value, shadowed);
+        const struct value_place place = place_of(value, shadowed);
+        struct lkg_value *copy = NULL;
+        const char *text;
+        size_t size;
+        int r = 0;
+
+        switch ((enum lkg_type)value->type) {
+        case LKG_NULL:
+        case LKG_BOOL:
+                copy = value_new(sizeof(*copy), value->type, &place);
+                if (copy)
+                        copy->flag = value->flag;
+                break;
+        case LKG_NUMBER:
+        case LKG_STRING:
+                text = lkg_value_text(value, &size);
+                copy = text_new(value->type, text, size, &place);
+                break;
+        case LKG_LIST:
+                copy = value_new(sizeof(struct list_value), LKG_LIST, &place);
+                if (copy)
+                        r = share_items(lkg_as_list(copy), lkg_as_list(value));
+                break;
+        case LKG_MAP:
+                copy = value_new(sizeof(struct map_value), LKG_MAP, &place);
+                if (copy)
+                        r = lkg_map_share(lkg_as_map(copy), lkg_as_map(value));
+                break;
+        case _LKG_TYPE_MAX:
+                break;
+        }
+        return r < 0 ? lkg_value_unref(copy) : copy;
+}
+
+struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value)
+{
+        return lkg_value_over(value, value->over);
+}
+
+bool lkg_value_is_own(const struct lkg_value *value)
+{
+        return value->refs == 1;
 }
 
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column)
 {
-        struct whole_value *whole = lkg_as_whole(value);
-
-        assert(whole->refs == 1);
-        whole->line = line;
-        whole->column = column;
+        assert(value->refs == 1);
+        value->line = line;
+        value->column = column;
 }
 
 /* ---- lists ---- */
@@ -240,7 +256,7 @@ int lkg_list_insert(struct lkg_value *value, size_t i, struct lkg_value *item)
 {
         struct list_value *list = lkg_as_list(value);
 
-        assert(list->head.refs == 1 && i <= list->n);
+        assert(value->refs == 1 && i <= list->n);
         if (!item)
                 return -ENOMEM;
         if (LKG_RESERVE(list->items, list->n, list->allocated) < 0) {
@@ -263,7 +279,7 @@ void lkg_list_set(struct lkg_value *value, size_t i, struct lkg_value *item)
 {
         struct list_value *list = lkg_as_list(value);
 
-        assert(list->head.refs == 1 && i < list->n);
+        assert(value->refs == 1 && i < list->n);
         value->stamp = 0;
         lkg_value_unref(list->items[i]);
         list->items[i] = item;
@@ -273,7 +289,7 @@ void lkg_list_remove(struct lkg_value *value, size_t i)
 {
         struct list_value *list = lkg_as_list(value);
 
-        assert(list->head.refs == 1 && i < list->n);
+        assert(value->refs == 1 && i < list->n);
         value->stamp = 0;
         lkg_value_unref(list->items[i]);
         memmove(list->items + i, list->items + i + 1, (list->n - i - 1) * sizeof(*list->items));
@@ -282,12 +298,12 @@ void lkg_list_remove(struct lkg_value *value, size_t i)
 
 void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp)
 {
-        lkg_as_list(list)->head.head.stamp = stamp;
+        lkg_as_list(list)->head.stamp = stamp;
 }
 
 uint16_t lkg_list_stamp_get(const struct lkg_value *list)
 {
-        return list->type == LKG_LIST ? list->stamp : 0;
+        return list->stamp;
 }
 
 struct lkg_value *lkg_list_get(const struct lkg_value *list, size_t i)
@@ -309,57 +325,48 @@ bool lkg_value_bool(const struct lkg_value *value)
 
 const char *lkg_value_text(const struct lkg_value *value, size_t *ret_size)
 {
-        bool has_text = lkg_value_has_text(value);
+        const struct text_value *t =
+                value->type == LKG_STRING || value->type == LKG_NUMBER ? (const void *)value : NULL;
 
-        value = seen(value);
         if (ret_size)
-                *ret_size = !has_text ? 0 : value->packed ? value->size : lkg_as_text(value)->size;
-        return !has_text ? "" : value->packed ? lkg_as_packed(value)->text : lkg_as_text(value)->text;
+                *ret_size = t ? t->size : 0;
+        return t ? t->text : "";
 }
 
 struct lkg_source *lkg_value_source_mut(const struct lkg_value *value)
 {
-        value = seen(value);
-        return value->packed ? lkg_pack_of(value)->source : lkg_as_whole(value)->source;
+        return value->source;
 }
 
 const struct lkg_source *lkg_value_source(const struct lkg_value *value)
 {
-        return lkg_value_source_mut(value);
+        return value->source;
 }
 
 unsigned lkg_value_line(const struct lkg_value *value)
 {
-        value = seen(value);
-        return value->packed ? lkg_as_packed(value)->line : lkg_as_whole(value)->line;
+        return value->line;
 }
 
 unsigned lkg_value_column(const struct lkg_value *value)
 {
-        value = seen(value);
-        return value->packed ? lkg_as_packed(value)->column : lkg_as_whole(value)->column;
+        return value->column;
 }
 
 struct lkg_where lkg_where_of(const struct lkg_value *value)
 {
-        const struct lkg_source *source;
-
         if (!value)
                 return (struct lkg_where){ 0 };
-        value = seen(value);
-        source = lkg_value_source(value);
         return (struct lkg_where){
-                .file = source && *source->file ? source->file : NULL,
-                .line = lkg_value_line(value),
-                .column = lkg_value_column(value),
+                .file = value->source && *value->source->file ? value->source->file : NULL,
+                .line = value->line,
+                .column = value->column,
         };
 }
 
 const struct lkg_value *lkg_value_shadowed(const struct lkg_value *value)
 {
-        return !value->over  ? NULL
-               : value->view ? lkg_as_view(value)->over
-                             : *lkg_place_over(lkg_as_whole(value));
+        return value->over;
 }
 
 size_t lkg_value_size(const struct lkg_value *value)

@@ -469,8 +469,6 @@ static int read_member(struct parse *p)
 
                 p->p++;
                 p->n_frames--;
-                if (map)
-                        lkg_map_pack(value);
                 return attach(p, value);
         }
         if (lkg_value_size(f->value) > 0) {

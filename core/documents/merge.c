@@ -12,6 +12,8 @@
 #include <lkg/merge.h>
 #include <lkg/tree.h>
 
+const char *const lkg_header_fields[LKG_HEADER_FIELDS] = { "apiVersion", "kind" };
+
 /* A map or list under construction: the rest of @patch still goes into @to. */
 struct merge_job {
         const struct lkg_value *base; /* the map underneath; NULL = @patch is only pruned of nulls */
@@ -182,25 +184,6 @@ static int finish(struct jobs *jobs, struct lkg_value **ret)
         return r;
 }
 
-/*
- * Put members of a patch into the result all at once, if the base has no members between them.
- * Return: 1; 0 or -ENOMEM.
- */
-static int take_leaf(struct merge_job *job)
-{
-        int r;
-
-        if (!job->base || !lkg_map_is_leaf(job->patch, job->i))
-                return 0;
-        r = job_own(job);
-        if (r == 0)
-                r = lkg_map_graft(job->to, job->patch, job->i);
-        if (r <= 0)
-                return r;
-        job->i += (size_t)r;
-        return 1;
-}
-
 static int run(struct jobs *jobs, struct lkg_value **ret)
 {
         int r = 0;
@@ -216,13 +199,11 @@ static int run(struct jobs *jobs, struct lkg_value **ret)
                                 return r;
                         continue;
                 }
-                r = take_leaf(job);
-                if (r == 0)
-                        r = job->base ? merge_member(jobs) : prune_member(jobs);
+                r = job->base ? merge_member(jobs) : prune_member(jobs);
                 if (r == 0)
                         jobs->items[jobs->n - 1].i++;
                 else if (r > 0)
-                        r = 0; /* the member's own job comes first, and finish() moves on; or a leaf has done so */
+                        r = 0; /* the member's own job comes first, and finish() moves on */
         }
         return r;
 }
@@ -255,28 +236,18 @@ int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, 
 
 int lkg_merge_json_into(struct lkg_value **base, const struct lkg_value *patch)
 {
-        struct lkg_value *result = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *below = LKG_STEAL(*base);
         struct jobs jobs = { 0 };
         int r;
 
-        if (lkg_value_type(*base) != LKG_MAP || lkg_value_type(patch) != LKG_MAP) {
-                r = lkg_merge_json(*base, patch, &result);
-                lkg_value_unref(*base);
-                *base = result;
-                return r;
-        }
-        r = jobs_push(&jobs, *base, patch);
+        if (lkg_value_type(below) != LKG_MAP || lkg_value_type(patch) != LKG_MAP)
+                return lkg_merge_json(below, patch, base);
+        r = jobs_push(&jobs, below, patch);
+        if (r == 0 && lkg_value_is_own(below))
+                jobs.items[0].to = LKG_STEAL(below); /* no member is looked at again after its own turn */
         if (r == 0)
-                r = job_own(&jobs.items[0]);
-        if (r == 0) {
-                /* Reads the result so far: no member is visited again after its own turn. */
-                jobs.items[0].base = jobs.items[0].to;
-                *base = lkg_value_unref(*base);
-                r = run(&jobs, &result);
-        }
+                r = run(&jobs, base);
         jobs_deinit(&jobs);
-        if (r == 0)
-                *base = result;
         return r;
 }
 

@@ -446,8 +446,6 @@ static int on_end(struct lkg_yaml *p, const struct lkg_yaml_event *event)
         struct lkg_yaml_frame f = p->frames[--p->n_frames];
         struct lkg_value *value = f.value, *typed = NULL;
 
-        if (lkg_value_type(value) == LKG_MAP)
-                lkg_map_pack(value);
         if (f.typed || f.merging) {
                 typed = f.value;
                 value = f.typed ? lkg_yaml_plain_map(p, typed) : lkg_yaml_plain_list(p, typed);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fold: documents in merge order, and the intermediate result after each. Results up to the first
- * position that differs from last time are reused, so a change costs the merges from there on, and each of
- * those costs its patch.
+ * The fold: documents in merge order, merged one after the other.
+ *
+ * Kept are the result, that of the base alone (the judge's start), and that of the layers below the one that
+ * changed last: an administrator edits one file again and again, which costs the merges from there on. Any other
+ * change costs one merge for each layer; no result per layer is kept, because a thousand of them would be a
+ * thousand times the document.
  *
  * A broken layer is left out and the others are still merged: the result is not served, but shows all
  * mistakes at once.
@@ -29,7 +32,6 @@ struct update {
         struct lkg_stack_stats *stats;
         struct header want;
         struct lkg_value *running; /* one reference; NULL before the first document */
-        size_t kept;               /* see lkg_fold_step_settle() */
         bool broken;               /* an earlier step failed */
         const char *lacks;         /* the file of the first layer that was left out; NULL = none */
 };
@@ -37,7 +39,6 @@ struct update {
 static void step_deinit(struct lkg_fold_step *step)
 {
         lkg_layer_unref(step->layer);
-        lkg_value_unref(step->merged);
         lkg_report_deinit(&step->report);
 }
 
@@ -46,8 +47,10 @@ void lkg_fold_deinit(struct lkg_fold *fold)
         for (size_t i = 0; i < fold->n_steps; i++)
                 step_deinit(&fold->steps[i]);
         free(fold->steps);
-        fold->steps = NULL;
-        fold->n_steps = 0;
+        lkg_value_unref(fold->base);
+        lkg_value_unref(fold->below);
+        lkg_value_unref(fold->result);
+        *fold = (struct lkg_fold){ 0 };
 }
 
 /* ---- header ---- */
@@ -219,14 +222,14 @@ static void learn_header(struct update *u, const struct lkg_fold_step *step)
  * A directive or an operation can remove or change the header. Then the result does not belong to this
  * component.
  */
-static int keep_header(struct lkg_fold_step *step, const struct lkg_value *running,
-                       struct lkg_value **merged)
+static int keep_header(const struct lkg_layer_info *info, const struct lkg_value *running,
+                       struct lkg_report *report, struct lkg_value **merged)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *copy = NULL;
-        struct lkg_where where = where_of(step->layer, doc_of(step));
+        struct lkg_where where = { info->file, lkg_value_line(info->doc), lkg_value_column(info->doc) };
 
         if (lkg_value_type(*merged) != LKG_MAP) {
-                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NOT_A_MAP, &where,
+                lkg_report_add(report, LKG_ERROR, LKG_C_NOT_A_MAP, &where,
                                "after this patch the document is a %s; a map of fields is wanted",
                                lkg_type_name(lkg_value_type(*merged)));
                 return -EBADMSG;
@@ -242,7 +245,7 @@ static int keep_header(struct lkg_fold_step *step, const struct lkg_value *runni
                 if (!before || before == after)
                         continue;
                 if (!after || !lkg_value_equal(before, after)) {
-                        lkg_report_add(&step->report, LKG_ERROR, LKG_C_HEADER_LOST, &where,
+                        lkg_report_add(report, LKG_ERROR, LKG_C_HEADER_LOST, &where,
                                        "the patch %s %s; a layer keeps both apiVersion and kind",
                                        after ? "changes" : "removes", lkg_header_fields[i]);
                         return -EBADMSG;
@@ -258,45 +261,78 @@ static int keep_header(struct lkg_fold_step *step, const struct lkg_value *runni
 }
 
 /* The very first document: its null members have no meaning, and directives have nothing to act on. */
-static int merge_first(struct lkg_fold_step *step, const struct lkg_value *doc, struct lkg_value **ret)
+static int merge_first(const struct lkg_layer_info *info, struct lkg_report *report, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *empty = NULL;
 
-        if (step->layer->type == LKG_PATCH_BASE) {
-                *ret = lkg_value_ref((struct lkg_value *)doc);
+        if (info->type == LKG_PATCH_BASE) {
+                *ret = lkg_value_ref((struct lkg_value *)info->doc);
                 return 0;
         }
         empty = lkg_value_new_map(NULL, 0, 0);
         if (!empty)
                 return -ENOMEM;
-        if (step->layer->type == LKG_PATCH_JSON)
-                return lkg_patch_json(empty, doc, &step->report, ret);
-        if (step->layer->type == LKG_PATCH_STRATEGIC)
-                return lkg_merge_strategic(empty, doc, &step->report, ret);
-        return lkg_merge_json(empty, doc, ret);
+        if (info->type == LKG_PATCH_JSON)
+                return lkg_patch_json(empty, info->doc, report, ret);
+        if (info->type == LKG_PATCH_STRATEGIC)
+                return lkg_merge_strategic(empty, info->doc, report, ret);
+        return lkg_merge_json(empty, info->doc, ret);
 }
 
-static int merge(struct update *u, struct lkg_fold_step *step, const struct lkg_value *doc)
+/* The document of a drop-in without kind and apiVersion that @running has: those keep their origin. */
+static int without_header(const struct lkg_value *doc, const struct lkg_value *running,
+                          struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
-        int r = 0;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
 
-        u->stats->n_merges++;
-        if (!u->running) {
-                r = merge_first(step, doc, &merged);
-        } else if (step->layer->type == LKG_PATCH_MERGE) {
-                r = lkg_running_add(&u->running, doc);
-                merged = lkg_value_ref(u->running);
-        } else {
-                r = step->layer->type == LKG_PATCH_JSON
-                            ? lkg_patch_json(u->running, doc, &step->report, &merged)
-                            : lkg_merge_strategic(u->running, doc, &step->report, &merged);
-                if (r == 0)
-                        r = keep_header(step, u->running, &merged);
+        if (!patch)
+                return -ENOMEM;
+        for (size_t i = 0; i < LKG_HEADER_FIELDS; i++) {
+                int r;
+
+                if (!lkg_map_get(running, lkg_header_fields[i]))
+                        continue;
+                r = lkg_map_remove(patch, lkg_header_fields[i], strlen(lkg_header_fields[i]));
+                if (r < 0)
+                        return r;
         }
+        *ret = LKG_STEAL(patch);
+        return 0;
+}
+
+/*
+ * One layer over *@running (NULL: it is the first), whose reference is taken over.
+ * Return: 0; -EBADMSG: @report says why, and *@running is as it was; -ENOMEM.
+ */
+static int merge(const struct lkg_layer_info *info, struct lkg_report *report, struct lkg_value **running)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+        int r;
+
+        if (!*running)
+                return merge_first(info, report, running);
+        if (info->type == LKG_PATCH_MERGE) {
+                r = without_header(info->doc, *running, &patch);
+                return r < 0 ? r : lkg_merge_json_into(running, patch);
+        }
+        r = info->type == LKG_PATCH_JSON ? lkg_patch_json(*running, info->doc, report, &merged)
+                                         : lkg_merge_strategic(*running, info->doc, report, &merged);
         if (r == 0)
-                step->merged = LKG_STEAL(merged);
-        return r;
+                r = keep_header(info, *running, report, &merged);
+        if (r < 0)
+                return r;
+        lkg_value_unref(*running);
+        *running = LKG_STEAL(merged);
+        return 0;
+}
+
+/* The same for a layer that was merged before: what there is to say has been said. */
+static int merge_again(const struct lkg_layer_info *info, struct lkg_value **running)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+
+        return info->left_out || info->idle ? 0 : merge(info, &report, running);
 }
 
 static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step)
@@ -317,10 +353,29 @@ static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step
                 "kind here (the component's --kubeconfig names the file of a kubeconfig)");
 }
 
-bool lkg_fold_step_idle(const struct lkg_fold_step *step)
+/* Is it a kubeadm patch file without a patch? kubeadm reads and ignores it. */
+static bool is_idle(const struct lkg_fold_step *step)
 {
         return step->layer->role == LKG_LAYER_PATCH && step->layer->n_docs == 0 &&
                !step->layer->kubeconfig && step->layer->report.n_severity[LKG_ERROR] == 0;
+}
+
+struct lkg_layer_info lkg_fold_step_info(const struct lkg_fold_step *step)
+{
+        const struct lkg_layer *layer = step->layer;
+
+        return (struct lkg_layer_info){
+                .role = layer->role,
+                .type = layer->type,
+                .name = layer->name,
+                .file = layer->file,
+                .beside = layer->role == LKG_LAYER_REMOTE ? layer->beside : layer->file,
+                .doc = doc_of(step),
+                .whole = step->whole,
+                .left_out = step->left_out,
+                .idle = is_idle(step),
+                .cookie = step->cookie,
+        };
 }
 
 /* Can it be merged, at least for findings? */
@@ -338,13 +393,15 @@ static bool can_merge(const struct update *u, const struct lkg_fold_step *step, 
  */
 static int merge_what_is_there(struct update *u, struct lkg_fold_step *step)
 {
+        const struct lkg_layer_info info = lkg_fold_step_info(step);
         struct lkg_report kept = step->report;
         int r;
 
+        u->stats->n_merges++;
         if (!u->lacks)
-                return merge(u, step, doc_of(step));
+                return merge(&info, &step->report, &u->running);
         step->report = (struct lkg_report)LKG_REPORT_INIT;
-        r = merge(u, step, doc_of(step));
+        r = merge(&info, &step->report, &u->running);
         for (size_t i = 0; i < step->report.n_findings; i++)
                 lkg_report_add_incomplete(&kept, &step->report.findings[i], u->lacks);
         lkg_report_deinit(&step->report);
@@ -357,13 +414,13 @@ static int run_step(struct update *u, struct lkg_fold_step *step)
         enum header_state header = HEADER_FINE;
         int r = -EBADMSG;
 
+        step->cookie = ++last_cookie;
         if (step->layer->kubeconfig)
                 report_kubeconfig(u, step);
         if (step->doc == 0 || step->doc == SIZE_MAX)
                 lkg_report_append(&step->report, &step->layer->report);
-        if (lkg_fold_step_idle(step)) {
+        if (is_idle(step)) {
                 step->whole = !u->broken;
-                step->merged = lkg_value_ref(u->running);
                 return 0;
         }
         if (doc_of(step))
@@ -375,8 +432,6 @@ static int run_step(struct update *u, struct lkg_fold_step *step)
         step->left_out = r < 0;
         step->whole = r == 0 && !u->broken && header == HEADER_FINE &&
                       step->layer->report.n_severity[LKG_ERROR] == 0;
-        if (step->left_out)
-                step->merged = lkg_value_ref(u->running);
         return 0;
 }
 
@@ -407,61 +462,74 @@ static struct lkg_fold_step *lay_out(struct lkg_layer **layers, size_t n_layers,
         return steps;
 }
 
-/* Reuses results from last time while the sequence is the same. Return: how many. */
-static size_t reuse(struct lkg_fold_step *steps, size_t n, struct lkg_fold *old)
+/* How many steps are as they were? */
+static size_t count_same(const struct lkg_fold_step *steps, size_t n, const struct lkg_fold *old)
 {
         size_t i = 0;
 
         while (i < n && i < old->n_steps && steps[i].layer == old->steps[i].layer &&
-               steps[i].doc == old->steps[i].doc) {
-                steps[i].merged = LKG_STEAL(old->steps[i].merged);
-                steps[i].report = old->steps[i].report;
-                old->steps[i].report = (struct lkg_report)LKG_REPORT_INIT;
-                steps[i].left_out = old->steps[i].left_out;
-                steps[i].whole = old->steps[i].whole;
-                steps[i].dropped = old->steps[i].dropped;
-                steps[i].cost = old->steps[i].cost;
-                steps[i].cookie = old->steps[i].cookie;
+               steps[i].doc == old->steps[i].doc)
                 i++;
-        }
         return i;
 }
 
-/* Merges one more step, and decides whether the result before it is kept. */
-static int add_step(struct update *u, struct lkg_fold_step *steps, size_t i, bool known)
+/* What is known of a step is kept with it; its layer is the same. */
+static void move_step(struct lkg_fold_step *to, struct lkg_fold_step *from)
 {
-        struct lkg_fold_step *step = &steps[i], *before = i > 0 ? &steps[i - 1] : NULL;
-        size_t size = lkg_pieces_size(), kept = u->kept;
+        struct lkg_layer *layer = to->layer;
+
+        *to = *from;
+        from->layer = layer;
+        from->report = (struct lkg_report)LKG_REPORT_INIT;
+}
+
+/*
+ * The nearest result that is kept below step @n; nothing if the base has changed, because its result is needed,
+ * too. Return: the number of its steps.
+ */
+static size_t start(const struct lkg_fold *old, size_t n, struct lkg_value **ret)
+{
+        bool base = old->n_base <= n, below = base && old->n_below <= n && old->n_below > old->n_base;
+
+        *ret = lkg_value_ref(below ? old->below : base ? old->base : NULL);
+        return below ? old->n_below : base ? old->n_base : 0;
+}
+
+static bool is_base_role(enum lkg_layer_role role)
+{
+        return role == LKG_LAYER_BASE || role == LKG_LAYER_REMOTE || role == LKG_LAYER_PATCH;
+}
+
+static int merge_step_again(const struct lkg_fold_step *step, struct lkg_value **running)
+{
+        const struct lkg_layer_info info = lkg_fold_step_info(step);
+
+        return merge_again(&info, running);
+}
+
+/* Merge one more step; the first @same ones are known. */
+static int add_step(struct update *u, struct lkg_fold *fold, size_t i, size_t same, size_t merged)
+{
+        struct lkg_fold_step *step = &fold->steps[i];
         int r = 0;
 
-        learn_header(u, step);
-        if (before && !known && before->cost > 0)
-                lkg_fold_step_settle(before, 0, &kept); /* nothing has to be copied then */
-        if (!known) {
-                r = run_step(u, step);
-                step->cookie = ++last_cookie;
-                step->cost = lkg_pieces_size() > size ? lkg_pieces_size() - size : 0;
-                lkg_value_unref(u->running);
-                u->running = lkg_value_ref(step->merged);
+        if (i == same) {
+                fold->below = lkg_value_ref(u->running);
+                fold->n_below = i;
         }
-        if (before)
-                lkg_fold_step_settle(before, step->cost, &u->kept);
+        learn_header(u, step);
+        if (i >= same)
+                r = run_step(u, step);
+        else if (i >= merged)
+                r = merge_step_again(step, &u->running);
         if (step->left_out && !u->lacks)
                 u->lacks = step->layer->file;
         u->broken |= !step->whole;
-        return r;
-}
-
-/* The last result is the document to serve. */
-static int keep_last(struct lkg_fold *fold)
-{
-        struct lkg_fold_step *last = fold->n_steps > 0 ? &fold->steps[fold->n_steps - 1] : NULL;
-        int r;
-
-        if (!last || !last->dropped)
-                return 0;
-        r = lkg_steps_running(fold->steps, fold->n_steps, &last->merged);
-        last->dropped = r < 0;
+        if (i >= merged && is_base_role(step->layer->role)) {
+                lkg_value_unref(fold->base);
+                fold->base = lkg_value_ref(u->running);
+                fold->n_base = i + 1;
+        }
         return r;
 }
 
@@ -470,7 +538,7 @@ int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config
 {
         struct lkg_fold fresh = { 0 };
         struct update u = { .config = config, .stats = stats };
-        size_t kept;
+        size_t same, merged;
         int r = 0;
 
         u.want = (struct header){ config->kind, config->api_version, NULL };
@@ -478,19 +546,67 @@ int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config
         fresh.steps = lay_out(layers, n_layers, fresh.n_steps);
         if (!fresh.steps)
                 return -ENOMEM;
-        kept = reuse(fresh.steps, fresh.n_steps, fold);
-        lkg_fold_deinit(fold); /* before new results are made */
-        for (size_t i = 0; r == 0 && i < fresh.n_steps; i++) {
-                if (i == kept)
-                        r = lkg_steps_running(fresh.steps, i, &u.running);
-                if (r == 0)
-                        r = add_step(&u, fresh.steps, i, i < kept);
+        same = count_same(fresh.steps, fresh.n_steps, fold);
+        if (fold->steps && same == fresh.n_steps && same == fold->n_steps) {
+                lkg_fold_deinit(&fresh);
+                return 0;
         }
-        lkg_value_unref(u.running);
-        if (r == 0)
-                r = keep_last(&fresh);
+        merged = start(fold, same, &u.running);
+        if (fold->n_base <= same) {
+                fresh.base = lkg_value_ref(fold->base);
+                fresh.n_base = fold->n_base;
+        }
+        for (size_t i = 0; i < same; i++)
+                move_step(&fresh.steps[i], &fold->steps[i]);
+        lkg_fold_deinit(fold); /* before new results are made */
+        for (size_t i = 0; r == 0 && i < fresh.n_steps; i++)
+                r = add_step(&u, &fresh, i, same, merged);
+        fresh.result = u.running;
+        if (same == fresh.n_steps) { /* the last ones were removed */
+                fresh.below = lkg_value_ref(fresh.result);
+                fresh.n_below = same;
+        }
         *fold = fresh;
         if (r < 0)
                 lkg_fold_deinit(fold);
         return r;
+}
+
+/* ---- results of a candidate that are not kept ---- */
+
+int lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret)
+{
+        struct lkg_again *again = &((struct lkg_candidate *)candidate)->again; /* one thread */
+        int r = 0;
+
+        if (again->n > i + 1) {
+                again->merged = lkg_value_unref(again->merged);
+                again->n = 0;
+        }
+        while (r == 0 && again->n <= i)
+                r = merge_again(&candidate->layers[again->n++], &again->merged);
+        if (r < 0) {
+                again->merged = lkg_value_unref(again->merged);
+                again->n = 0;
+                return r;
+        }
+        *ret = lkg_value_ref(again->merged);
+        return 0;
+}
+
+int lkg_candidate_merged(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret)
+{
+        *ret = NULL;
+        return candidate->layers[i].whole ? lkg_candidate_partial(candidate, i, ret) : 0;
+}
+
+bool lkg_candidate_same(const struct lkg_candidate *a, const struct lkg_candidate *b)
+{
+        if (!a || a->state != b->state || a->n_layers != b->n_layers || a->has_base != b->has_base ||
+            a->has_dropin_dir != b->has_dropin_dir || a->format != b->format)
+                return false;
+        for (size_t i = 0; i < a->n_layers; i++)
+                if (a->layers[i].cookie != b->layers[i].cookie)
+                        return false;
+        return lkg_report_equal(&a->report, &b->report);
 }

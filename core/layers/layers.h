@@ -11,13 +11,6 @@
 #include <lkg/tree.h>
 
 /* How a document is applied to the intermediate result. */
-enum lkg_patch_type {
-        LKG_PATCH_BASE,      /* it becomes the intermediate result */
-        LKG_PATCH_MERGE,     /* JSON merge patch */
-        LKG_PATCH_STRATEGIC, /* strategic merge patch */
-        LKG_PATCH_JSON,      /* RFC 6902 operations */
-};
-
 /*
  * One layer file as it was read. Shared by the cache, the steps of the fold and the candidates; everything
  * except identity and racy is immutable once it is built.
@@ -134,48 +127,34 @@ bool lkg_is_conf(const char *name);
 
 /* ---- fold.c ---- */
 
-/* One document in merge order and the intermediate result after it. */
+/* One document in merge order. */
 struct lkg_fold_step {
-        struct lkg_layer *layer;  /* one reference */
-        size_t doc;               /* index in layer->docs; SIZE_MAX if it has none */
-        struct lkg_value *merged; /* of the valid steps up to this one; NULL = none, or @dropped */
-        bool dropped;             /* merged is not kept: use lkg_steps_running() */
-        size_t cost;              /* bytes that the merge took */
-        bool left_out;            /* it could not be merged */
-        bool whole;               /* this and all earlier ones are valid, as far as the fold knows */
+        struct lkg_layer *layer; /* one reference */
+        size_t doc;              /* index in layer->docs; SIZE_MAX if it has none */
+        bool left_out;           /* it could not be merged */
+        bool whole;              /* this and all earlier ones are valid, as far as the fold knows */
         struct lkg_report report;
-        unsigned cookie;
+        unsigned cookie; /* see struct lkg_layer_info */
 };
 
 struct lkg_fold {
         struct lkg_fold_step *steps;
         size_t n_steps;
+        struct lkg_value *result; /* of all that could be merged; NULL = none */
+        struct lkg_value *base;   /* of the first n_base steps: base or remote, and kubeadm's patches */
+        struct lkg_value *below;  /* of the first n_below steps: those below the last change */
+        size_t n_base, n_below;
 };
 
-/** lkg_fold_step_idle() - is it a kubeadm patch file without a patch? kubeadm reads and ignores it. */
-bool lkg_fold_step_idle(const struct lkg_fold_step *step);
+/** lkg_fold_step_info() - all of it is borrowed. */
+struct lkg_layer_info lkg_fold_step_info(const struct lkg_fold_step *step);
 void lkg_fold_deinit(struct lkg_fold *fold);
 /**
- * lkg_fold_update() - merge @layers, reusing the intermediate results up to the first one that differs.
+ * lkg_fold_update() - merge @layers, starting from what is known of the first ones.
  * Return: 0 or -ENOMEM (the fold is empty then).
  */
 int lkg_fold_update(struct lkg_fold *fold, const struct lkg_stack_config *config, struct lkg_layer **layers,
                     size_t n_layers, struct lkg_stack_stats *stats);
-
-/* ---- running.c ---- */
-
-/** lkg_without_header() - @doc without kind and apiVersion that @running has: those keep their origin. 0 or -ENOMEM. */
-int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *running, struct lkg_value **ret);
-/** lkg_running_add() - merge a drop-in into *@running (NULL = the first document), which is taken over. 0 or -ENOMEM. */
-int lkg_running_add(struct lkg_value **running, const struct lkg_value *doc);
-/**
- * lkg_fold_step_settle() - drop the result of @step if that is allowed and it costs too much.
- * @next_cost: of the step after it, as far as known; @kept: bytes of the expensive results that are kept
- */
-void lkg_fold_step_settle(struct lkg_fold_step *step, size_t next_cost, size_t *kept);
-/** lkg_steps_running() - the result of the first @n steps: *@ret is one reference, or NULL. 0 or -ENOMEM. */
-int lkg_steps_running(const struct lkg_fold_step *steps, size_t n, struct lkg_value **ret);
-
 /**
  * lkg_candidate_same() - were they made from the same layers and results? Compares pointers; @a may be NULL.
  */

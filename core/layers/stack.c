@@ -161,13 +161,11 @@ struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
 
         if (!candidate || --candidate->refs > 0)
                 return NULL;
-        for (size_t i = 0; i < candidate->n_layers; i++) {
-                lkg_value_unref((struct lkg_value *)candidate->layers[i].doc);
-                lkg_value_unref((struct lkg_value *)candidate->layers[i].partial);
-        }
         free(candidate->layers);
         free(candidate->without);
         lkg_value_unref(candidate->again.merged);
+        lkg_value_unref(candidate->base);
+        lkg_value_unref(candidate->merged);
         lkg_value_unref(candidate->doc);
         lkg_value_unref(candidate->effective);
         lkg_report_deinit(&candidate->report);
@@ -575,7 +573,7 @@ static struct lkg_value *merged_of(const struct lkg_stack *stack)
         const struct lkg_fold_step *last =
                 stack->fold.n_steps ? &stack->fold.steps[stack->fold.n_steps - 1] : NULL;
 
-        return last && last->whole ? last->merged : NULL;
+        return last && last->whole ? stack->fold.result : NULL;
 }
 
 static int append_steps(struct lkg_candidate *candidate, const struct lkg_fold *fold,
@@ -638,26 +636,11 @@ static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
                 return -ENOMEM;
         for (size_t i = 0; i < stack->layers.n; i++)
                 c->layers[c->n_files++] = lkg_layer_ref(stack->layers.items[i]);
-        for (size_t i = 0; i < stack->fold.n_steps; i++) {
-                const struct lkg_fold_step *step = &stack->fold.steps[i];
-                struct lkg_value *doc =
-                        step->doc < step->layer->n_docs ? step->layer->docs[step->doc] : NULL;
-
-                candidate->layers[candidate->n_layers++] = (struct lkg_layer_info){
-                        .role = step->layer->role,
-                        .name = step->layer->name,
-                        .file = step->layer->file,
-                        .beside = step->layer->role == LKG_LAYER_REMOTE ? step->layer->beside
-                                                                        : step->layer->file,
-                        .doc = lkg_value_ref(doc),
-                        .partial = lkg_value_ref(step->merged),
-                        .dropped = step->dropped,
-                        .whole = step->whole,
-                        .left_out = step->left_out,
-                        .idle = lkg_fold_step_idle(step),
-                        .cookie = step->cookie,
-                };
-        }
+        for (size_t i = 0; i < stack->fold.n_steps; i++)
+                candidate->layers[candidate->n_layers++] = lkg_fold_step_info(&stack->fold.steps[i]);
+        candidate->merged = lkg_value_ref(stack->fold.result);
+        candidate->base = lkg_value_ref(stack->fold.base);
+        candidate->again = (struct lkg_again){ lkg_value_ref(stack->fold.below), stack->fold.n_below };
         return 0;
 }
 

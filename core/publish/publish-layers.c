@@ -13,7 +13,6 @@ static void free_layer_slot(struct lkg_publisher *p, struct lkg_layer_slot *slot
         lkg_slot_clear(p, &slot->doc);
         lkg_slot_clear(p, &slot->merged);
         lkg_value_unref(slot->doc_value);
-        lkg_value_unref(slot->merged_value);
         free(slot->name);
         free(slot->layer);
         *slot = (struct lkg_layer_slot){ 0 };
@@ -45,16 +44,14 @@ static int resize_layers(struct lkg_publisher *p, struct lkg_shown *shown, size_
         return 0;
 }
 
-/* One file of layers/: nothing to do if it already shows this value. */
-static int render_value(struct lkg_publisher *p, const struct lkg_value *value, struct lkg_value **shown,
-                        struct lkg_file_slot *slot, uint64_t mtime_ns, struct lkg_error *err)
+/* One file of layers/; NULL: there is none. */
+static int render_value(struct lkg_publisher *p, const struct lkg_value *value, struct lkg_file_slot *slot,
+                        uint64_t mtime_ns, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
         int r = 0;
 
-        if (value == *shown)
-                return 0;
         if (value) {
                 masked = lkg_mask_secrets(value);
                 if (!masked)
@@ -64,11 +61,7 @@ static int render_value(struct lkg_publisher *p, const struct lkg_value *value, 
         } else {
                 lkg_slot_clear(p, slot);
         }
-        if (r < 0)
-                return r;
-        lkg_value_unref(*shown);
-        *shown = lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        return r;
 }
 
 static int name_layer(struct lkg_layer_slot *slot, const struct lkg_layer_info *info, size_t i)
@@ -93,35 +86,36 @@ static int name_layer(struct lkg_layer_slot *slot, const struct lkg_layer_info *
         return 0;
 }
 
-/*
- * What the file shows is identified by the value's address, or by its cookie if the value itself is not
- * kept.
- */
-static bool is_shown(const struct lkg_layer_slot *slot, const struct lkg_layer_info *info)
+/* Return: 1: the file was rendered; 0: it is up to date. */
+static int render_doc(struct lkg_publisher *p, const struct lkg_value *doc, struct lkg_layer_slot *slot,
+                      uint64_t mtime_ns, struct lkg_error *err)
 {
-        if (info->dropped)
-                return slot->merged.blob && slot->merged_cookie == info->cookie;
-        return slot->merged_value == info->partial && (slot->merged_value || !slot->merged.blob);
+        int r;
+
+        if (doc == slot->doc_value)
+                return 0;
+        r = render_value(p, doc, &slot->doc, mtime_ns, err);
+        if (r < 0)
+                return r;
+        lkg_value_unref(slot->doc_value);
+        slot->doc_value = lkg_value_ref((struct lkg_value *)doc);
+        return 1;
 }
 
-/* Return: 1: the file was rendered; 0: it is up to date. */
+/* The same. */
 static int render_merged(struct lkg_publisher *p, const struct lkg_candidate *candidate, size_t i,
                          struct lkg_layer_slot *slot, uint64_t mtime_ns, struct lkg_error *err)
 {
-        const struct lkg_layer_info *info = &candidate->layers[i];
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
         int r;
 
-        if (is_shown(slot, info))
+        if (slot->merged_cookie == candidate->layers[i].cookie)
                 return 0;
         r = lkg_candidate_merged(candidate, i, &merged);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "merge a layer again");
-        slot->merged_value = lkg_value_unref(slot->merged_value);
-        r = render_value(p, merged, &slot->merged_value, &slot->merged, mtime_ns, err);
-        if (r == 0 && info->dropped)
-                slot->merged_value = lkg_value_unref(slot->merged_value);
-        slot->merged_cookie = info->cookie;
+        r = render_value(p, merged, &slot->merged, mtime_ns, err);
+        slot->merged_cookie = r < 0 ? 0 : candidate->layers[i].cookie;
         return r < 0 ? r : 1;
 }
 
@@ -131,7 +125,7 @@ static int hide_merged(struct lkg_publisher *p, struct lkg_layer_slot *slot)
         bool was_shown = slot->merged.blob;
 
         lkg_slot_clear(p, &slot->merged);
-        slot->merged_value = lkg_value_unref(slot->merged_value);
+        slot->merged_cookie = 0;
         return was_shown;
 }
 
@@ -141,12 +135,11 @@ static int render_layer(struct lkg_publisher *p, const struct lkg_candidate *can
                         struct lkg_error *err)
 {
         const struct lkg_layer_info *info = &candidate->layers[i];
-        int n = info->doc != slot->doc_value;
-        int r = render_value(p, info->doc, &slot->doc_value, &slot->doc, mtime_ns, err);
+        int n = render_doc(p, info->doc, slot, mtime_ns, err);
+        int r = n < 0                        ? n
+                : with_merged && info->whole ? render_merged(p, candidate, i, slot, mtime_ns, err)
+                                             : hide_merged(p, slot);
 
-        if (r >= 0)
-                r = with_merged && info->whole ? render_merged(p, candidate, i, slot, mtime_ns, err)
-                                               : hide_merged(p, slot);
         return r < 0 ? r : n + r;
 }
 

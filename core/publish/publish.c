@@ -689,7 +689,6 @@ static void forget(struct lkg_shown *shown)
 {
         for (size_t i = 0; i < shown->n_layers; i++) {
                 lkg_value_unref(shown->layers[i].doc_value);
-                lkg_value_unref(shown->layers[i].merged_value);
                 free(shown->layers[i].name);
                 free(shown->layers[i].layer);
         }

@@ -29,8 +29,8 @@ struct lkg_layer_slot {
         char *name;  /* NNNN-role-name */
         char *layer; /* the layer's own name */
         enum lkg_layer_role role;
-        struct lkg_value *doc_value, *merged_value; /* shown in files; one reference each */
-        unsigned merged_cookie;                     /* of the layer when the result was rendered */
+        struct lkg_value *doc_value; /* shown in its file; one reference */
+        unsigned merged_cookie;      /* of the layer when the result was rendered; 0 = it is not shown */
         struct lkg_file_slot doc, merged;
 };
 

@@ -4,6 +4,8 @@
 #include <lkg/buf.h>
 #include <lkg/tree.h>
 
+#include "typed-internal.h"
+
 #include "values/address.h"
 
 /* ---- defaults of the tables ---- */
@@ -11,23 +13,6 @@
 /* Return the value of a field after defaulting; *ret stays NULL if there is none. */
 static int default_member(const struct lkg_schema_node *member, const struct lkg_value *was,
                           struct lkg_value **ret);
-
-/* Start the new value of @was (NULL = none), with its first @n members; only changed parts are copied. */
-static struct lkg_value *start_struct(const struct lkg_schema_node *node, const struct lkg_value *was,
-                                      size_t n)
-{
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *map =
-                lkg_value_new_map(was ? lkg_value_source_mut(was) : NULL, was ? lkg_value_line(was) : 0,
-                                  was ? lkg_value_column(was) : 0);
-
-        if (!map || lkg_map_expect(map, node->n_members) < 0)
-                return NULL;
-        for (size_t i = 0; i < n; i++)
-                if (lkg_map_append_like(map, was, i, lkg_value_ref(lkg_map_at(was, i, NULL, NULL))) < 0)
-                        return NULL;
-        return LKG_STEAL(map);
-}
 
 static int default_struct(const struct lkg_schema_node *node, const struct lkg_value *was,
                           struct lkg_value **ret)
@@ -45,11 +30,11 @@ static int default_struct(const struct lkg_schema_node *node, const struct lkg_v
                 if (!map && item == value)
                         continue;
                 if (!map)
-                        map = start_struct(node, was, beside.i);
+                        map = was ? lkg_typed_start_map(NULL, was, beside.i) : lkg_value_new_map(NULL, 0, 0);
                 if (!map)
                         return -ENOMEM;
                 if (item)
-                        r = lkg_map_append_like(map, node->names, m, LKG_STEAL(item));
+                        r = lkg_map_set_like(map, node->names, m, LKG_STEAL(item));
                 if (r < 0)
                         return r;
         }

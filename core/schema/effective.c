@@ -27,11 +27,11 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
 {
         LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *again = NULL;
         struct lkg_judge_config config = judge->config;
-        struct lkg_layer_info layer = {
-                .role = LKG_LAYER_BASE, .name = "", .doc = doc, .partial = doc, .whole = true
-        };
+        struct lkg_layer_info layer = { .role = LKG_LAYER_BASE, .name = "", .doc = doc, .whole = true };
         struct lkg_candidate candidate = { .state = LKG_CANDIDATE_VALID,
                                            .doc = lkg_value_ref(doc),
+                                           .merged = doc,
+                                           .base = doc,
                                            .report = LKG_REPORT_INIT,
                                            .layers = &layer,
                                            .n_layers = 1,

@@ -293,7 +293,7 @@ struct base {
 
 static struct base base_of(const struct lkg_candidate *candidate)
 {
-        struct base base = { 0 };
+        struct base base = { .doc = candidate->base };
 
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 const struct lkg_layer_info *layer = &candidate->layers[i];
@@ -304,7 +304,6 @@ static struct base base_of(const struct lkg_candidate *candidate)
                         base.file = layer->beside;
                 if (!layer->idle)
                         base.as_read = layer->role != LKG_LAYER_PATCH;
-                base.doc = layer->partial;
                 base.broken |= layer->left_out;
         }
         return base;
@@ -401,7 +400,7 @@ static int known_members(const struct lkg_judge *judge, const struct lkg_value *
                     lkg_span_is(lkg_span(name, size), "kind") ||
                     !lkg_node_member_folded(lkg_schema_root(judge->schema), name, size))
                         continue;
-                if (lkg_map_append_like(patch, doc, i, lkg_value_ref(member)) < 0)
+                if (lkg_map_set_like(patch, doc, i, lkg_value_ref(member)) < 0)
                         return -ENOMEM;
         }
         *ret = LKG_STEAL(patch);
@@ -705,7 +704,7 @@ static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
 {
         if (candidate->doc || candidate->n_layers == 0 || candidate->state != LKG_CANDIDATE_INVALID)
                 return candidate->doc;
-        return candidate->layers[candidate->n_layers - 1].partial;
+        return candidate->merged;
 }
 
 static int judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidate, struct lkg_report *report)

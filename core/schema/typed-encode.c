@@ -75,7 +75,7 @@ static int encode_struct(const struct lkg_schema_node *node, const struct lkg_va
                 if (!map)
                         return -ENOMEM;
                 if (item)
-                        r = lkg_map_append_like(map, node->names, m, LKG_STEAL(item));
+                        r = lkg_map_set_like(map, node->names, m, LKG_STEAL(item));
                 if (r < 0)
                         return r;
         }

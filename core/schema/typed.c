@@ -595,10 +595,10 @@ struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const stru
         if (before && lkg_value_type(before) == LKG_MAP)
                 return lkg_value_clone_shallow(before);
         map = lkg_value_new_map(lkg_value_source_mut(value), lkg_value_line(value), lkg_value_column(value));
-        if (!map || lkg_map_expect(map, lkg_value_size(value)) < 0)
+        if (!map)
                 return NULL;
         for (size_t i = 0; i < n; i++)
-                if (lkg_map_append_like(map, value, i, lkg_value_ref(lkg_map_at(value, i, NULL, NULL))) < 0)
+                if (lkg_map_set_like(map, value, i, lkg_value_ref(lkg_map_at(value, i, NULL, NULL))) < 0)
                         return NULL;
         return LKG_STEAL(map);
 }
@@ -731,7 +731,7 @@ static int decode_struct(struct decode *d, const struct lkg_schema_node *node, c
                 if (field && !in_order)
                         r = decode_again(d, field, member, &at, map);
                 else if (made)
-                        r = lkg_map_append_like(map, node->names, m, LKG_STEAL(made));
+                        r = lkg_map_set_like(map, node->names, m, LKG_STEAL(made));
                 if (r < 0)
                         return r;
         }

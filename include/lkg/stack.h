@@ -34,6 +34,14 @@ enum lkg_layer_role {
 const char *lkg_layer_role_name(
         enum lkg_layer_role role); /* "base", "remote", "drop-in", "patch", "instance" */
 
+/* How a layer changes what is below it. */
+enum lkg_patch_type {
+        LKG_PATCH_BASE,      /* it becomes the intermediate result */
+        LKG_PATCH_MERGE,     /* JSON merge patch */
+        LKG_PATCH_STRATEGIC, /* strategic merge patch */
+        LKG_PATCH_JSON,      /* RFC 6902 operations */
+};
+
 /* A document in memory that replaces the base. */
 struct lkg_stack_remote {
         const char *name,
@@ -73,18 +81,16 @@ struct lkg_stack_config {
 /* One layer of a candidate, in merge order. */
 struct lkg_layer_info {
         enum lkg_layer_role role;
-        const char *name;                /* relative to its directory: "10-node.conf", "sub/a.conf" */
-        const char *file;                /* as a user would open it */
-        const char *beside;              /* relative paths of a base start in the directory of this file */
-        const struct lkg_value *doc;     /* as parsed; NULL if it could not be parsed (see the report) */
-        const struct lkg_value *partial; /* merge of the valid layers up to this; NULL = none, or @dropped */
-        bool dropped;                    /* partial is not cached: use lkg_candidate_partial() */
-        bool whole;                      /* neither this nor an earlier layer failed */
-        bool left_out;                   /* it could not be merged; see the report */
-        bool idle; /* it is empty, which is allowed: the merge does not change, so NULL is no error */
+        enum lkg_patch_type type;
+        const char *name;            /* relative to its directory: "10-node.conf", "sub/a.conf" */
+        const char *file;            /* as a user would open it */
+        const char *beside;          /* relative paths of a base start in the directory of this file */
+        const struct lkg_value *doc; /* as parsed; NULL if it could not be parsed (see the report) */
+        bool whole;                  /* neither this nor an earlier layer failed */
+        bool left_out;               /* it could not be merged; see the report */
+        bool idle;                   /* it is empty, which is allowed: the merge does not change */
         /*
-         * changes if doc or merged differs from the previous one at the same position: lets a renderer skip
-         * unchanged layers
+         * Unique; changes when this layer or one below it does, so a renderer or a judge can skip the others.
          */
         unsigned cookie;
 };
@@ -100,9 +106,11 @@ enum lkg_candidate_state {
 struct lkg_candidate {
         unsigned refs;
         enum lkg_candidate_state state;
-        struct lkg_value *doc; /* merged document; NULL unless VALID */
+        struct lkg_value *doc;    /* merged document; NULL unless VALID */
+        struct lkg_value *merged; /* merge of all layers that could be merged; NULL = none */
+        struct lkg_value *base;   /* the same of the base and its kubeadm patches */
         /*
-         * the layers that are missing in `partial` of the last one, for a sentence: "a.conf and 2 more"; or
+         * the layers that are missing in `merged`, for a sentence: "a.conf and 2 more"; or
          * NULL
          */
         char *without;
@@ -118,7 +126,7 @@ struct lkg_candidate {
                 *effective; /* the component's effective document: defaults, merge, flags; may be NULL */
         const struct lkg_schema *schema;
 
-        /* The result of the first @n layers, merged again: see lkg_candidate_partial(). */
+        /* The merge of the first @n layers: see lkg_candidate_partial(). */
         struct lkg_again {
                 struct lkg_value *merged;
                 size_t n;
@@ -141,7 +149,7 @@ void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission
 /**
  * lkg_candidate_partial() - the merge of those layers up to @i that could be merged. @ret: one reference, or NULL = nothing.
  *
- * In ascending order of @i this costs one merge each if results were dropped, otherwise nothing.
+ * Costs one merge for each layer since the last call; a lower @i starts again.
  * Return: 0 or -ENOMEM.
  */
 int lkg_candidate_partial(const struct lkg_candidate *candidate, size_t i, struct lkg_value **ret);

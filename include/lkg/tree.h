@@ -76,28 +76,12 @@ struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, si
  */
 int lkg_map_replace(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item,
                     struct lkg_value **ret_earlier);
-/** lkg_map_expect() - reserve room for @n members of an empty map. Return: 0 or -ENOMEM. */
-int lkg_map_expect(struct lkg_value *map, size_t n);
 /** lkg_value_over() - a copy of @value (with shared members) that shadows @shadowed. NULL = no memory. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
-/**
- * lkg_map_append_like() - append @item to @map, under the key of member @i of @other, which is shared. Takes
- * over @item, even on failure. The caller ensures the order: the key is greater than all others in the map.
- */
-int lkg_map_append_like(struct lkg_value *map, const struct lkg_value *other, size_t i,
-                        struct lkg_value *item);
 /** lkg_map_set_like() - lkg_map_set() under the key of member @i of @other, which is shared. */
 int lkg_map_set_like(struct lkg_value *map, const struct lkg_value *other, size_t i, struct lkg_value *item);
-/** lkg_map_is_leaf() - is member @i the first of a packed leaf with only non-null scalars? */
-bool lkg_map_is_leaf(const struct lkg_value *map, size_t i);
-/**
- * lkg_map_graft() - add the leaf of @other that starts with its member @i to @map as a whole, if
- * lkg_map_is_leaf() and no member of @map belongs between its members or has the same name as one of them.
- * Return: the number of its members; 0 = not possible; -ENOMEM.
- */
-int lkg_map_graft(struct lkg_value *map, const struct lkg_value *other, size_t i);
-/** lkg_map_pack() - minimise the memory of a map that will not grow any more. */
-void lkg_map_pack(struct lkg_value *map);
+/** lkg_value_is_own() - is there one reference only, so that the holder may change it? */
+bool lkg_value_is_own(const struct lkg_value *value);
 /** lkg_list_set() - replace item @i; takes over @item. */
 void lkg_list_set(struct lkg_value *list, size_t i, struct lkg_value *item);
 /** lkg_list_insert() - insert @item before item @i <= size; takes over @item, even on failure. */
@@ -114,9 +98,6 @@ struct lkg_source *lkg_value_source_mut(const struct lkg_value *value); /* borro
  */
 void lkg_list_stamp(const struct lkg_value *list, uint16_t stamp);
 uint16_t lkg_list_stamp_get(const struct lkg_value *list);
-
-/** lkg_pieces_size() - bytes that all values, keys and maps of the process use now (doc-memory.c). */
-size_t lkg_pieces_size(void);
 
 /* scalar.c */
 enum lkg_scalar_type { LKG_S_STRING, LKG_S_NULL, LKG_S_BOOL, LKG_S_INT, LKG_S_FLOAT, LKG_S_MERGE };

@@ -47,11 +47,12 @@ static inline void layer_free(struct made_layer *layer)
 
 static inline void candidate_free(struct lkg_candidate *candidate)
 {
-        for (size_t i = 0; i < candidate->n_layers; i++) {
+        for (size_t i = 0; i < candidate->n_layers; i++)
                 lkg_value_unref((struct lkg_value *)candidate->layers[i].doc);
-                lkg_value_unref((struct lkg_value *)candidate->layers[i].partial);
-        }
         free(candidate->layers);
+        lkg_value_unref(candidate->again.merged);
+        lkg_value_unref(candidate->base);
+        lkg_value_unref(candidate->merged);
         free(candidate->without);
         lkg_value_unref(candidate->doc);
         lkg_value_unref(candidate->effective);
@@ -75,7 +76,6 @@ static inline int layer_merge(const struct made_layer *layer, const struct lkg_v
 /** candidate_build() - fold @layers. Return: 0; -EBADMSG: a layer that does not merge; -ENOMEM. */
 static inline int candidate_build(const struct made_layer *layers, size_t n, struct lkg_candidate *ret)
 {
-        const struct lkg_value *below = NULL;
         int r = 0;
 
         *ret = (struct lkg_candidate){ .refs = 1, .state = LKG_CANDIDATE_VALID };
@@ -85,7 +85,7 @@ static inline int candidate_build(const struct made_layer *layers, size_t n, str
         for (size_t i = 0; r == 0 && i < n; i++) {
                 struct lkg_value *merged = NULL;
 
-                r = layer_merge(&layers[i], below, &ret->report, &merged);
+                r = layer_merge(&layers[i], ret->merged, &ret->report, &merged);
                 if (r < 0)
                         break;
                 ret->layers[ret->n_layers++] = (struct lkg_layer_info){
@@ -94,13 +94,19 @@ static inline int candidate_build(const struct made_layer *layers, size_t n, str
                         .file = layers[i].file,
                         .beside = layers[i].file,
                         .doc = lkg_value_ref(layers[i].doc),
-                        .partial = merged,
+                        .type = layers[i].role == LKG_LAYER_INSTANCE ? LKG_PATCH_STRATEGIC
+                                : ret->n_layers == 0                 ? LKG_PATCH_BASE
+                                                                     : LKG_PATCH_MERGE,
                         .whole = true,
+                        .cookie = (unsigned)i + 1,
                 };
-                below = merged;
+                lkg_value_unref(ret->merged);
+                ret->merged = merged;
+                if (layers[i].role == LKG_LAYER_BASE || layers[i].role == LKG_LAYER_REMOTE)
+                        ret->base = lkg_value_ref(merged);
                 ret->has_base |= layers[i].role == LKG_LAYER_BASE;
                 ret->has_dropin_dir |= layers[i].role == LKG_LAYER_DROPIN;
         }
-        ret->doc = lkg_value_ref((struct lkg_value *)below);
+        ret->doc = lkg_value_ref(ret->merged);
         return r;
 }

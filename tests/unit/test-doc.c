@@ -208,26 +208,8 @@ static void test_map_in_order(void **state)
         model_deinit(&runs);
 }
 
-static void test_appended_like_another(void **state)
-{
-        enum { N = 5000 };
-        struct lkg_value *copy = lkg_value_new_map(NULL, 0, 0);
-        struct model m;
-
-        (void)state;
-        model_init(&m, N);
-        for (unsigned k = 0; k < N; k++)
-                model_set(&m, k, k + 1);
-        for (unsigned k = 0; k < N; k++)
-                assert_int_equal(lkg_map_append_like(copy, m.map, k, number(k + 1)), 0);
-        lkg_value_unref(m.map);
-        m.map = copy;
-        model_check(&m);
-        model_deinit(&m);
-}
-
-/* Keys of another map, in any order; packing changes nothing, neither here nor in a copy. */
-static void test_set_like_another_and_packed(void **state)
+/* Keys of another map, in any order. */
+static void test_set_like_another(void **state)
 {
         enum { N = 5000 };
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
@@ -245,8 +227,6 @@ static void test_set_like_another_and_packed(void **state)
         m.map = map;
         model_check(&m);
         copy = model_copy(&m);
-        lkg_map_pack(m.map);
-        model_check(&m);
         model_remove(&m, 17);
         model_set(&m, 18, 1);
         model_check(&m);
@@ -406,25 +386,6 @@ static void test_walk(void **state)
         lkg_value_unref(stop);
 }
 
-/* Preallocation changes only the number of allocations, and adds no member. */
-static void test_expected_members(void **state)
-{
-        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *copy;
-
-        (void)state;
-        assert_int_equal(lkg_map_expect(map, 1000), 0);
-        assert_int_equal(lkg_value_size(map), 0);
-        assert_null(lkg_map_get(map, "a"));
-        assert_null(lkg_map_at(map, 0, NULL, NULL));
-        copy = lkg_value_clone_shallow(map);
-        set(map, "b", number(2));
-        set(map, "a", number(1));
-        assert_string_equal(json(map), "{\"a\":1,\"b\":2}");
-        assert_string_equal(json(copy), "{}");
-        lkg_value_unref(copy);
-        lkg_value_unref(map);
-}
-
 static void test_replace_gives_the_earlier_value(void **state)
 {
         struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *earlier = NULL;
@@ -524,14 +485,12 @@ int main(void)
                 cmocka_unit_test(test_key_with_nul),
                 cmocka_unit_test(test_map_against_model),
                 cmocka_unit_test(test_map_in_order),
-                cmocka_unit_test(test_appended_like_another),
-                cmocka_unit_test(test_set_like_another_and_packed),
+                cmocka_unit_test(test_set_like_another),
                 cmocka_unit_test(test_clone_does_not_change_the_original),
                 cmocka_unit_test(test_deep_values_need_no_stack),
                 cmocka_unit_test(test_equal),
                 cmocka_unit_test(test_pointers),
                 cmocka_unit_test(test_walk),
-                cmocka_unit_test(test_expected_members),
                 cmocka_unit_test(test_replace_gives_the_earlier_value),
                 cmocka_unit_test(test_order_of_similar_keys),
                 cmocka_unit_test(test_looks_at_other_types_find_nothing),

@@ -624,7 +624,7 @@ static void break_layer(struct stack *s, size_t i)
 /* A stack with some broken layers merges only the others; the result is not served. */
 static const char *judge_broken(struct stack *s)
 {
-        const struct lkg_value *running = NULL;
+        struct lkg_value *running = NULL;
         bool broken = false;
 
         candidate_free(&s->candidate);
@@ -641,10 +641,14 @@ static const char *judge_broken(struct stack *s)
                         .beside = s->layers[i].file,
                         .doc = lkg_value_ref(s->layers[i].doc),
                         .whole = !broken,
-                        .partial = lkg_value_ref((struct lkg_value *)running),
+                        .type = running == s->layers[i].doc ? LKG_PATCH_BASE : LKG_PATCH_MERGE,
                         .left_out = !s->layers[i].doc,
+                        .cookie = (unsigned)i + 1,
                 };
+                if (s->layers[i].role == LKG_LAYER_BASE)
+                        s->candidate.base = lkg_value_ref(running);
         }
+        s->candidate.merged = lkg_value_ref(running);
         assert_int_equal(lkg_judge_candidate(&s->candidate, s->judge), 0);
         free(s->said);
         s->said = lkg_report_format(&s->candidate.report, NULL);

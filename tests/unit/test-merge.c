@@ -63,6 +63,40 @@ static void test_table(void **state)
         }
 }
 
+/* A running result that is changed in place is the same, and what others hold of it does not change. */
+static void test_into(void **state)
+{
+        struct lkg_value *running = doc("a: 0\nm: {a: 0}\n"), *plain = doc("a: 0\nm: {a: 0}\n");
+        char text[128], kept_text[4096] = "";
+        struct lkg_value *kept = NULL;
+
+        (void)state;
+        for (unsigned i = 0; i < 300; i++) {
+                struct lkg_value *patch, *next = NULL;
+
+                (void)snprintf(text, sizeof(text),
+                               "a: %u\nk%u: %u\nk%u: null\nm: {a: %u, x%u: 1, x%u: null}\n", i, i * 7 % 101,
+                               i, i * 5 % 101, i, i % 9, (i + 4) % 9);
+                patch = doc(text);
+                assert_int_equal(lkg_merge_json(plain, patch, &next), 0);
+                lkg_value_unref(plain);
+                plain = next;
+                assert_int_equal(lkg_merge_json_into(&running, patch), 0);
+                assert_true(lkg_value_equal(running, plain));
+                if (kept)
+                        assert_string_equal(json(kept), kept_text);
+                if (i % 10 == 3) {
+                        lkg_value_unref(kept);
+                        kept = lkg_value_ref(running);
+                        (void)snprintf(kept_text, sizeof(kept_text), "%s", json(kept));
+                }
+                lkg_value_unref(patch);
+        }
+        lkg_value_unref(kept);
+        lkg_value_unref(running);
+        lkg_value_unref(plain);
+}
+
 static void test_shadows(void **state)
 {
         struct lkg_value *base = doc("a: 1\nb: {c: 2}\nd: {x: 1}\n");
@@ -138,9 +172,8 @@ static void test_deep_merge(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_shadows),
-                cmocka_unit_test(test_unchanged_is_shared),
+                cmocka_unit_test(test_table),      cmocka_unit_test(test_into),
+                cmocka_unit_test(test_shadows),    cmocka_unit_test(test_unchanged_is_shared),
                 cmocka_unit_test(test_deep_merge),
         };
 
