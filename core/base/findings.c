@@ -133,11 +133,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "component starts, and loads nothing from it, or treats a .conf file as the only drop-in. For "
           "kubeadm patches it must be a directory." },
         { 2011, LKG_ERROR, "too many layers",
-          "Remove files that are not needed: at most 16384 layers, 65536 directory entries and 64 nested "
-          "directories are read.",
-          "There are more than 16384 layers, 65536 directory entries or 64 nested directories. The limits "
-          "keep the time of a candidate bounded; a directory that reaches them is usually one that a "
-          "program fills and never empties, or a loop of mounts." },
+          "Remove files that are not needed, put their fields into fewer files, or raise maxDropIns or "
+          "maxLayerBytes of the component in lkgfs.conf.",
+          "There are more drop-ins, patches or bytes than maxDropIns and maxLayerBytes allow (256 and 8 MiB "
+          "by "
+          "default), or more than 65536 directory entries or 64 nested directories. The limits keep time "
+          "and "
+          "memory of a candidate bounded; a directory that reaches them is usually one that a program fills "
+          "and never empties, or a loop of mounts." },
         { 2012, LKG_WARNING, "layers changed while they were read",
           "Nothing, if it disappears; otherwise find the program that keeps rewriting the directory.",
           "The layers changed while they were read, several times in a row, so lkgfs found no moment at "

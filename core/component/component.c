@@ -74,6 +74,8 @@ struct lkg_stack_config lkg_component_stack_config(const struct lkg_config *conf
                 .kind = k->kind,
                 .api_version = k->api_version,
                 .headerless_instance = headerless(k),
+                .max_dropins = k->max_dropins,
+                .max_bytes = k->max_layer_bytes,
         };
 }
 

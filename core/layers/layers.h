@@ -204,6 +204,16 @@ struct lkg_stack {
         char *refused; /* why the layers may not be merged; NULL = they may */
 };
 
+static inline uint64_t lkg_stack_max_dropins(const struct lkg_stack_config *config)
+{
+        return config->max_dropins ? config->max_dropins : LKG_DROPINS_MAX;
+}
+
+static inline uint64_t lkg_stack_max_bytes(const struct lkg_stack_config *config)
+{
+        return config->max_bytes ? config->max_bytes : LKG_LAYER_BYTES_MAX;
+}
+
 /**
  * lkg_stack_load() - load one layer file as it is now, or its last version while it is being written.
  * @before: the cached layer of this path, or NULL

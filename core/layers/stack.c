@@ -7,6 +7,7 @@
  * simply the layers of the last refresh, sorted by path.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 
 #include "layers.h"
 
@@ -29,7 +30,9 @@ struct collect {
         struct lkg_way watches;
         struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings about the directories, by role */
         enum lkg_layer_role role;                       /* of the current walk */
-        bool vanished;
+        size_t n_of[_LKG_LAYER_ROLE_MAX];
+        uint64_t n_bytes; /* of all layers so far */
+        bool vanished, too_big;
         bool has_base, has_dropin_dir;
 };
 
@@ -287,34 +290,65 @@ static int poll(struct collect *c, const struct lkg_place *place)
         return lkg_watches_add_polled(&c->watches, place->path);
 }
 
+/* What exceeds a limit is not loaded, and said once. */
+static bool is_one_too_many(struct collect *c, const struct lkg_place *place)
+{
+        const uint64_t max = lkg_stack_max_dropins(&c->stack->config);
+        char text[256];
+
+        if (place->role != LKG_LAYER_DROPIN && place->role != LKG_LAYER_PATCH)
+                return false;
+        if (++c->n_of[place->role] <= max)
+                return false;
+        (void)snprintf(text, sizeof(text),
+                       "more than %" PRIu64
+                       " %s (maxDropIns): this one and those after it are not loaded; put "
+                       "their fields into fewer files, or raise the setting",
+                       max, place->role == LKG_LAYER_PATCH ? "patches" : "drop-ins");
+        if (c->n_of[place->role] == max + 1)
+                say(c, place->role, LKG_ERROR, LKG_C_WALK_LIMIT, place->path, text);
+        return true;
+}
+
+static bool is_too_big(struct collect *c, const struct lkg_layer *layer)
+{
+        const uint64_t max = lkg_stack_max_bytes(&c->stack->config);
+        char text[256];
+
+        if (c->n_bytes + layer->size <= max) {
+                c->n_bytes += layer->size;
+                return false;
+        }
+        (void)snprintf(text, sizeof(text),
+                       "with this file the layers are larger than %" PRIu64
+                       " bytes together (maxLayerBytes), so "
+                       "it is not loaded; remove what the component does not read, or raise the setting",
+                       max);
+        if (!c->too_big)
+                say(c, layer->role, LKG_ERROR, LKG_C_WALK_LIMIT, layer->path, text);
+        c->too_big = true;
+        return true;
+}
+
 /* Take one layer file. Return: 0; 1: it has just been removed; negative: fault. */
 static int take(struct collect *c, struct lkg_place *place)
 {
+        LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
         struct lkg_stack *stack = c->stack;
-        struct lkg_layer *layer = NULL;
         int r;
 
-        if (c->layers.n >= LKG_LAYERS_MAX) {
-                struct lkg_where where = { place->path, 0, 0 };
-
-                if (c->layers.n == LKG_LAYERS_MAX && c->reports[place->role].n_severity[LKG_ERROR] == 0)
-                        lkg_report_add(&c->reports[place->role], LKG_ERROR, LKG_C_WALK_LIMIT, &where,
-                                       "more than %u layers; this one and those after it are not loaded",
-                                       LKG_LAYERS_MAX);
+        if (is_one_too_many(c, place))
                 return 0;
-        }
         place->realtime_ns = stack->config.realtime_ns;
         place->admission = &stack->admission;
         place->refuse_generated = stack->config.refuse_generated;
         r = lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer);
         if (r != 0 || !layer)
                 return r;
+        if (is_too_big(c, layer))
+                return 0;
         r = layer->other_names ? poll(c, place) : 0;
-        if (r < 0) {
-                lkg_layer_unref(layer);
-                return r;
-        }
-        return layers_add(&c->layers, layer);
+        return r < 0 ? r : layers_add(&c->layers, LKG_STEAL(layer));
 }
 
 char *lkg_stack_form(const struct lkg_stack *stack, const char *path)

@@ -186,6 +186,15 @@ static int reload_all(struct touch *t, const char *const *paths, size_t n_paths)
         return r;
 }
 
+static uint64_t size_of_all(const struct lkg_stack *stack)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < stack->layers.n; i++)
+                n += stack->layers.items[i]->size;
+        return n;
+}
+
 int lkg_stack_touch(struct lkg_stack *stack, const char *const *paths, size_t n_paths)
 {
         struct touch t = { .stack = stack, .tree_fd = -EBADF };
@@ -206,5 +215,7 @@ int lkg_stack_touch(struct lkg_stack *stack, const char *const *paths, size_t n_
         free(t.tree);
         if (r < 0)
                 stack->complete = false; /* some may have been replaced: the next refresh is a full one */
+        if (r == 0 && size_of_all(stack) > lkg_stack_max_bytes(&stack->config))
+                return -EAGAIN;
         return r < 0 ? r : t.changed;
 }

@@ -310,12 +310,6 @@ static void check_remote(const struct checker *c)
                                 "remote.allowedSources: %s is not namespace/name (want kube-system/*)",
                                 lkg_quote(text, strlen(text), quoted));
         }
-        if (config->remote.max_bytes == 0 || config->remote.max_bytes > LKG_DOC_BYTES_MAX) {
-                const struct lkg_where where = top_where(c, "remote.maxBytes");
-
-                lkg_report_add(c->report, LKG_ERROR, 3010, &where, "remote.maxBytes: want 1 to %u bytes",
-                               LKG_DOC_BYTES_MAX);
-        }
         if (config->remote.poll_interval_ns < LKG_NSEC_PER_SEC) {
                 const struct lkg_where where = top_where(c, "remote.pollInterval");
 

@@ -165,6 +165,11 @@ static void set_scalar(struct decoder *d, const struct lkg_config_field *f, cons
         case F_BYTES:
                 if (lkg_config_parse_bytes(text, number) < 0)
                         no = (struct complaint){ 3011, "a size (want 1048576, 512Ki, 3Mi)" };
+                else if (*number < f->min || *number > f->max) {
+                        (void)snprintf(words, sizeof(words), "a size from %" PRIu64 " to %" PRIu64 " bytes",
+                                       f->min, f->max);
+                        no = (struct complaint){ 3010, words };
+                }
                 break;
         case F_WORD:
                 if (word_index(f, text) < 0)

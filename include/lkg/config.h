@@ -37,6 +37,7 @@ struct lkg_config_component {
         char *kind, *api_version;
         char *base, *dropin_dir, *instance, *patches_dir; /* relative to the source directory, or absolute */
         bool base_set, dropin_dir_set, instance_set;      /* set by the user, not a default */
+        uint64_t max_dropins, max_layer_bytes;
         uint32_t mode, uid, gid;
         struct {
                 char *unit;

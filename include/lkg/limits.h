@@ -13,9 +13,12 @@
 #define LKG_ALIAS_INSIDE_MIN  100u       /* ... of which this many came from aliases */
 
 /* layers */
-#define LKG_LAYERS_MAX       16384u /* layers of one component */
-#define LKG_WALK_DEPTH_MAX   64u    /* nested directories below a drop-in directory */
-#define LKG_WALK_ENTRIES_MAX 65536u /* directory entries read in one walk */
+#define LKG_DROPINS_MAX       256u        /* of one component, if its settings do not say otherwise ... */
+#define LKG_DROPINS_LIMIT     16384u      /* ... and the most that they can say; the same for patches */
+#define LKG_LAYER_BYTES_MAX   (8u << 20)  /* the layers of one component together, the same way */
+#define LKG_LAYER_BYTES_LIMIT (16u << 20) /* more would need more memory than an engine may have */
+#define LKG_WALK_DEPTH_MAX    64u         /* nested directories below a drop-in directory */
+#define LKG_WALK_ENTRIES_MAX  65536u      /* directory entries read in one walk */
 #define LKG_FINDINGS_MAX \
         1000u /* findings stored in a report, and advice about a component's layers; others are counted */
 #define LKG_LAYER_FINDINGS_MAX 100u /* of those about reading one layer */

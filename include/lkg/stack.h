@@ -74,6 +74,7 @@ struct lkg_stack_config {
         const char *patches_target; /* "kubeletconfiguration": files named TARGET[suffix][+type].yaml|json */
         const char *kind, *api_version; /* "" = those of the base */
         bool headerless_instance;       /* accept an instance file without kind and apiVersion (kubeadm's) */
+        uint64_t max_dropins, max_bytes; /* as the settings of the component have them; 0 = their defaults */
         uint64_t (*realtime_ns)(
                 void); /* wall clock that file times are compared with; NULL = lkg_realtime_ns() */
 };

@@ -41,6 +41,8 @@ static void start(struct bench *b, int source_fd)
                 .dropin_dir = "kubelet.conf.d",
                 .instance = "",
                 .patches_dir = "",
+                .max_dropins = LKG_DROPINS_LIMIT,
+                .max_bytes = LKG_LAYER_BYTES_LIMIT,
                 .kind = "",
                 .api_version = "",
         };

@@ -197,8 +197,8 @@ static const struct {
           "c.yaml:3:19: error: remote.enabled: is a string, want true or false [LKG3004]\n" },
         { HEADER "remote: {maxBytes: 3MB}\n", "c.yaml:3:20: error: remote.maxBytes: \"3MB\" is not a size "
                                               "(want 1048576, 512Ki, 3Mi) [LKG3011]\n" },
-        { HEADER "remote: {maxBytes: 64Mi}\n",
-          "c.yaml:3:20: error: remote.maxBytes: want 1 to 4194304 bytes [LKG3010]\n" },
+        { HEADER "remote: {maxBytes: 64Mi}\n", "c.yaml:3:20: error: remote.maxBytes: \"64Mi\" is not a size "
+                                               "from 1 to 4194304 bytes [LKG3010]\n" },
         { HEADER "remote: {references: [node]}\n", "c.yaml:3:23: error: remote.references: \"node\" is not "
                                                    "one of nodeAnnotation, nodeSpec, static, file "
                                                    "[LKG3009]\n" },
@@ -286,7 +286,8 @@ static const struct {
         { HEADER "components: [{name: a, colour: red}]\n",
           "c.yaml:3:32: error: components[a]: unknown field \"colour\" (known: name, file, aliases, kind, "
           "apiVersion, "
-          "base, dropInDir, instance, patchesDir, mode, owner, group, match, restart, localPolicy, "
+          "base, dropInDir, instance, patchesDir, maxDropIns, maxLayerBytes, mode, owner, group, match, "
+          "restart, localPolicy, "
           "startupRules, guard, trial, "
           "baseWrites, schemaRelease) "
           "[LKG3003]\n" },

@@ -22,6 +22,7 @@ static struct lkg_stack *stack;
 static struct lkg_candidate *candidate; /* of the last look() */
 static uint64_t (*clock_fn)(void);      /* NULL = the real one */
 static bool with_patches;
+static uint64_t max_dropins, max_bytes;
 
 /* ---- files ---- */
 
@@ -63,6 +64,7 @@ static int set_up(void **state)
         (void)state;
         clock_fn = NULL;
         with_patches = false;
+        max_dropins = max_bytes = 0;
         if (tmpdir_make(root) < 0)
                 return -1;
         root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -92,6 +94,8 @@ static void open_stack(void)
                 .instance = "kubelet-instance.conf",
                 .patches_dir = with_patches ? "patches" : "",
                 .patches_target = "kubeletconfiguration",
+                .max_dropins = max_dropins,
+                .max_bytes = max_bytes,
                 .realtime_ns = clock_fn,
         };
 
@@ -783,6 +787,7 @@ static void test_a_thousand_layers(void **state)
 
         (void)state;
         clock_fn = late_clock;
+        max_dropins = 1002;
         sample();
         put_many(1000);
         look();
@@ -796,6 +801,58 @@ static void test_a_thousand_layers(void **state)
         assert_int_equal(lkg_stack_stats(stack)->n_parses, before.n_parses + 1);
         assert_int_equal(lkg_stack_stats(stack)->n_merges,
                          before.n_merges + 12); /* 00990..00999, 10-a, 20-b */
+}
+
+static void assert_refused(const char *words)
+{
+        LKG_CLEANUP(lkg_freep) char *text = lkg_report_format(&candidate->report, NULL);
+
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        assert_non_null(text);
+        assert_non_null(strstr(text, words));
+}
+
+/* Nothing is served of layers that are too many or too big; the finding names the first one and the setting. */
+static void test_limit_of_dropins(void **state)
+{
+        (void)state;
+        sample();
+        put_many(254);
+        look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+        put("kubelet.conf.d/zz.conf", HEADER "maxPods: 9\n");
+        look();
+        assert_refused("kubelet.conf.d/zz.conf: error: more than 256 drop-ins (maxDropIns)");
+        assert_int_equal(candidate->n_layers, 257);
+        assert_int_equal(unlink(at("kubelet.conf.d/zz.conf")), 0);
+        look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+}
+
+static void put_sized(const char *name, int size)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_printf(&buf, HEADER "#%*s\n", size - (int)strlen(HEADER) - 2, "");
+        put(name, buf.data);
+}
+
+static void test_limit_of_bytes(void **state)
+{
+        (void)state;
+        clock_fn = late_clock;
+        max_bytes = 3000;
+        sample();
+        put_sized("kubelet.conf.d/50.conf", 2000);
+        look();
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+        put_sized("kubelet.conf.d/50.conf", 2900); /* and the others */
+        look_at("kubelet.conf.d/50.conf");
+        assert_refused("kubelet.conf.d/50.conf: error: with this file the layers are larger than 3000 bytes "
+                       "together (maxLayerBytes)");
+        put_sized("kubelet.conf.d/50.conf", 2000);
+        look_at("kubelet.conf.d/50.conf");
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
 }
 
 /* An emptied patch file, as a user may leave one: alone, before others, under a drop-in. */
@@ -1103,6 +1160,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_source_directory_is_gone, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_patch_files_that_hold_nothing, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_thousand_layers, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_limit_of_dropins, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_limit_of_bytes, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
