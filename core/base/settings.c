@@ -20,7 +20,7 @@ struct setting_key {
         char **text;
         struct list list;
         uint32_t *number;
-        enum { ANY, NAME, NAME_OR_NONE, PATH, PATH_OR_NONE } what; /* of a string or a list item */
+        enum { ANY, NAME_OR_NONE, PATH, PATH_OR_NONE } what; /* of a string or a list item */
 };
 
 static int list_add(struct list list, const char *value)
@@ -61,8 +61,8 @@ static int set_number(uint32_t *number, const char *value)
 static bool is_fit(const struct setting_key *key, const char *value)
 {
         if (!*value)
-                return key->what == ANY || key->what == NAME_OR_NONE || key->what == PATH_OR_NONE;
-        if (key->what == NAME || key->what == NAME_OR_NONE)
+                return key->what != PATH;
+        if (key->what == NAME_OR_NONE)
                 return lkg_bare_name_ok(value);
         return key->what == ANY || value[0] == '/';
 }
@@ -155,9 +155,6 @@ static int set_key(struct lkg_settings *s, const char *name, const char *value)
                 { .name = "runtime_dir", .text = &s->runtime_dir, .what = PATH },
                 { .name = "source_dir", .text = &s->source_dir, .what = PATH_OR_NONE },
                 { .name = "virtual_dir", .text = &s->virtual_dir, .what = NAME_OR_NONE },
-                { .name = "native_dir", .list = { &s->native_dirs, &s->n_native_dirs }, .what = NAME },
-                { .name = "view_file", .list = { &s->view_files, &s->n_view_files }, .what = NAME },
-                { .name = "reserved", .list = { &s->reserved, &s->n_reserved }, .what = NAME },
                 { .name = "engine_timeout_ms", .number = &s->engine_timeout_ms },
                 { .name = "foreign_writes", .number = &s->foreign_writes },
                 { .name = "restart_jitter_ms", .number = &s->restart_jitter_ms },
@@ -238,9 +235,6 @@ struct lkg_settings *lkg_settings_free(struct lkg_settings *s)
         free(s->virtual_dir);
         free(s->node_name);
         free(s->engine_user);
-        free_list(s->native_dirs, s->n_native_dirs);
-        free_list(s->view_files, s->n_view_files);
-        free_list(s->reserved, s->n_reserved);
         for (size_t i = 0; i < s->n_components; i++) {
                 free(s->components[i].name);
                 free(s->components[i].unit);
@@ -289,9 +283,6 @@ void lkg_settings_format(const struct lkg_settings *s, struct lkg_buf *buf)
         format_text(buf, "runtime_dir", s->runtime_dir);
         format_text(buf, "source_dir", s->source_dir);
         format_text(buf, "virtual_dir", s->virtual_dir);
-        format_list(buf, "native_dir", s->native_dirs, s->n_native_dirs);
-        format_list(buf, "view_file", s->view_files, s->n_view_files);
-        format_list(buf, "reserved", s->reserved, s->n_reserved);
         for (size_t i = 0; i < s->n_components; i++)
                 format_component(buf, &s->components[i]);
         lkg_buf_printf(buf, "engine_timeout_ms=%" PRIu32 "\n", s->engine_timeout_ms);

@@ -342,22 +342,6 @@ static void check_top(const struct checker *c)
                 lkg_report_add(c->report, LKG_ERROR, 3020, &where,
                                "trial.minDuration: is longer than trial.maxDuration");
         }
-        for (size_t i = 0; i < config->native_dirs.n_items; i++) {
-                const char *name = config->native_dirs.items[i];
-                const struct lkg_where where = top_where(c, "nativeDirs");
-
-                if (reserved(c, name))
-                        lkg_report_add(c->report, LKG_ERROR, 3014, &where,
-                                       "nativeDirs: %s is reserved for the view itself",
-                                       lkg_quote(name, strlen(name), quoted));
-                for (size_t k = 0; k < config->n_components; k++)
-                        if (strcmp(config->components[k].dropin_dir, name) == 0)
-                                lkg_report_add(
-                                        c->report, LKG_ERROR, 3020, &where,
-                                        "nativeDirs: %s is the drop-in directory of component %s, whose "
-                                        "changes lkgfs must see",
-                                        lkg_quote(name, strlen(name), quoted), config->components[k].name);
-        }
         if (strcmp(config->virtual_dir, LKG_FALLBACK_DIR) == 0 ||
             strcmp(config->virtual_dir, LKG_WAKE_NAME) == 0) {
                 const struct lkg_where where = top_where(c, "virtualDir");

@@ -392,6 +392,22 @@ static void unknown_field(struct decoder *d, const struct lkg_config_field *tabl
         lkg_buf_deinit(&known);
 }
 
+/* A field of an earlier build; an empty list, its default, asks for nothing. */
+static bool is_gone(struct decoder *d, const struct lkg_config_field *table, const char *key,
+                    const struct lkg_value *value)
+{
+        const struct lkg_where where = lkg_where_of(value);
+        enum lkg_type type = lkg_value_type(value);
+
+        if (table != lkg_config_fields || strcmp(key, "nativeDirs") != 0)
+                return false;
+        if (type != LKG_NULL && !(type == LKG_LIST && lkg_value_size(value) == 0))
+                lkg_report_add(d->report, LKG_ERROR, 3003, &where,
+                               "nativeDirs is not a field any more: all directories are passed through the "
+                               "view; remove it");
+        return true;
+}
+
 static void decode_table(struct decoder *d, const struct lkg_config_field *table,
                          const struct lkg_value *map)
 {
@@ -405,7 +421,7 @@ static void decode_table(struct decoder *d, const struct lkg_config_field *table
                         f++;
                 if (f->name)
                         decode_field(d, f, value);
-                else
+                else if (!is_gone(d, table, key, value))
                         unknown_field(d, table, key, size, value);
         }
 }

@@ -101,8 +101,6 @@ const struct lkg_config_field lkg_config_fields[] = {
         { "virtualDir", F_NAME, CONFIG(virtual_dir), "",
           .doc = "directory of the view that holds status, control, layers, history, bad and lkg; empty = "
                  "the root of the view" },
-        { "nativeDirs", F_NAMES, CONFIG(native_dirs), NULL,
-          .doc = "directories of the source that are attached as native mounts" },
         { "layerLinks", F_WORD, CONFIG(layer_links), "beneath", link_words,
           .doc = "where symbolic links of layers below the source directory may lead" },
         { "foreignWrites", F_WORD, CONFIG(foreign_writes), "deny", foreign_words,

@@ -422,28 +422,6 @@ static int push(char ***items, size_t *n_items, const char *text)
         return lkg_strings_take(items, n_items, strdup(text));
 }
 
-static int fill_lists(const struct lkg_config *config, struct lkg_settings *s)
-{
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && i < config->native_dirs.n_items; i++)
-                r = push(&s->native_dirs, &s->n_native_dirs, config->native_dirs.items[i]);
-        for (size_t i = 0; r >= 0 && i < config->n_components; i++) {
-                const struct lkg_config_component *c = &config->components[i];
-
-                r = push(&s->view_files, &s->n_view_files, c->file);
-                for (size_t k = 0; r >= 0 && k < c->aliases.n_items; k++)
-                        r = push(&s->view_files, &s->n_view_files, c->aliases.items[k]);
-        }
-        if (r >= 0 && *config->virtual_dir)
-                r = push(&s->reserved, &s->n_reserved, config->virtual_dir);
-        for (size_t i = 0; r >= 0 && !*config->virtual_dir && lkg_config_virtual_dirs[i]; i++)
-                r = push(&s->reserved, &s->n_reserved, lkg_config_virtual_dirs[i]);
-        if (r >= 0)
-                r = push(&s->reserved, &s->n_reserved, LKG_FALLBACK_DIR);
-        return r < 0 ? r : push(&s->reserved, &s->n_reserved, LKG_WAKE_NAME);
-}
-
 static uint32_t to_ms(uint64_t ns)
 {
         uint64_t ms = ns / LKG_NSEC_PER_MSEC;
@@ -514,7 +492,7 @@ int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings 
         s->foreign_writes = (uint32_t)config->foreign_writes;
         s->restart_jitter_ms = to_ms(config->remote.restart_jitter_ns);
         if (!s->state_dir || !s->runtime_dir || !s->source_dir || !s->virtual_dir || !s->node_name ||
-            !s->engine_user || fill_lists(config, s) < 0 || fill_components(config, s) < 0) {
+            !s->engine_user || fill_components(config, s) < 0) {
                 lkg_settings_free(s);
                 return -ENOMEM;
         }
@@ -543,7 +521,6 @@ void lkg_config_keep_mount(struct lkg_config *config, struct lkg_config *next, s
                 { "sourceDir", &config->source_dir, &next->source_dir },
                 { "virtualDir", &config->virtual_dir, &next->virtual_dir },
         };
-        struct lkg_strings list;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 if (strcmp(*texts[i].old, *texts[i].new) == 0)
@@ -552,11 +529,4 @@ void lkg_config_keep_mount(struct lkg_config *config, struct lkg_config *next, s
                                texts[i].name);
                 swap_text(texts[i].old, texts[i].new);
         }
-        if (lkg_strings_equal(&config->native_dirs, &next->native_dirs))
-                return;
-        lkg_report_add(report, LKG_NOTE, 4012, NULL,
-                       "nativeDirs: the change takes effect at the next mount");
-        list = config->native_dirs;
-        config->native_dirs = next->native_dirs;
-        next->native_dirs = list;
 }

@@ -36,7 +36,7 @@
 
 #define LKG_WORKERS  4
 #define LKG_DOOR_DIR ".lv" /* where the notifier reaches inodes of older generations */
-#define FOREVER_S    1e9   /* attributes of immutable content; names that carry a native mount */
+#define FOREVER_S    1e9   /* attributes of immutable content */
 #define DIRECTORY_S  1.0   /* names and attributes of directories */
 
 struct lkg_node;
@@ -414,7 +414,7 @@ void engine_named_text(struct lkg_message *message, const char *name, const char
 bool engine_is_parked(uint64_t unique);
 
 /* source-names.c: names, attributes */
-void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char *name, const struct stat *st,
+void source_entry(struct lkg_node *node, const struct lkg_node *dir, const struct stat *st,
                   struct fuse_entry_param *ret);
 int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_param *ret);
 int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_entry_param *ret);

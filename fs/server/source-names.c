@@ -8,16 +8,6 @@
 
 #include "file-server.h"
 
-static bool is_native(const struct lkg_node *dir, const char *name)
-{
-        if (atomic_load(&dir->kind) != LKG_NODE_ROOT)
-                return false;
-        for (uint32_t i = 0; i < server.shm->n_native_names; i++)
-                if (strcmp(server.shm->native_names[i], name) == 0)
-                        return true;
-        return false;
-}
-
 double source_attr_timeout(const struct stat *st)
 {
         return S_ISDIR(st->st_mode) ? DIRECTORY_S : 0; /* a change behind the mount counts at once */
@@ -39,12 +29,8 @@ static int look(int dirfd, const char *name, int flags, const struct lkg_node *d
         return fstatat(dirfd, name, ret, flags) < 0 ? -errno : 0;
 }
 
-/*
- * A file name is looked up at every use, so that a change behind the mount is seen at once; a name that
- * carries a native mount never expires, because the mount would disappear with it (docs/specification.md
- * 2.8).
- */
-void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char *name, const struct stat *st,
+/* A file name is looked up at every use, so that a change behind the mount is seen at once. */
+void source_entry(struct lkg_node *node, const struct lkg_node *dir, const struct stat *st,
                   struct fuse_entry_param *ret)
 {
         memset(ret, 0, sizeof(*ret));
@@ -54,8 +40,6 @@ void source_entry(struct lkg_node *node, const struct lkg_node *dir, const char 
         ret->entry_timeout = S_ISDIR(st->st_mode) ? DIRECTORY_S : 0;
         if (st->st_dev != (atomic_load(&dir->kind) == LKG_NODE_ROOT ? server.source_dev : dir->dev))
                 ret->attr_timeout = 0; /* look(): of another file system */
-        if (is_native(dir, name))
-                ret->entry_timeout = ret->attr_timeout = FOREVER_S;
         if (S_ISDIR(st->st_mode))
                 watch_add(node);
 }
@@ -90,7 +74,7 @@ int source_adopt(struct lkg_node *dir, const char *name, int fd, struct fuse_ent
         r = node_source(node_id(dir), name, &owned, &st, &node);
         if (r < 0)
                 return r;
-        source_entry(node, dir, name, &st, ret);
+        source_entry(node, dir, &st, ret);
         return 0;
 }
 
@@ -117,7 +101,7 @@ int source_lookup(struct lkg_node *dir, const char *name, struct fuse_entry_para
                 return r;
         r = node_source(node_id(dir), real, &none, &st, &node);
         if (r == 0) {
-                source_entry(node, dir, name, &st, ret);
+                source_entry(node, dir, &st, ret);
                 return 0;
         }
         if (r != -ENOENT)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mounts of the view, its native directories and the source directory.
+ * Mounts of the view and the source directory.
  *
  * Order matters. The source directory is opened before anything covers it. A superblock is attached only when a file server
  * answers, so no caller waits for a half-started view. Nothing here sends a request through the view except
- * lkg_natives_attach() and lkg_unmount(), which run in a task.
+ * lkg_unmount(), which runs in a helper.
  */
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -190,108 +190,6 @@ int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err)
         return lkg_view_clone(s, c->mount_fd, err);
 }
 
-static int open_native(const struct lkg_supervisor *s, const char *name)
-{
-        int fd = openat(s->source_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-        return fd < 0 ? -errno : fd;
-}
-
-static bool shadowed(const struct lkg_settings *settings, const char *name)
-{
-        for (size_t i = 0; i < settings->n_reserved; i++)
-                if (strcmp(settings->reserved[i], name) == 0)
-                        return true;
-        for (size_t i = 0; i < settings->n_view_files; i++)
-                if (strcmp(settings->view_files[i], name) == 0)
-                        return true;
-        return false;
-}
-
-/* Copies the @i-th name, "" for none: a compromised file server can change it at any time. */
-static bool native_name(const struct lkg_shared *shared, size_t i, char ret[static NAME_MAX + 1])
-{
-        if (i >= LKG_ARRAY_SIZE(shared->native_names) || i >= shared->n_native_names)
-                return false;
-        memcpy(ret, shared->native_names[i], sizeof(shared->native_names[i]));
-        ret[NAME_MAX] = '\0';
-        if (!lkg_bare_name_ok(ret))
-                *ret = '\0';
-        return true;
-}
-
-void lkg_natives_forget(struct lkg_shared *shared)
-{
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(shared->native_names); i++)
-                shared->native_names[i][0] = '\0';
-}
-
-/*
- * Called before the file server starts: it gives these names an infinite entry timeout, because otherwise
- * the kernel would drop the mounts.
- */
-void lkg_natives_choose(struct lkg_supervisor *s)
-{
-        struct lkg_shared *shared = s->connection.shared;
-        const struct lkg_settings *settings = s->settings;
-        uint32_t n = 0;
-
-        for (size_t i = 0; i < settings->n_native_dirs; i++) {
-                const char *name = settings->native_dirs[i];
-                int fd;
-
-                if (!lkg_bare_name_ok(name) || strlen(name) >= sizeof(shared->native_names[0]) ||
-                    shadowed(settings, name) || n >= LKG_ARRAY_SIZE(shared->native_names)) {
-                        lkg_log_warning("nativeDirs: '%s' cannot be a native mount, passed through instead",
-                                        name);
-                        continue;
-                }
-                fd = open_native(s, name);
-                if (fd < 0) {
-                        if (fd != -ENOENT)
-                                lkg_log_warning("nativeDirs: %s/%s: %s; passed through instead",
-                                                s->source_path, name, strerror(-fd));
-                        continue;
-                }
-                lkg_close(fd);
-                (void)snprintf(shared->native_names[n++], sizeof(shared->native_names[0]), "%s", name);
-        }
-        shared->n_native_names = n;
-}
-
-static int attach_native(const struct lkg_supervisor *s, const char *name)
-{
-        struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
-        LKG_CLEANUP(lkg_closep)
-        int tree = open_tree(s->source_fd, name,
-                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_NO_AUTOMOUNT |
-                                     AT_SYMLINK_NOFOLLOW);
-
-        if (tree < 0)
-                return -errno;
-        if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
-                return -errno;
-        return move_mount(tree, "", s->connection.mount_fd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
-}
-
-/* The native directories become separate mounts inside the view. */
-int lkg_natives_attach(struct lkg_supervisor *s)
-{
-        struct lkg_shared *shared = s->connection.shared;
-        char name[NAME_MAX + 1];
-
-        for (size_t i = 0; native_name(shared, i, name); i++) {
-                int r = *name ? attach_native(s, name) : 0;
-
-                if (r == 0)
-                        continue;
-                lkg_log_warning("native mount of %s/%s: %s; passed through instead", s->source_path, name,
-                                strerror(-r));
-                shared->native_names[i][0] = '\0';
-        }
-        return 0;
-}
-
 bool lkg_still_mounted(struct lkg_supervisor *s)
 {
         uint64_t id = 0;
@@ -331,11 +229,10 @@ static int force_of(struct lkg_shared *shared)
         return 0;
 }
 
-/* Exit status of the task: 0 clean, 1 detached with users left, 2 not unmounted. */
-int lkg_unmount(struct lkg_supervisor *s)
+/* Exit status of the helper: 0 clean, 1 detached with users left, 2 not unmounted. */
+int lkg_unmount(void *userdata)
 {
-        struct lkg_shared *shared = s->connection.shared;
-        char path[PATH_MAX + NAME_MAX + 2], name[NAME_MAX + 1];
+        struct lkg_supervisor *s = userdata;
         uint64_t id = 0;
 
         if (lkg_mounts_id_of(AT_FDCWD, s->mount_point, &id) == 0 && id != s->connection.mount_id) {
@@ -345,18 +242,12 @@ int lkg_unmount(struct lkg_supervisor *s)
                               s->mount_point);
                 return 2;
         }
-        for (size_t i = 0; native_name(shared, i, name); i++) {
-                if (!*name)
-                        continue;
-                (void)snprintf(path, sizeof(path), "%s/%s", s->mount_point, name);
-                (void)umount2(path, UMOUNT_NOFOLLOW); /* busy: detached together with its parent below */
-        }
         if (umount2(s->mount_point, UMOUNT_NOFOLLOW) == 0) {
                 uncover(s);
                 return 0;
         }
         if (errno == EBUSY &&
-            umount2(s->mount_point, force_of(shared) | MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
+            umount2(s->mount_point, force_of(s->connection.shared) | MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
                 uncover(s);
                 return 1;
         }

@@ -12,16 +12,6 @@
 
 #define SETTINGS_MAX (1u << 20)
 
-static bool same_list(char *const *a, size_t n_a, char *const *b, size_t n_b)
-{
-        if (n_a != n_b)
-                return false;
-        for (size_t i = 0; i < n_a; i++)
-                if (strcmp(a[i], b[i]) != 0)
-                        return false;
-        return true;
-}
-
 static const char *source_of(const struct lkg_supervisor *s, const struct lkg_settings *settings,
                              char **ret_owned)
 {
@@ -41,8 +31,6 @@ static void compare(const struct lkg_supervisor *s, const struct lkg_settings *n
                 { "runtimeDir", strcmp(old->runtime_dir, new->runtime_dir) == 0 },
                 { "sourceDir", strcmp(s->source_path, source_of(s, new, &owned)) == 0 },
                 { "virtualDir", strcmp(old->virtual_dir, new->virtual_dir) == 0 },
-                { "nativeDirs",
-                  same_list(old->native_dirs, old->n_native_dirs, new->native_dirs, new->n_native_dirs) },
         };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(settings); i++)

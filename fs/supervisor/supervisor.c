@@ -2,10 +2,10 @@
 /*
  * The life of a view, as one state machine over events: lkg_phase in supervisor.h.
  *
- *     start ─> ENGINE ─published─> SERVER ─ready─> (attach) NATIVES ─done─> RUNNING
- *                                     ^                                        │ │
- *                                     └─────────────── aborted ────────────────┘ │
- *                        END <─ DRAIN <─ UNMOUNT <─ told to stop, or unmounted ──┘
+ *     start ─> ENGINE ─published─> SERVER ─ready─> (attach) RUNNING
+ *                                     ^                       │ │
+ *                                     └─────── aborted ───────┘ │
+ *       END <─ DRAIN <─ UNMOUNT <─ told to stop, or unmounted ──┘
  *
  * An adopted view starts in RUNNING. A failure before the view was ever served ends everything and leaves nothing behind;
  * after that, only a stop or an unmount ends it.
@@ -28,7 +28,6 @@
 
 #define ENGINE_LIMIT_NS  (30 * LKG_NSEC_PER_SEC)
 #define SERVER_LIMIT_NS  (10 * LKG_NSEC_PER_SEC)
-#define NATIVES_LIMIT_NS (10 * LKG_NSEC_PER_SEC)
 #define UNMOUNT_LIMIT_NS (10 * LKG_NSEC_PER_SEC)
 #define DRAIN_LIMIT_NS   (2 * LKG_NSEC_PER_SEC)
 #define ENGINE_END_NS    (2 * LKG_NSEC_PER_SEC)
@@ -52,7 +51,7 @@ static void end_children(struct lkg_supervisor *s)
         s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
         lkg_heartbeat_disarm(s);
         lkg_watchdog_deinit(s);
-        lkg_task_cancel(s);
+        lkg_helper_cancel(&s->unmounting);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);
         lkg_dentries_end(s);
@@ -199,17 +198,6 @@ static void announce(struct lkg_supervisor *s)
         lkg_consumer_enable(s->consumer);
 }
 
-static void natives_done(struct lkg_supervisor *s, int status)
-{
-        s->connection.mount_fd = lkg_close(s->connection.mount_fd); /* it would keep the view busy */
-        if (status != 0) {
-                lkg_log_error("the native mounts did not get ready in time; passed through instead");
-                lkg_natives_forget(s->connection.shared);
-        }
-        if (s->phase == LKG_PHASE_NATIVES)
-                announce(s);
-}
-
 static void mount_later(struct lkg_supervisor *s);
 
 static void attach(struct lkg_supervisor *s)
@@ -237,10 +225,8 @@ static void attach(struct lkg_supervisor *s)
                         s, LKG_CHILD_ENGINE); /* two would delete each other's publications */
                 s->replacing = s->hands_off = false;
         }
-        enter(s, LKG_PHASE_NATIVES, 0);
-        r = lkg_task_start(s, lkg_natives_attach, natives_done, NATIVES_LIMIT_NS);
-        if (r < 0)
-                natives_done(s, -1);
+        s->connection.mount_fd = lkg_close(s->connection.mount_fd); /* it would keep the view busy */
+        announce(s);
 }
 
 static void server_ready(struct lkg_supervisor *s)
@@ -295,7 +281,6 @@ static void mount_anew(struct lkg_supervisor *s)
         lkg_connection_close(&s->connection);
         s->connection = next;
         lkg_kept_clear(s);
-        lkg_natives_choose(s);
         enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_SERVER);
 }
@@ -330,7 +315,6 @@ static void remount(struct lkg_supervisor *s)
                       s->mount_point);
         lkg_notify_status("Connection aborted, mounting %s again", s->mount_point);
         lkg_heartbeat_disarm(s);
-        lkg_task_cancel(s);
         if (lkg_child_running(&s->children[LKG_CHILD_SERVER]))
                 lkg_child_abandon(&s->children[LKG_CHILD_SERVER], 0);
         s->connection.view_fd = lkg_close(s->connection.view_fd);
@@ -357,7 +341,6 @@ static void drain(struct lkg_supervisor *s)
         lkg_heartbeat_disarm(s);
         s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
         s->connection.view_fd = lkg_close(s->connection.view_fd);
-        s->connection.mount_fd = lkg_close(s->connection.mount_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
         /* The file server ends with the connection, that is, with the last user of the view. */
         enter(s, LKG_PHASE_DRAIN, DRAIN_LIMIT_NS);
@@ -365,9 +348,11 @@ static void drain(struct lkg_supervisor *s)
                 end_children(s);
 }
 
-static void unmounted(struct lkg_supervisor *s, int status)
+static void unmounted(void *userdata, int status)
 {
-        if (status < 0) /* the task hangs in a request: detaching sends none */
+        struct lkg_supervisor *s = userdata;
+
+        if (status < 0) /* the helper hangs in a request: detaching sends none */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
         if (status == 1)
                 lkg_log_notice("%s is still in use: detached; its users get an error in %u s at the latest",
@@ -377,6 +362,13 @@ static void unmounted(struct lkg_supervisor *s, int status)
 
 static void stop(struct lkg_supervisor *s, const char *why)
 {
+        const struct lkg_helper_work work = { .run = lkg_unmount,
+                                              .done = unmounted,
+                                              .userdata = s,
+                                              .limit_ns = UNMOUNT_LIMIT_NS,
+                                              .flags = LKG_JOB_OUTLIVES_US,
+                                              .impatient = true };
+
         if (s->phase >= LKG_PHASE_UNMOUNT)
                 return;
         lkg_log_notice("stopping: %s", why);
@@ -394,7 +386,6 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 end_children(s);
                 return;
         }
-        lkg_task_cancel(s);
         lkg_facts_cancel(s); /* a program that it runs may be in the view */
         lkg_exec_cancel(s);
         s->consumer = lkg_consumer_free(s->consumer);
@@ -406,7 +397,7 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 return;
         }
         enter(s, LKG_PHASE_UNMOUNT, 0);
-        if (lkg_task_start(s, lkg_unmount, unmounted, UNMOUNT_LIMIT_NS) < 0)
+        if (lkg_helper_start(&s->unmounting, s->event, &work) < 0)
                 unmounted(s, -1);
 }
 
@@ -434,7 +425,6 @@ static void connection_lost(struct lkg_supervisor *s)
                 else if (!s->remount_timer)
                         remount(s);
                 return;
-        case LKG_PHASE_NATIVES:
         case LKG_PHASE_RUNNING:
                 if (lkg_still_mounted(s))
                         remount(s);
@@ -442,7 +432,7 @@ static void connection_lost(struct lkg_supervisor *s)
                         stop(s, "the view was unmounted");
                 return;
         case LKG_PHASE_UNMOUNT:
-                return; /* requested; the task reports when it is done */
+                return; /* requested; the helper reports when it is done */
         case LKG_PHASE_DRAIN:
                 end_children(s);
                 return;
@@ -458,10 +448,12 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t revents, void *us
         (void)source;
         (void)fd;
         (void)revents;
-        if ((s->phase == LKG_PHASE_RUNNING || s->phase == LKG_PHASE_NATIVES) && !lkg_still_mounted(s))
-                stop(s, "the view was unmounted");
-        else if (s->phase == LKG_PHASE_RUNNING)
+        if (s->phase != LKG_PHASE_RUNNING)
+                return 0;
+        if (lkg_still_mounted(s))
                 lkg_engine_check_mounts(s);
+        else
+                stop(s, "the view was unmounted");
         return 0;
 }
 
@@ -565,7 +557,6 @@ static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
                 r = replace_dead_view(s, err);
         if (r != 0 || s->phase == LKG_PHASE_END)
                 return r;
-        lkg_natives_choose(s);
         enter(s, LKG_PHASE_ENGINE, ENGINE_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_ENGINE);
         return stale ? 0
@@ -611,7 +602,6 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
                 (void)munmap(s->predecessor, sizeof(*s->predecessor));
                 s->predecessor = NULL;
         }
-        lkg_natives_choose(s);
         s->remounting = true; /* the engine waits: its namespace must be made after the old view is gone */
         enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_SERVER);
@@ -721,7 +711,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->records_fd =
                 s->source_fd = s->listen_fd = s->exec.output_fd = s->exec.said_fd = -EBADF;
         s->facts.starts = s->facts.rest = s->exec.helper = s->copies.helper = s->leaving =
-                s->dentries.helper = s->task.helper = (struct lkg_helper)LKG_HELPER_INIT;
+                s->dentries.helper = s->unmounting = (struct lkg_helper)LKG_HELPER_INIT;
         s->reload = (struct lkg_run)LKG_RUN_INIT;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
@@ -740,7 +730,7 @@ static void deinit(struct lkg_supervisor *s)
         lkg_reload_deinit(s);
         lkg_helper_cancel(&s->leaving);
         lkg_dentries_end(s);
-        lkg_task_cancel(s);
+        lkg_helper_cancel(&s->unmounting);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);
         lkg_fallback_cancel(s);

@@ -4,9 +4,9 @@
  * belongs to it.
  *
  * Two rules shape the code. First: it never waits for the file server, because it must be able to start the
- * next one; anything that may send a request through the view (native mounts, unmounting) runs in a forked
- * task that the loop watches. Second: nothing here is between the kernel and the file server; the device is
- * polled only to notice the start of traffic (server-heartbeat.c).
+ * next one; unmounting, which may send a request through the view, runs in a forked helper that the loop
+ * watches. Second: nothing here is between the kernel and the file server; the device is polled only to
+ * notice the start of traffic (server-heartbeat.c).
  *
  * Functions of the start return 0 or a sysexits code with the reason in @err: the start ends with exactly
  * that code. Functions of the running system return 0 or -errno, and log, because the loop has no caller to
@@ -44,11 +44,10 @@
 #define LKG_FD_BASE 32
 
 enum lkg_phase {
-        LKG_PHASE_ENGINE,  /* nothing is attached; the first engine reads everything */
-        LKG_PHASE_SERVER,  /* the first file server of this connection starts */
-        LKG_PHASE_NATIVES, /* attached; native mounts are being added to the view */
+        LKG_PHASE_ENGINE, /* nothing is attached; the first engine reads everything */
+        LKG_PHASE_SERVER, /* the first file server of this connection starts */
         LKG_PHASE_RUNNING,
-        LKG_PHASE_UNMOUNT, /* told to stop: the unmount task runs */
+        LKG_PHASE_UNMOUNT, /* told to stop: the unmount helper runs */
         LKG_PHASE_DRAIN,   /* unmounted; the connection ends with its last user */
         LKG_PHASE_END,     /* children end, then the loop does */
 };
@@ -75,13 +74,6 @@ struct lkg_child {
         struct lkg_said said; /* its output */
         sd_event_source *exit_source, *channel_source;
         sd_event_source *timer; /* the pause before a start, or the deadline of an end */
-};
-
-/* A forked copy of this process that may block, see task.c. */
-struct lkg_view_task {
-        struct lkg_helper helper;
-        int (*run)(struct lkg_supervisor *s);
-        void (*done)(struct lkg_supervisor *s, int status); /* exit status, or -1: killed or timed out */
 };
 
 /* The processes that collect facts about the components, see facts-collectors.h. */
@@ -192,7 +184,7 @@ struct lkg_supervisor {
         bool engine_took_too_long; /* and was killed for that */
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
         struct lkg_kept kept[LKG_KEPT];
-        struct lkg_view_task task;
+        struct lkg_helper unmounting;
         struct lkg_facts_task facts;
         struct lkg_exec_task exec;
         struct lkg_copies copies;
@@ -296,32 +288,10 @@ void lkg_dentries_end(struct lkg_supervisor *s);
  * lkg_connection_lift_limit() - lift the kernel's limit of background requests; the view must be attached.
  */
 void lkg_connection_lift_limit(struct lkg_supervisor *s);
-/** lkg_natives_choose() - choose the names that will carry native mounts; before the file server starts. */
-void lkg_natives_choose(struct lkg_supervisor *s);
-/**
- * lkg_natives_attach() - in a task. A name that fails is cleared in the shared memory, and so passed
- * through.
- * Return: 0.
- */
-int lkg_natives_attach(struct lkg_supervisor *s);
-/** lkg_natives_forget() - none is mounted: all names are passed through. */
-void lkg_natives_forget(struct lkg_shared *shared);
-/** lkg_unmount() - in a task. Return: 0 clean, 1 detached with users left, 2 not unmounted (logged). */
-int lkg_unmount(struct lkg_supervisor *s);
+/** lkg_unmount() - in a helper. Return: 0 clean, 1 detached with users left, 2 not unmounted (logged). */
+int lkg_unmount(void *userdata);
 /** lkg_still_mounted() - is our mount in the mount table? Sends no request. */
 bool lkg_still_mounted(struct lkg_supervisor *s);
-
-/* task.c */
-/**
- * lkg_task_start() - run @fn in a forked process; one at a time.
- * @done: called in the loop with the result of @fn, or -1 if it was killed, at the latest after @limit_ns
- *
- * Return: 0, or -errno: @done is not called.
- */
-int lkg_task_start(struct lkg_supervisor *s, int (*fn)(struct lkg_supervisor *s),
-                   void (*done)(struct lkg_supervisor *s, int status), uint64_t limit_ns);
-/** lkg_task_cancel() - kill the task, if there is one; @done is not called. */
-void lkg_task_cancel(struct lkg_supervisor *s);
 
 /* How a child ended. */
 struct lkg_child_end {

@@ -376,11 +376,6 @@ struct lkg_view {
 /** lkg_view_find_mount() - mount points of type fuse.lkgfs in @mountinfo (its text), one string each. */
 int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n);
 void lkg_view_free_mounts(char **mounts, size_t n);
-/**
- * lkg_view_find_shared() - a mount below @mountpoint that propagates to others; NULL = none. Caller frees. 0
- * or -ENOMEM.
- */
-int lkg_view_find_shared(const char *mountinfo, const char *mountpoint, char **ret);
 int lkg_view_read_mountinfo(char **ret);
 /** lkg_view_is_there() - was a mount point named, or is there one? */
 bool lkg_view_is_there(const struct lkg_tool *tool);

@@ -439,23 +439,6 @@ static void look_at_component(struct diagnosis *d)
 
 /* ---- the whole node ---- */
 
-/*
- * A container with a read-only volume can write there: a container runtime makes only the topmost mount of a
- * volume read-only.
- */
-static void check_native(struct diagnosis *d)
-{
-        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL, *mount = NULL;
-
-        if (lkg_view_read_mountinfo(&mountinfo) < 0 ||
-            lkg_view_find_shared(mountinfo, d->view.mountpoint, &mount) < 0 || !mount)
-                return;
-        add(d, LKG_WARNING, "remove it from nativeDirs, or make such volumes recursiveReadOnly",
-            "%s is a mount of its own and shared: a container that has %s as a read-only volume can write "
-            "there",
-            mount, d->view.mountpoint);
-}
-
 /* Check the view, or report why there is none. */
 static void look_at_view(struct diagnosis *d)
 {
@@ -474,7 +457,6 @@ static void look_at_view(struct diagnosis *d)
                     "%s", said);
                 return;
         }
-        check_native(d);
         r = lkg_view_components(&d->view, &names, &n);
         if (r < 0)
                 add(d, LKG_ERROR, "journalctl -u lkgfs", "%s/status: %s", d->view.root, strerror(-r));

@@ -105,30 +105,6 @@ int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n)
         return 0;
 }
 
-int lkg_view_find_shared(const char *mountinfo, const char *mountpoint, char **ret)
-{
-        size_t n = strlen(mountpoint);
-
-        *ret = NULL;
-        for (const char *line = mountinfo; *line && !*ret;) {
-                size_t size = strcspn(line, "\n"), path_size = 0;
-                const char *end = memmem(line, size, " - ", 3);
-                const char *path = end ? mount_path(line, end, &path_size) : NULL;
-
-                if (path && path + path_size < end &&
-                    memmem(path + path_size, (size_t)(end - path) - path_size, " shared:", 8)) {
-                        LKG_CLEANUP(lkg_freep) char *mount = unescape(path, path_size);
-
-                        if (!mount)
-                                return -ENOMEM;
-                        if (strncmp(mount, mountpoint, n) == 0 && mount[n] == '/')
-                                *ret = LKG_STEAL(mount);
-                }
-                line += size + (line[size] == '\n');
-        }
-        return 0;
-}
-
 int lkg_view_read_mountinfo(char **ret)
 {
         LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);

@@ -75,9 +75,8 @@ struct lkg_config {
         char *state_dir, *runtime_dir; /* absolute */
         char *source_dir;              /* absolute, or "" = the covered directory */
         char *virtual_dir;             /* one name, or "" */
-        struct lkg_strings native_dirs;
-        int foreign_writes; /* as enum lkg_foreign_writes */
-        int layer_links;    /* enum lkg_layer_links */
+        int foreign_writes;            /* as enum lkg_foreign_writes */
+        int layer_links;               /* enum lkg_layer_links */
         uint32_t status_mode;
         char *engine_user;        /* a name, a number, "" = root */
         bool engine_user_set;     /* set by the user, not a default */

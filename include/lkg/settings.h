@@ -3,7 +3,7 @@
  * What the supervisor needs from the configuration, as `lkgfs-engine --print-settings` prints it: `key=value` lines, so
  * that the supervisor parses no YAML. In values, bytes below 0x20, 0x7f and `%` are written as %XX.
  *
- *     state_dir= runtime_dir= source_dir= virtual_dir= native_dir= (repeated) engine_timeout_ms=
+ *     state_dir= runtime_dir= source_dir= virtual_dir= engine_timeout_ms=
  *     component=<name>, then, for the component named last:
  *         component_file=<view name> component_uid= component_gid= component_mode=<decimal>  (of the copies, <lkg/fallback.h>)
  *         component_unit=<unit> component_exe=<path> (repeated) component_restart=never|unit|hook
@@ -11,7 +11,6 @@
  *         component_restart_min_interval_ms= component_restart_max_per_hour=
  *     foreign_writes=<enum lkg_foreign_writes> restart_jitter_ms= node_name= (empty: the machine id is used
  *     instead) engine_user=<as it is configured> engine_uid= engine_gid= (0: root) engine_user_missing=0|1
- *     view_file=<name> (repeated: view names and aliases) reserved=<name> (repeated: names the view shadows)
  *
  * A setting that is missing keeps its default; an unknown key is ignored (an older supervisor, a newer engine).
  */
@@ -52,12 +51,6 @@ struct lkg_settings {
         char *state_dir, *runtime_dir;
         char *source_dir; /* "" = the covered directory */
         char *virtual_dir;
-        char **native_dirs;
-        size_t n_native_dirs;
-        char **view_files;
-        size_t n_view_files;
-        char **reserved;
-        size_t n_reserved;
         struct lkg_settings_component *components;
         size_t n_components;
         uint32_t engine_timeout_ms;

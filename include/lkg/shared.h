@@ -243,9 +243,10 @@ struct lkg_health {
 struct lkg_shared {
         uint64_t magic;
         uint64_t size;
-        char mount_point[4096];     /* absolute */
-        char native_names[16][256]; /* names in the root that carry a native mount */
-        uint32_t n_native_names;
+        char mount_point[4096]; /* absolute */
+        /* only for an earlier build: names in the root that carried mounts of their own */
+        char earlier_mounts[16][256];
+        uint32_t earlier_n_mounts;
 
         /* the handshake, stored for every later server */
         uint32_t init_request_size;

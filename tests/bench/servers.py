@@ -20,7 +20,6 @@ kind: LkgfsConfiguration
 sourceDir: {source}
 stateDir: {state}
 runtimeDir: {runtime}
-nativeDirs: [pki]
 components:
 - name: kubelet
   match: {{unit: "", exe: [{match}]}}
@@ -182,7 +181,7 @@ class Bench:
     @staticmethod
     def fill_source(directory, n_dropins):
         directory.mkdir()
-        for name in ('manifests', 'pki', 'kubelet.conf.d'):
+        for name in ('manifests', 'kubelet.conf.d'):
             (directory / name).mkdir()
         taints = ''.join(TAINT.format(i) for i in range(50))
         base = read_text(SAMPLE / 'kubelet.conf') + 'registerWithTaints:\n' + taints
@@ -192,7 +191,6 @@ class Bench:
             (directory / 'kubelet.conf.d' / f'{10000 + i}-part.conf').write_text(text)
         for path in sorted((SAMPLE / 'manifests').glob('*.yaml')):
             shutil.copy(path, directory / 'manifests')
-        (directory / 'pki' / 'ca.crt').write_text(('M' * 64 + '\n') * 20)
 
     def lkgfs(self, name, source=None, match=(), cpu=None, state=None, more=''):
         """A view aside over @source with its own state; @match: executables that count as the component; @more: further

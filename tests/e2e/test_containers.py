@@ -10,7 +10,7 @@ import time
 import pytest
 
 import lkgfs_testlib as lib
-from lkgfs_container import (MS_BIND, MS_PRIVATE, MS_REC, MS_SHARED, Container, Volume, mount as mount_call, open_only, read_file, setxattr,
+from lkgfs_container import (MS_BIND, MS_REC, MS_SHARED, Container, Volume, mount as mount_call, open_only, read_file, setxattr,
                              umount, write_file)
 
 K = "/etc/kubernetes"
@@ -121,20 +121,6 @@ def test_mounted_while_the_container_runs(mounts):
             mount.start()
             mount.wait_for(lambda: container.error(os.stat, f"{K}/status") == 0, "the view arrives")
             check_read_only(mount, container)
-        mount.stop()
-    finally:
-        umount(mount.root)
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_native_directories_are_warned_of(mounts, shared):
-    mount = mounts(start=False, config={"nativeDirs": ["pki"]})
-    mount_call(mount.root, mount.root, flags=MS_BIND)
-    try:
-        mount_call(None, mount.root, flags=(MS_SHARED if shared else MS_PRIVATE) | MS_REC)
-        mount.start()
-        out = mount.tool("doctor").stdout.decode()
-        assert (f"{mount.path('pki')} is a mount of its own and shared" in out) == shared, out
         mount.stop()
     finally:
         umount(mount.root)

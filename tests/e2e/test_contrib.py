@@ -227,4 +227,4 @@ def test_the_quick_start_shows_what_it_says(tmp_path):
 def test_the_bench_measures_a_build_that_is_named_relatively():
     result = lib.run(str(lib.REPOSITORY / "tests/bench/run"), "--build", os.path.relpath(lib.BUILD), "--quick", "--row", "open", "--json")
     assert result.returncode == 0, (result.stdout + result.stderr).decode()
-    assert len(json.loads(result.stdout)["rows"]) >= 8
+    assert len(json.loads(result.stdout)["rows"]) >= 7

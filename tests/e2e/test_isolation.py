@@ -220,20 +220,6 @@ def test_the_shared_memory_cannot_be_taken_away(shared):
         assert os.fstat(memory.fileno()).st_size == size
 
 
-@pytest.mark.parametrize("count", [1, 2 ** 32 - 1])
-def test_lkgfsd_unmounts_nothing_else(mount, count):
-    """The names of native mounts are in that memory, too: in struct lkg_shared, after magic, size and mount_point."""
-    victim, names = os.path.join(mount.root, "victim"), 16 + 4096
-    os.mkdir(victim)
-    lib.shell(f"mount -t tmpfs victim {victim}")
-    with open(shared_memory(mount), "rb+") as file, mmap.mmap(file.fileno(), 0) as memory:
-        assert memory[16:names].rstrip(b"\0").decode() == mount.mountpoint
-        memory[names:names + 256] = b"../victim".ljust(256, b"\0")
-        memory[names + 16 * 256:names + 16 * 256 + 4] = struct.pack("=I", count)
-    assert mount.stop() == 0
-    assert os.path.ismount(victim)
-
-
 def test_lkgfsd_ends_nobody_else(mount):
     """A file server can write to the memory that holds process ids: a successor of lkgfsd kills only helpers of lkgfs."""
     with subprocess.Popen(["sleep", "1000"]) as other:

@@ -199,7 +199,7 @@ def test_nobody_attaches_to_it(mounts):
 
 
 def test_stale_mount_is_recovered(mounts):
-    mount = mounts(config={"nativeDirs": []})
+    mount = mounts()
     for pid in (mount.process.pid, *mount.children().values()):
         lib.kill_and_wait(pid)
     mount.process.wait()
@@ -207,6 +207,18 @@ def test_stale_mount_is_recovered(mounts):
     assert lib.error_of(os.listdir, mount.mountpoint) == errno.ENOTCONN
     mount.start()
     assert "\nmaxPods: 64\n" in mount.document()
+    assert mount.stop() == 0
+    assert lib.mounts_below(mount.root) == []
+
+
+def test_a_mount_inside_goes_with_an_adopted_view(mounts):
+    """An earlier build attached directories of the source as mounts of their own."""
+    mount = mounts()
+    inside = mount.path("pki")
+    lib.shell(f"mount -t tmpfs inside {inside}")
+    mount.kill_supervisor()
+    mount.start()
+    assert os.path.ismount(inside)
     assert mount.stop() == 0
     assert lib.mounts_below(mount.root) == []
 

@@ -352,7 +352,7 @@ def test_engine_killed_in_the_middle_of_a_change(mount):
 
 def test_everything_killed_at_once_then_started(mounts):
     """Power-off of all processes: nothing that was published is lost."""
-    mount = mounts(config={"nativeDirs": []})
+    mount = mounts()
     mount.drop("50-a.conf", "maxPods: 90\n")
     last = mount.generation()
     for pid in (mount.process.pid, *mount.children().values()):

@@ -216,7 +216,7 @@ def shared_memory(mount):
 @pytest.mark.limit(120)
 def test_memory_of_another_layout(mounts):
     """The new file server cannot use it: a new view replaces the old one, and readers do not notice."""
-    mount = mounts(config={"nativeDirs": []})
+    mount = mounts()
     mount.drop("50-a.conf", "maxPods: 70\n")
     generation, server = mount.generation(), mount.child("lkgfs-fs")
     mounts_before = lib.mounts_below(mount.mountpoint)

@@ -307,16 +307,7 @@ def test_what_the_mount_of_the_source_forbids(mounts, over):
         assert "is not known" not in mount.log()
 
 
-def test_native_directory(mounts):
-    """A mount of the file system underneath: it works even if all our processes are dead."""
-    mount = mounts(config={"nativeDirs": ["pki"]})
-    assert os.stat(mount.path("pki")).st_dev != os.stat(mount.mountpoint).st_dev
-    assert os.stat(mount.path("pki")).st_dev == os.stat(mount.root).st_dev
-    assert os.stat(mount.path("manifests")).st_dev == os.stat(mount.mountpoint).st_dev
-    assert lib.error_of(os.rename, mount.path("manifests", "etcd.yaml"), mount.path("pki", "x")) == errno.EXDEV
-
-
-def test_nothing_is_native_by_default(shared):
+def test_nothing_is_mounted_inside(shared):
     """A submount would be writable in a container whose volume is read-only."""
     assert [line for line in lib.read_file("/proc/self/mountinfo").decode().splitlines()
             if line.split()[4].startswith(shared.mountpoint + "/")] == []

@@ -84,7 +84,7 @@ class StandIn:
         self.number, self.match, self.timeout_ms = 0, list(match), timeout_ms
         self.peers, self.waiting, self.answers = [], [], {}
         self.files, self.generation, self.bad, self.status = {}, 1, {}, {}
-        self.mount = mounts(start=False, config={"nativeDirs": []})
+        self.mount = mounts(start=False)
         os.chmod(self.mount.root, 0o755)
         root = pathlib.Path(self.mount.root)
         self.path = str(root / "standin")

@@ -48,7 +48,6 @@ static void test_defaults(void **state)
         assert_string_equal(c->runtime_dir, "/run/lkgfs");
         assert_string_equal(c->source_dir, "");
         assert_string_equal(c->virtual_dir, "");
-        assert_int_equal(c->native_dirs.n_items, 0);
         assert_int_equal(c->foreign_writes, LKG_FOREIGN_DENY);
         assert_int_equal(c->status_mode, 0444);
         assert_int_equal(c->engine_timeout_ns, 2 * LKG_NSEC_PER_SEC);
@@ -89,8 +88,7 @@ static void test_everything_can_be_set(void **state)
 {
         static const char text[] = HEADER
                 "stateDir: /s\nruntimeDir: run\nsourceDir: /src\nvirtualDir: .lkgfs\nforeignWrites: "
-                "passthrough\nnativeDirs: [pki, "
-                "certs]\n"
+                "passthrough\n"
                 "statusMode: '0440'\nengineTimeout: 500ms\nhistoryLimit: 4\n"
                 "remote:\n  enabled: true\n  kubeconfig: kc\n  nodeName: n1\n  references: [file, static]\n"
                 "  static: {namespace: a, name: b, key: c, uid: d}\n  file: /cm.yaml\n"
@@ -149,6 +147,22 @@ static void test_everything_can_be_set(void **state)
 }
 
 /* Each mistake alone, and the exact message. */
+/* What a file written for an earlier build may say without asking for anything. */
+static void test_an_empty_field_that_is_gone(void **state)
+{
+        static const char *const texts[] = { HEADER "nativeDirs: []\n", HEADER "nativeDirs: null\n" };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                LKG_CLEANUP(lkg_freep) char *findings = NULL;
+                struct lkg_config *c = NULL;
+
+                assert_int_equal(decode(texts[i], &c, &findings), 0);
+                assert_string_equal(findings, "");
+                lkg_config_free(c);
+        }
+}
+
 static const struct {
         const char *text, *want;
 } mistakes[] = {
@@ -186,13 +200,9 @@ static const struct {
                                       "slash, not . or ..) [LKG3008]\n" },
         { HEADER "virtualDir: .lkgfs-fallback\n",
           "c.yaml:3:13: error: virtualDir: .lkgfs-fallback is reserved (want .lkgfs) [LKG3014]\n" },
-        { HEADER "nativeDirs: pki\n",
-          "c.yaml:3:13: error: nativeDirs: is a string, want a list of strings [LKG3004]\n" },
-        { HEADER "nativeDirs: [status]\n",
-          "c.yaml:3:13: error: nativeDirs: \"status\" is reserved for the view itself [LKG3014]\n" },
-        { HEADER "nativeDirs: [kubelet.conf.d]\n", "c.yaml:3:13: error: nativeDirs: \"kubelet.conf.d\" is "
-                                                   "the drop-in directory of component kubelet, whose "
-                                                   "changes lkgfs must see [LKG3020]\n" },
+        { HEADER "nativeDirs: [pki]\n",
+          "c.yaml:3:13: error: nativeDirs is not a field any more: all directories are passed through the "
+          "view; remove it [LKG3003]\n" },
         { HEADER "remote: {enabled: yes please}\n",
           "c.yaml:3:19: error: remote.enabled: is a string, want true or false [LKG3004]\n" },
         { HEADER "remote: {maxBytes: 3MB}\n", "c.yaml:3:20: error: remote.maxBytes: \"3MB\" is not a size "
@@ -605,9 +615,6 @@ static void test_settings_for_the_supervisor(void **state)
         lkg_settings_format(s, &buf);
         assert_string_equal(
                 buf.data, "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
-                          "view_file=kubelet.conf\nview_file=k.yaml\nreserved=bad\n"
-                          "reserved=control\nreserved=history\nreserved=layers\nreserved=lkg\n"
-                          "reserved=status\nreserved=.lkgfs-fallback\nreserved=.lv\n"
                           "component=kubelet\ncomponent_unit=kubelet.service\ncomponent_file=kubelet.conf\n"
                           "component_uid=0\ncomponent_gid=0\ncomponent_mode=384\n"
                           "component_exe=/usr/bin/kubelet\ncomponent_restart=never\n"
@@ -620,10 +627,10 @@ static void test_settings_for_the_supervisor(void **state)
         lkg_config_free(c);
 }
 
-/* The supervisor reads what the engine prints, including native directories and foreign writes. */
+/* The supervisor reads what the engine prints, including foreign writes. */
 static void test_settings_there_and_back(void **state)
 {
-        static const char text[] = HEADER "nativeDirs: [pki, certs]\nforeignWrites: all\n";
+        static const char text[] = HEADER "foreignWrites: all\n";
         LKG_CLEANUP(lkg_freep) char *findings = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_settings *s = NULL, *back = NULL;
@@ -636,8 +643,6 @@ static void test_settings_there_and_back(void **state)
         lkg_settings_format(s, &buf);
         assert_int_equal(lkg_settings_parse(buf.data, buf.size, &back, &err), 0);
         assert_int_equal(back->foreign_writes, LKG_FOREIGN_ALL);
-        assert_int_equal(back->n_native_dirs, 2);
-        assert_string_equal(back->native_dirs[1], "certs");
         lkg_buf_deinit(&buf);
         lkg_settings_free(s);
         lkg_settings_free(back);
@@ -684,6 +689,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_everything_can_be_set),
+                cmocka_unit_test(test_an_empty_field_that_is_gone),
                 cmocka_unit_test(test_each_mistake_is_named),
                 cmocka_unit_test(test_all_mistakes_of_one_file_are_named),
                 cmocka_unit_test(test_names_that_move_away_with_virtual_dir_are_free),

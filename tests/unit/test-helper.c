@@ -85,14 +85,12 @@ static void test_the_limit(void **state)
         (void)state;
         for (int impatient = 0; impatient < 2; impatient++) {
                 struct heard heard = { 0 };
-                const struct lkg_helper_work work = {
-                        .run = hang,
-                        .done = on_done,
-                        .userdata = &heard,
-                        .limit_ns = SOON_NS,
-                        .flags = impatient ? LKG_JOB_KEEPS_FDS | LKG_JOB_OUTLIVES_US : 0,
-                        .impatient = impatient
-                };
+                const struct lkg_helper_work work = { .run = hang,
+                                                      .done = on_done,
+                                                      .userdata = &heard,
+                                                      .limit_ns = SOON_NS,
+                                                      .flags = impatient ? LKG_JOB_OUTLIVES_US : 0,
+                                                      .impatient = impatient };
                 struct lkg_helper helper = LKG_HELPER_INIT;
                 sd_event *event = loop();
 

@@ -156,8 +156,7 @@ static void test_handover_of_nothing_but_descriptors(void **state)
 static void test_settings(void **state)
 {
         static const char text[] =
-                "state_dir=/var/lib/l%20k\nruntime_dir=/run/lkgfs\nsource_dir=\nnative_dir=pki\n"
-                "native_dir=ssl\nview_file=kubelet.conf\nreserved=status\nengine_timeout_ms=1500\n"
+                "state_dir=/var/lib/l%20k\nruntime_dir=/run/lkgfs\nsource_dir=\nengine_timeout_ms=1500\n"
                 "from_the_future=1\ncomponent=kubelet\ncomponent_unit=k.service\ncomponent_exe=/usr/bin/k\n"
                 "component_restart=hook\ncomponent_restart_unit=r.service\ncomponent_restart_argv=/sbin/r\n"
                 "component_restart_argv=a%0Ab\ncomponent_restart_min_interval_ms=5\n"
@@ -171,13 +170,10 @@ static void test_settings(void **state)
         (void)state;
         assert_int_equal(lkg_settings_parse(text, strlen(text), &settings, &err), 0);
         assert_string_equal(settings->state_dir, "/var/lib/l k");
-        assert_int_equal(settings->n_native_dirs, 2);
-        assert_string_equal(settings->native_dirs[1], "ssl");
         assert_int_equal(settings->engine_timeout_ms, 1500);
         lkg_settings_format(settings, &buf);
         assert_int_equal(lkg_settings_parse(buf.data, buf.size, &again, &err), 0);
         assert_string_equal(again->state_dir, settings->state_dir);
-        assert_string_equal(again->view_files[0], "kubelet.conf");
         assert_int_equal(again->n_components, 2);
         assert_int_equal(again->components[0].restart, LKG_SETTINGS_RESTART_HOOK);
         assert_string_equal(again->components[0].restart_unit, "r.service");
@@ -209,7 +205,6 @@ static void test_settings_refused(void **state)
                 "engine_timeout_ms=-18446744073709551615\n", "foreign_writes= 1\n", "foreign_writes=+1\n",
                 /* names that would lead out of the runtime directory */
                 "component=../x\n", "component=\n", "component=..\n", "component=a%2Fb\n",
-                "native_dir=/etc\n", "native_dir=..\n", "view_file=a/b\n", "reserved=\n",
                 "virtual_dir=../..\n", "state_dir=\n", "runtime_dir=run\n", "source_dir=etc\n"
         };
 

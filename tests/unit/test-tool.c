@@ -246,29 +246,6 @@ static void test_every_verb_has_an_example_that_parses(void **state)
         }
 }
 
-static void test_shared_mounts(void **state)
-{
-        static const char mountinfo[] =
-                "90 28 0:51 / /etc/kubernetes rw,nosuid,nodev shared:7 - fuse.lkgfs lkgfs rw,user_id=0\n"
-                "91 90 254:1 /x /etc/kubernetes/pki rw - ext4 /dev/vda rw\n"
-                "92 90 254:1 /x /etc/kubernetes2/pki rw shared:8 - ext4 /dev/vda rw\n"
-                "93 90 254:1 /x /etc/kubernetes/shared:1 rw master:1 - ext4 shared: rw\n"
-                "94 90 254:1 /x /etc/kubernetes/a\\040b rw master:1 shared:9 - ext4 /dev/vda rw\n";
-        char *mount;
-
-        (void)state;
-        assert_int_equal(lkg_view_find_shared(mountinfo, "/etc/kubernetes", &mount), 0);
-        assert_string_equal(mount, "/etc/kubernetes/a b");
-        free(mount);
-        for (const char *const *text = (const char *const[]){ "", "nonsense", "1 2 3 - x\n", NULL }; *text;
-             text++) {
-                assert_int_equal(lkg_view_find_shared(*text, "/etc/kubernetes", &mount), 0);
-                assert_null(mount);
-        }
-        assert_int_equal(lkg_view_find_shared(mountinfo, "/mnt", &mount), 0);
-        assert_null(mount);
-}
-
 static void test_mounts(void **state)
 {
         static const char mountinfo[] =
@@ -414,7 +391,6 @@ int main(void)
                 cmocka_unit_test(test_help_fits_a_screen),
                 cmocka_unit_test(test_every_verb_has_an_example_that_parses),
                 cmocka_unit_test(test_mounts),
-                cmocka_unit_test(test_shared_mounts),
                 cmocka_unit_test(test_blame_fields),
                 cmocka_unit_test(test_findings_are_painted_only_when_asked),
                 cmocka_unit_test(test_json_is_read_back),
