@@ -79,18 +79,24 @@ def objects(build):
     return found
 
 
-def calls(build):
-    """File -> files that it calls."""
+def symbols(build):
+    """Name -> (file that defines it, its type in nm), and file -> names that it needs."""
     defined, wanted = {}, collections.defaultdict(set)
     for source, target in objects(build).items():
         for line in subprocess.run(["nm", target], capture_output=True, text=True, check=True).stdout.splitlines():
             words = line.split()
             if len(words) == 3 and words[1] in "TDBRVC":
-                defined.setdefault(words[2], source)
+                defined.setdefault(words[2], (source, words[1]))
             elif len(words) == 2 and words[0] == "U":
                 wanted[source].add(words[1])
     defined.pop("main", None)
-    return {source: {defined[name] for name in names if name in defined} - {source} for source, names in wanted.items()}
+    return defined, wanted
+
+
+def calls(build):
+    """File -> files that it calls."""
+    defined, wanted = symbols(build)
+    return {source: {defined[name][0] for name in names if name in defined} - {source} for source, names in wanted.items()}
 
 
 def circles(graph):
