@@ -12,7 +12,7 @@
  * A power failure removes the runtime directory (a tmpfs) and changes the boot id. The layers are the
  * user's: they are written as careful tools do (flushed, renamed), except in scenarios with `loose_layers`.
  * Without --long the states of a scenario are a sample: the first kind of each loss at every point, and a
- * few combinations.
+ * few combinations. Rule: docs/specification.md 4.16.
  */
 #include "tests/unit/engine-node.h"
 

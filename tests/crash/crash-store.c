@@ -10,7 +10,7 @@
  * (pointers, trial, starts, bad list, release) must be the old or the new one as a whole; in `extra` (things
  * that are garbage collected: checkpoints, old releases, documents) each line must. Power failures are not
  * simulated; instead the order of the calls is checked: flush before rename, the directory after it, the
- * target before the pointer.
+ * target before the pointer. Rule: docs/specification.md 4.16.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bad/: root marks a source bad by writing to its name and removes the mark by removing the name; the call returns the engine's verdict."""
+"""bad/: root marks a source bad by writing to its name and removes the mark by removing the name; the call returns the engine's verdict.
+
+Rule: docs/specification.md 2.12.
+"""
 import errno
 import os
 import stat

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callers in another mount namespace may read what the modes allow, and may change nothing unless configured otherwise."""
+"""Callers in another mount namespace may read what the modes allow, and may change nothing unless configured otherwise.
+
+Rule: docs/specification.md 2.9.
+"""
 import contextlib
 import errno
 import os

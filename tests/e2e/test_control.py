@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""control/: one write is one command; errors are returned by write(2) and explained in last-error."""
+"""control/: one write is one command; errors are returned by write(2) and explained in last-error.
+
+Rule: docs/specification.md 2.11.
+"""
 import datetime
 import errno
 import json
@@ -171,7 +174,7 @@ def test_first_commands_after_a_restart_count(mount):
 
 
 def test_only_root_of_the_host(shared):
-    """Root of a container's user namespace has uid 0 on the inside, but no rights."""
+    """Root of a container's user namespace has uid 0 on the inside, but no rights. Rule: docs/specification.md 2.9."""
     path = shared.path("control", "kubelet", "hold")
     result = lib.shell(f"unshare --user --map-root-user sh -c 'echo on > {path}'")
     assert result.returncode != 0
@@ -179,6 +182,7 @@ def test_only_root_of_the_host(shared):
 
 
 def test_only_root(shared):
+    """Rule: docs/specification.md 2.9."""
     os.chmod(shared.root, 0o755)
     path = shared.path("control", "kubelet", "hold")
     result = lib.shell(f"echo on > {path}", user=65534, group=65534, extra_groups=[])

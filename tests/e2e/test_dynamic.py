@@ -58,6 +58,7 @@ def test_it_replaces_the_base_and_nothing_else(node):
     ("maxPods: many\n", "failed to validate current (UID: 8f1c)", "failed to validate config"),
 ])
 def test_a_bad_one_is_assigned_and_never_active(node, body, words, error):
+    """Rule: docs/specification.md 4.5."""
     n = node()
     before, generation = n.mount.document(), n.mount.generation()
     source = n.assign(body, header=body is not UNPARSABLE)
@@ -232,6 +233,7 @@ def test_a_hundred_changes(node):
 
 
 def test_local_layers_to_blame(node):
+    """Rule: docs/specification.md 4.5."""
     n = node()
     n.mount.drop("50-x.conf", "maxPods: many\n")
     source = n.assign("registryBurst: 9\n")
@@ -308,6 +310,7 @@ def test_the_start_that_is_one_too_many_reads_the_last_known_good(node, threshol
 
 
 def test_rollback_to_a_remote_one(node):
+    """Rule: docs/specification.md 4.11."""
     n = node(trial={"duration": "0s"})
     good = n.assign("maxPods: 1\n")
     n.wait("last-known-good", good)
@@ -515,6 +518,7 @@ def test_an_engine_that_begins_while_the_file_is_written(node):
 
 
 def test_exoneration(node):
+    """Rule: docs/specification.md 4.10."""
     n = node(trial={"crashLoopThreshold": 0})
     source = n.assign("maxPods: 42\n")
     n.wait("active", source)

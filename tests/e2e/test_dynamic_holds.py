@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds, tries and rollbacks by an operator while a remote configuration arrives, is withdrawn or is on trial."""
+"""Holds, tries and rollbacks by an operator while a remote configuration arrives, is withdrawn or is on trial.
+
+Rule: docs/specification.md 4.7.
+"""
 import errno
 import json
 import os
@@ -392,6 +395,7 @@ def test_scope_all_with_a_remote_and_dropins(node, again):
 
 @AGAIN
 def test_scope_all_rolls_a_remote_back_to_the_stored_document(node, again):
+    """Rule: docs/specification.md 4.11."""
     n = node(trial={"scope": "all", "crashLoopThreshold": 0})
     n.mount.command("promote", "now")
     first = n.mount.document()

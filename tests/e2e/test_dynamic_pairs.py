@@ -2,7 +2,7 @@
 """Every ordered pair of states of a reference, in one walk over all of them; each step is compared with a model.
 
 The model is the proposal's table of end-to-end cases: a bad source is assigned but never active, an unclear reference changes
-nothing, `local` ends remote configuration; a generation changes only with the document.
+nothing, `local` ends remote configuration; a generation changes only with the document. Rule: docs/specification.md 4.3.
 """
 import json
 import os

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A component that is restarted by a hook: once for each change that matters, and never because of what it reads at its start."""
+"""A component that is restarted by a hook: once for each change that matters, and never because of what it reads at its start.
+
+Rule: docs/specification.md 4.15.
+"""
 import json
 import os
 

@@ -153,6 +153,7 @@ def test_local_layers_broken_at_a_start(node, where, policy):
 
 
 def test_a_kubeconfig_under_the_name_is_never_hidden(node):
+    """Rule: docs/specification.md 2.15."""
     n = node(trial={"duration": "0s"})
     source = n.assign("maxPods: 1\n")
     n.wait("last-known-good", source)
@@ -195,7 +196,7 @@ def test_a_drop_in_s_mistake_is_never_the_configmap_s(node, broken):
 
 
 def test_a_drop_in_that_does_not_fit_the_configmap(node):
-    """Each is valid alone; the drop-in is what changed."""
+    """Each is valid alone; the drop-in is what changed. Rule: docs/specification.md 4.5."""
     n = node(trial={"duration": "0s"})
     n.mount.drop("50-x.conf", "imageGCHighThresholdPercent: 95\n")
     source = n.assign("imageGCLowThresholdPercent: 90\n")
@@ -306,7 +307,10 @@ def test_a_rollback_to_what_lkg_shows_where_the_layers_do_not_come_to_it_any_mor
 
 
 def test_a_configmap_waits_for_a_dropin_that_did_not_fit_before(node):
-    """If a drop-in does not fit the ConfigMap that is followed, it also blocks the next one."""
+    """If a drop-in does not fit the ConfigMap that is followed, it also blocks the next one.
+
+    Rule: docs/specification.md 4.5.
+    """
     n = node(trial={"duration": "0s", "minDuration": "0s"})
     body = "imageGCLowThresholdPercent: 85\nimageGCHighThresholdPercent: 90\n"
     n.wait("last-known-good", n.assign(body, uid="aaaa"))

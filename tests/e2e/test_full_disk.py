@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state directory that is full or read-only: a command that cannot be stored is refused, and nothing changes."""
+"""A state directory that is full or read-only: a command that cannot be stored is refused, and nothing changes.
+
+Rule: docs/specification.md 4.
+"""
 import errno
 import os
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health before promotion: a component that is alive and useless does not make its configuration the last known good."""
+"""Health before promotion: a component that is alive and useless does not make its configuration the last known good.
+
+Rule: docs/specification.md 4.10.
+"""
 import http.server
 import json
 import threading

@@ -186,6 +186,7 @@ def make_device_link(path, _):
 @pytest.mark.parametrize("make", [make_fifo, make_device, make_socket, make_dangling, make_link_to_directory, make_loop,
                                   make_hostile, make_foreign, make_magic, make_device_link], ids=lambda f: f.__name__)
 def test_what_is_no_regular_file(shared, make):
+    """Rule: docs/specification.md 3.1."""
     before, document = shared.generation(), shared.document()
     path = shared.path("kubelet.conf.d", "50-odd.conf")
     make(path, shared)
@@ -200,7 +201,10 @@ def test_what_is_no_regular_file(shared, make):
 
 @pytest.mark.parametrize("absolute", [True, False])
 def test_trusted_link(shared, absolute):
-    """A symlink to a root-owned file in directories that only root may write to is a layer if it stays beneath the source."""
+    """A symlink to a root-owned file in directories that only root may write to is a layer if it stays beneath the source.
+
+    Rule: docs/specification.md 3.1.
+    """
     target = shared.path("elsewhere.conf")
     lib.write_file(target, lib.HEADER + "maxPods: 12\n")
     path = shared.path("kubelet.conf.d", "50-link.conf")
@@ -232,7 +236,10 @@ def check_not_read(mount, document):
 
 
 def test_a_link_that_leads_out(mount):
-    """A writer of the source, such as root in a container, cannot make lkgfs read a file elsewhere."""
+    """A writer of the source, such as root in a container, cannot make lkgfs read a file elsewhere.
+
+    Rule: docs/specification.md 3.1.
+    """
     document, target = mount.document(), os.path.join(outside(mount), "secret.conf")
     path = mount.path("kubelet.conf.d", "50-link.conf")
     for link in (target, "../../outside/secret.conf"):
@@ -378,7 +385,7 @@ def test_missing_configured_directory(mounts):
 
 @pytest.mark.limit(200)
 def test_ten_thousand_dropins(mounts):
-    """More than 256 are refused; the setting raises that."""
+    """More than 256 are refused; the setting raises that. Rule: docs/specification.md 3.8."""
     mount = mounts(components=[{"name": "kubelet", "maxDropIns": 16384}])
     directory = mount.behind("kubelet.conf.d")
     os.mkdir(mount.behind("many"))

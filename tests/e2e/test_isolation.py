@@ -400,7 +400,10 @@ print(len(data), len(fds))
 
 @pytest.mark.parametrize("how", ["unshare -m", "setpriv --bounding-set=-sys_admin", "unshare -U -r -m"])
 def test_uid_0_alone_is_no_supervisor(shared, how):
-    """Root of another mount namespace, or without CAP_SYS_ADMIN, gets none of the descriptors behind the view."""
+    """Root of another mount namespace, or without CAP_SYS_ADMIN, gets none of the descriptors behind the view.
+
+    Rule: docs/specification.md 6.7.
+    """
     path = os.path.join(shared.runtime, "private", "fs.sock")
     since = len(shared.log())
     got = lib.run(*how.split(), "python3", "-c", CONNECT, path)

@@ -49,6 +49,7 @@ def test_aside(mounts):
 
 
 def test_fallback_after_stop_and_crash(mounts):
+    """Rule: docs/specification.md 2.16."""
     mount = mounts(base_name="base.yaml", components=[{"name": "kubelet", "base": "base.yaml"}])
     mount.drop("50-a.conf", "maxPods: 77\n")
     document = mount.document()
@@ -73,7 +74,10 @@ def test_fallback_after_stop_and_crash(mounts):
 
 
 def test_fallback_is_never_a_base(mounts):
-    """The fallback document under the view's name must not become a layer when the base is gone."""
+    """The fallback document under the view's name must not become a layer when the base is gone.
+
+    Rule: docs/specification.md 2.16.
+    """
     mount = mounts(base_name="base.yaml", components=[{"name": "kubelet", "base": "base.yaml"}])
     assert mount.stop() == 0
     assert os.path.exists(os.path.join(mount.source, "kubelet.conf"))
@@ -263,7 +267,10 @@ def test_mount_helper(mounts):
 
 
 def test_kubeconfig_under_the_view_name(mounts):
-    """kubelet.conf as kubeadm writes it: refused with the default configuration, and the message says what to do."""
+    """kubelet.conf as kubeadm writes it: refused with the default configuration, and the message says what to do.
+
+    Rule: docs/specification.md 2.15.
+    """
     mount = mounts(start=False, base=lib.KUBECONFIG)
     code, text = refusal(mount)
     assert code == EX_CONFIG
@@ -280,6 +287,7 @@ def test_kubeconfig_under_the_view_name(mounts):
 
 
 def test_no_layer_at_all(mounts):
+    """Rule: docs/specification.md 2.1."""
     mount = mounts(base=None, dropins=False, instance=None)
     path = mount.path("kubelet.conf")
     assert lib.error_of(os.stat, path) == errno.ENOENT
@@ -301,6 +309,7 @@ def test_only_dropins(mounts):
 
 
 def test_aliases(mounts):
+    """Rule: docs/specification.md 2.1."""
     mount = mounts(components=[{"name": "kubelet", "aliases": ["kubelet-config.yaml", "config.yaml"], "mode": "0640"}])
     for name in ("kubelet-config.yaml", "config.yaml"):
         assert mount.document(name) == mount.document()
@@ -313,6 +322,7 @@ def test_aliases(mounts):
 
 @pytest.mark.parametrize("name", [".lkgfs", "about"])
 def test_virtual_dir(mounts, name):
+    """Rule: docs/specification.md 2.1."""
     mount = mounts(config={"virtualDir": name})
     os.mkdir(mount.path("status"))
     lib.write_file(mount.path("status", "mine"), "x")
@@ -326,6 +336,7 @@ def test_virtual_dir(mounts, name):
 
 
 def test_reserved_name_in_the_source_is_reported(mounts):
+    """Rule: docs/specification.md 2.1."""
     def tree(directory, **options):
         lib.make_tree(directory, **options)
         os.mkdir(os.path.join(directory, "status"))

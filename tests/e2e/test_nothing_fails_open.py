@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is missing, generated, fatal or half-written is never served: the base, and values with which the component would not start."""
+"""What is missing, generated, fatal or half-written is never served: the base, and values with which the component would not start.
+
+Rule: docs/specification.md 3.7.
+"""
 import os
 import shutil
 
@@ -166,6 +169,7 @@ def test_an_empty_file_that_was_closed_has_time(mounts):
 
 
 def test_an_empty_file_counts_in_the_end(mounts):
+    """Rule: docs/specification.md 2.5."""
     mount = mounts(dropins={}, instance=None)
     lib.write_file(mount.path("kubelet.conf.d", "20-empty.conf"), "")
     mount.wait_for(lambda: "20-empty.conf" in mount.status("findings"), "two seconds later")
@@ -173,6 +177,7 @@ def test_an_empty_file_counts_in_the_end(mounts):
 
 
 def test_a_hidden_file_counts_in_the_end(mounts):
+    """Rule: docs/specification.md 2.5."""
     mount = mounts(dropins={}, instance=None)
     mount.drop(".hidden.conf", "podsPerCore: 5\n")
     assert "\npodsPerCore: 5\n" not in mount.document()  # probably a temporary name: its writer may continue

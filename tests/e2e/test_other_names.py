@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layer that is changed in place through a name that inotify does not report: another hard link, a file mounted over it."""
+"""A layer that is changed in place through a name that inotify does not report: another hard link, a file mounted over it.
+
+Rule: docs/specification.md 2.5.
+"""
 import os
 
 import pytest

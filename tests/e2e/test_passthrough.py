@@ -2,7 +2,7 @@
 """The pass-through behaves like the directory underneath.
 
 A generated sequence of calls is made on both and compared call by call (values, errno, attributes, contents, xattrs); then come
-cases that need more than one call.
+cases that need more than one call. Rule: docs/specification.md 2.7.
 """
 import ctypes
 import errno
@@ -400,6 +400,7 @@ def test_changes_behind_are_seen(shared):
 
 
 def test_changes_behind_are_relayed_to_watchers(shared):
+    """Rule: docs/specification.md 2.6."""
     with lib.Inotify() as inotify:
         mask = (inotify.CREATE | inotify.MODIFY | inotify.CLOSE_WRITE | inotify.DELETE | inotify.MOVED_TO |
                 inotify.MOVED_FROM | inotify.ATTRIB)

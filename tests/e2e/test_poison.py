@@ -2,7 +2,7 @@
 """Content that kills an engine is refused by its successor and never read again: docs/decisions/012-poison.md.
 
 The defect is injected: tests/lib/poison-preload.c, preloaded into the real engine, ends it while it parses, or merges and judges,
-content with a line `#POISON HOW WHERE`.
+content with a line `#POISON HOW WHERE`. Rule: docs/specification.md 6.4.
 """
 import contextlib
 import ctypes

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a call that changes a drop-in through the mount has returned, the next open of the document shows it."""
+"""When a call that changes a drop-in through the mount has returned, the next open of the document shows it.
+
+Rule: docs/specification.md 2.4.
+"""
 import mmap
 import os
 import pty
@@ -285,6 +288,7 @@ def test_half_written_dropins_are_never_published(mount):
 
 
 def test_equal_content_is_no_new_generation(mount):
+    """Rule: docs/specification.md 2.2."""
     before, inode = mount.generation(), os.stat(mount.path("kubelet.conf")).st_ino
     path = mount.path("kubelet.conf.d", "20-pods.conf")
     data = lib.read_file(path)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API server as a source, on a real mount: changes there arrive, and faults there do no harm."""
+"""The API server as a source, on a real mount: changes there arrive, and faults there do no harm.
+
+Rule: docs/specification.md 5.
+"""
 import errno
 import json
 import os

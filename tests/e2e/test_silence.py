@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine that is dead, stopped or hung, and helpers that are missing: readers of the status are told, and no caller waits twice."""
+"""An engine that is dead, stopped or hung, and helpers that are missing: readers of the status are told, and no caller waits twice.
+
+Rule: docs/specification.md 2.14.
+"""
 import concurrent.futures
 import contextlib
 import errno

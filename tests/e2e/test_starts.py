@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A component starts: its first open waits for the engine, which may switch first and have the opener look it up again."""
+"""A component starts: its first open waits for the engine, which may switch first and have the opener look it up again.
+
+Rule: docs/specification.md 4.9.
+"""
 import contextlib
 import errno
 import os

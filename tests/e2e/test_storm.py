@@ -2,7 +2,7 @@
 """One open is one generation, whatever happens meanwhile; and after the last change every watcher has been woken.
 
 A document of the storm is self-checking: `clusterDomain` holds a number, `clusterDNS` has that many entries, each of them the
-number again. A reader that sees a mixture of two generations always notices.
+number again. A reader that sees a mixture of two generations always notices. Rule: docs/specification.md 2.3.
 """
 import contextlib
 import mmap
@@ -193,7 +193,10 @@ def woken(events, wd):
 
 
 def test_watchers_wake(mount):
-    """A watch on the file and one on its directory get MODIFY and CLOSE_WRITE for change after change, and are never added again."""
+    """A watch on the file and one on its directory get MODIFY and CLOSE_WRITE for change after change, and are never added again.
+
+    Rule: docs/specification.md 2.6.
+    """
     with lib.Inotify() as inotify:
         mask = inotify.MODIFY | inotify.CLOSE_WRITE | inotify.MOVED_TO
         file, directory = inotify.add(mount.path("kubelet.conf"), mask), inotify.add(mount.mountpoint, mask)
@@ -207,6 +210,7 @@ def test_watchers_wake(mount):
 
 
 def test_watches_taken_at_older_generations_wake(mount):
+    """Rule: docs/specification.md 2.6."""
     with lib.Inotify() as inotify:
         wds, held = {}, []
         for value in range(10):
@@ -245,6 +249,7 @@ def test_no_deaf_watcher_after_a_storm(mount):
 
 
 def test_poll_on_generation(mount):
+    """Rule: docs/specification.md 2.6."""
     path = mount.path("status", "kubelet", "generation")
     for waiter in (select.POLLPRI, select.POLLIN | select.POLLPRI):
         for value in range(5):

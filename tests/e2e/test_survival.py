@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL of any of our processes, at any moment, under load: no call of a reader or writer fails."""
+"""SIGKILL of any of our processes, at any moment, under load: no call of a reader or writer fails.
+
+Rule: docs/specification.md 7.
+"""
 import contextlib
 import multiprocessing
 import os
@@ -239,6 +242,7 @@ def test_calls_wait_for_a_successor(mount):
 
 
 def test_watchers_survive_kills(mount):
+    """Rule: docs/specification.md 2.6."""
     with lib.Inotify() as inotify:
         wd = inotify.add(mount.path("kubelet.conf"), inotify.MODIFY | inotify.CLOSE_WRITE)
         for victim in ("lkgfs-fs", "lkgfs-engine", "lkgfs-notify"):

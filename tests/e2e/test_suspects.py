@@ -111,6 +111,7 @@ def test_the_two_documents_outlive_the_history(node):
 
 
 def test_secrets_are_masked_everywhere(node):
+    """Rule: docs/specification.md 2.13."""
     n = node(trial={"duration": "0s"})
     good = n.assign(f"staticPodURLHeader: {{Authorization: [{SECRET}-1]}}\n")
     n.wait("last-known-good", good)

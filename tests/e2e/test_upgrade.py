@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another lkgfsd takes over: a restart by the service manager, another build, another memory layout, the previous release."""
+"""Another lkgfsd takes over: a restart by the service manager, another build, another memory layout, the previous release.
+
+Rule: docs/specification.md 6.9.
+"""
 import contextlib
 import errno
 import os

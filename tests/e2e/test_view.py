@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view at rest: its files and their attributes; generated files cannot be changed."""
+"""The view at rest: its files and their attributes; generated files cannot be changed. Rule: docs/specification.md 2.1."""
 import contextlib
 import ctypes
 import errno
@@ -34,6 +34,7 @@ def without_comment(document):
 
 
 def test_merged_document(shared):
+    """Rule: docs/specification.md 2.2."""
     first, body = without_comment(shared.document())
     assert "kubelet.conf.d" in first
     assert "maxPods: 64\n" in body and "maxPods: 110" not in body
@@ -56,6 +57,7 @@ def test_attributes_of_the_document(shared):
 
 
 def test_xattrs(shared):
+    """Rule: docs/specification.md 2.2."""
     path = shared.path("kubelet.conf")
     assert int(os.getxattr(path, "user.lkgfs.generation")) == shared.generation()
     digest = hashlib.sha256(shared.read("kubelet.conf")).hexdigest()
@@ -158,6 +160,7 @@ def test_permissions_for_others(shared):
 
 
 def test_status_files(shared):
+    """Rule: docs/specification.md 2.10."""
     directory = shared.path("status", "kubelet")
     have = sorted(os.listdir(directory))
     assert set(FACTS + DOCUMENTS) <= set(have)
@@ -179,6 +182,7 @@ def test_status_files(shared):
 
 
 def test_facts_agree(shared):
+    """Rule: docs/specification.md 2.10."""
     status, rest = shared.condition()
     assert status == "True", rest
     reason, _, message = rest.partition(": ")
@@ -308,7 +312,7 @@ def test_what_the_mount_of_the_source_forbids(mounts, over):
 
 
 def test_nothing_is_mounted_inside(shared):
-    """A submount would be writable in a container whose volume is read-only."""
+    """A submount would be writable in a container whose volume is read-only. Rule: docs/specification.md 2.8."""
     assert [line for line in lib.read_file("/proc/self/mountinfo").decode().splitlines()
             if line.split()[4].startswith(shared.mountpoint + "/")] == []
 

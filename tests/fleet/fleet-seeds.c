@@ -13,6 +13,7 @@
  * configuration reaches every node that has not vanished.
  *
  * Exit: 0; 1: the promise was broken, with the seed and what the node did; 64: usage.
+ * Rule: docs/specification.md 4.14.
  */
 #include <getopt.h>
 #include <stdio.h>

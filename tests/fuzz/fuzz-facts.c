@@ -2,7 +2,7 @@
 /*
  * Any bytes as the files below facts/ and the record of the last process: accepted facts are bounded and
  * have no line break where none is allowed, and a process is tracked only if it runs. Lines `%%%` separate
- * the files, in the order of the table.
+ * the files, in the order of the table. Rule: docs/specification.md 6.6.
  */
 #include <fcntl.h>
 

@@ -2,7 +2,7 @@
 /*
  * Any datagrams, with descriptors of every kind, as what lkgfsd receives from an adopted file server; and
  * any bytes as the shared memory that a dead one left. Only descriptors that were announced are kept, no
- * descriptor leaks, and a memory is either accepted or refused.
+ * descriptor leaks, and a memory is either accepted or refused. Rule: docs/specification.md 6.7.
  */
 #include <fcntl.h>
 #include <sys/eventfd.h>

@@ -4,6 +4,7 @@
  * whatever it does with a remaining node, file, reply or message, it never accesses memory outside of it.
  *
  * A step of the input: which table, which record of it, where in the record (two bytes), how many bytes; then the bytes.
+ * Rule: docs/specification.md 6.8.
  */
 #include <limits.h>
 

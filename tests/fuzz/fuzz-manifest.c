@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A manifest that is parsed, written back and read again gives the same text. */
+/*
+ * A manifest that is parsed, written back and read again gives the same text.
+ * Rule: docs/specification.md 6.1.
+ */
 #include <lkg/buf.h>
 #include <lkg/publication.h>
 

@@ -16,6 +16,8 @@ A case with a file `command` runs the tool instead, with the words of that file 
     want.error     its standard error; absent when there must be none
     want.status    its exit status
 
+Rule: docs/specification.md 3.2 (walk-order, drop-ins-in-order, number-sort-trap, kubeadm-patches).
+
 GOLDEN_UPDATE=1 writes the results instead of comparing them; read the difference before you commit it.
 """
 

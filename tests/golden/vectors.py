@@ -6,7 +6,7 @@ Each line of vectors/*.jsonl is a case: {"id", "op", inputs..., "want": what ups
 accepted, and the document if it is, as a JSON value. The words of an error are our own.
 
 BUILD (or LKGFS_BUILD) is the build folder. Prints a line for each case that fails, with --tap one for each case, and at the end
-`N passed, N failed`. An operation is a row in OPS.
+`N passed, N failed`. An operation is a row in OPS. Rule: docs/specification.md 3.
 """
 
 import argparse

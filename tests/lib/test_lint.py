@@ -43,7 +43,8 @@ build second.o: cc ../core/one/second.c
 build other.o: cc ../fs/two/other.c
 """
 FILES = {"core/one/first.c": FIRST, "core/one/second.c": SECOND, "core/one/rows.c": "int rows[] = { 1 };\n", "fs/two/other.c": OTHER,
-         "include/lkg/first.h": HEADER, "build/build.ninja": NINJA}
+         "include/lkg/first.h": HEADER, "build/build.ninja": NINJA,
+         "docs/specification.md": "# S\n\n## Contents\n\n## 1. T\n\n## 2. V\n\n### 2.1 Names\n\n### 2.2 File\n\n## 6. P\n"}
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def tree(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "tests/lib").mkdir(parents=True)
-    for name in ("lkgfs_graph.py", "lkgfs_size.py"):
+    for name in ("lkgfs_graph.py", "lkgfs_size.py", "lkgfs_promises.py"):
         shutil.copy(LIB / name, tmp_path / "tests/lib")
     return tmp_path
 
@@ -98,3 +99,16 @@ def test_a_wrong_budget(tree, name, number, words):
     budgets(tree, **{name: number})
     status, lines = run(tree, "lkgfs_size.py", "--check")
     assert status == 1 and len(lines) == 1 and f"size-budgets: {words}" in lines[0]
+
+
+def test_sections_and_those_who_cite_them(tree):
+    (tree / "tests/test_a.py").write_text('"""Rules: docs/specification.md 2.1, 2.2."""\n')
+    assert run(tree, "lkgfs_promises.py", "--check") == (0, ["5 sections, 2 citations in tests"])
+    assert run(tree, "lkgfs_promises.py")[1][4:8] == ["2.1 Names", "    tests/test_a.py:1", "2.2 File", "    tests/test_a.py:1"]
+
+
+def test_a_section_that_nobody_cites(tree):
+    (tree / "tests/test-a.c").write_text("/* Rule: docs/specification.md 2.1. */\n")
+    (tree / "tests/lib/helper.py").write_text("# docs/specification.md 2.2\n")
+    status, lines = run(tree, "lkgfs_promises.py", "--check")
+    assert status == 1 and len(lines) == 1 and lines[0].startswith("docs/specification.md 2.2 (File): no test cites it")

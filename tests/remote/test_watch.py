@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One object is followed: what is reported, in which order, and that no fault in between is mistaken for a change."""
+"""One object is followed: what is reported, in which order, and that no fault in between is mistaken for a change.
+
+Rule: docs/specification.md 5.
+"""
 import copy
 import json
 import random

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When an engine counts as silent, and when as hung. Time is simulated. */
+/* When an engine counts as silent, and when as hung. Time is simulated. Rule: docs/specification.md 2.14. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Back-off: the numbers of client-go's reflector and rate limiter. */
+/* Back-off: the numbers of client-go's reflector and rate limiter. Rule: docs/specification.md 5. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

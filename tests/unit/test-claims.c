@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command is carried out or refused, never both. */
+/* A command is carried out or refused, never both. Rule: docs/specification.md 6.3. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

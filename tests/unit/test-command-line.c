@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A component's command line on top of its document: pflag's grammar, every type of flag, what is never
- * shown.
+ * shown. Rule: docs/specification.md 3.5.
  */
 #include "schema-helpers.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConfigMap objects: which are valid, their identity, and the payload under a key. */
+/*
+ * ConfigMap objects: which are valid, their identity, and the payload under a key.
+ * Rule: docs/specification.md 4.3.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

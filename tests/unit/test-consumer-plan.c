@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a component is restarted: requests, limits, failures, jitter, and what a successor reads. Time is
- * simulated.
+ * simulated. Rule: docs/specification.md 4.15.
  */
 #include <limits.h>
 #include <setjmp.h>

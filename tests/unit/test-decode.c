@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * YAML and JSON: what is accepted, what it means, error messages, limits. Findings are compared in
- * full.
+ * full. Rule: docs/specification.md 3.3.
  */
 #include "config-helpers.h"
 
@@ -407,6 +407,7 @@ static void test_second_document_is_reported_once(void **state)
         }
 }
 
+/* Rule: docs/specification.md 3.8. */
 static void test_limits(void **state)
 {
         char *deep = repeat("", "[", 9000, "");
@@ -433,7 +434,7 @@ static void test_limits(void **state)
                     "f: error: the document has 4194305 bytes; the limit is 4194304 [LKG1003]\n");
 }
 
-/* Every level doubles the size: 2^60 values when expanded. */
+/* Every level doubles the size: 2^60 values when expanded. Rule: docs/specification.md 3.8. */
 static void test_alias_bomb(void **state)
 {
         struct lkg_buf buf = LKG_BUF_INIT;

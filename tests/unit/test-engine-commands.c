@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the engine carries out the control files: hold, rollback, try, commit; who may use them; nothing is
- * done twice.
+ * done twice. Rule: docs/specification.md 2.11.
  */
 #include "engine-node.h"
 
@@ -225,6 +225,7 @@ static void test_withdrawn_command_is_not_carried_out(void **state)
         assert_has(n, "status/kubelet/condition", "held at");
 }
 
+/* Rule: docs/specification.md 6.2. */
 static void test_repeated_ticket_is_not_carried_out_twice(void **state)
 {
         struct node *n = *state;

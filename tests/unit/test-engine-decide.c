@@ -36,6 +36,7 @@
                 .try_phase = LKG_TRY_ARMED, .try_duration_ns = (d) \
         }
 
+/* Rule: docs/specification.md 4.6. */
 static void test_verdicts(void **state)
 {
         static const struct {
@@ -84,6 +85,7 @@ static void test_verdicts(void **state)
         }
 }
 
+/* Rule: docs/specification.md 4.7. */
 static void test_hold_commands(void **state)
 {
         static const struct {
@@ -132,6 +134,7 @@ static void test_hold_commands(void **state)
         }
 }
 
+/* Rule: docs/specification.md 4.7. */
 static void test_life_of_a_try(void **state)
 {
         struct lkg_hold hold = ARMED(100), after;
@@ -228,6 +231,7 @@ static void test_words_of_control_files(void **state)
         assert_string_equal(why, "hold: \"\\x1b[2J\" is not understood; want on or off");
 }
 
+/* Rule: docs/specification.md 2.10. */
 static void test_condition_words(void **state)
 {
         static const struct lkg_hold free_hold = FREE, held = HELD(4), late = LATE(3),
@@ -569,6 +573,7 @@ static void test_condition_words_stay_utf8(void **state)
         }
 }
 
+/* Rule: docs/specification.md 2.10. */
 static void test_transition_time_changes_with_the_status_alone(void **state)
 {
         static const struct lkg_hold free_hold = FREE, held = HELD(1);

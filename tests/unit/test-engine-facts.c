@@ -2,6 +2,7 @@
 /*
  * Release and command line of a component: reading them, which one counts, and what an engine does with
  * them. The component is another instance of this program, with the flags of the test.
+ * Rule: docs/specification.md 6.6.
  */
 #include <signal.h>
 #include <sys/wait.h>

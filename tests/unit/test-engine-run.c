@@ -252,6 +252,7 @@ static void test_changed_settles_a_file_that_is_still_open(void **state)
         assert_int_equal(close(fd), 0);
 }
 
+/* Rule: docs/specification.md 4.17. */
 static void test_restart_keeps_the_generation(void **state)
 {
         struct node *n = *state;
@@ -277,6 +278,7 @@ static void test_restart_keeps_the_generation(void **state)
         check_blobs(n);
 }
 
+/* Rule: docs/specification.md 4.17. */
 static void test_reboot_keeps_the_generation(void **state)
 {
         struct node *n = *state;
@@ -312,6 +314,7 @@ static void test_last_good_after_reboot_with_invalid_layers(void **state)
         assert_has(n, "kubelet.conf", "maxPods: 6\n");
 }
 
+/* Rule: docs/specification.md 4.17. */
 static void test_strict_policy_refuses_last_good(void **state)
 {
         struct node *n = *state;
@@ -329,6 +332,7 @@ static void test_strict_policy_refuses_last_good(void **state)
         assert_non_null(strstr(err.message, "localPolicy is strict"));
 }
 
+/* Rule: docs/specification.md 4.17. */
 static void test_engine_that_died_of_a_layer_serves_first(void **state)
 {
         struct node *n = *state;
@@ -377,6 +381,7 @@ static void test_kubeconfig_under_the_name_is_fatal_at_first(void **state)
         assert_null(strstr(err.message, "t0psecret"));
 }
 
+/* Rule: docs/specification.md 2.15. */
 static void test_kubeconfig_that_appears_later_passes_through(void **state)
 {
         struct node *n = *state;
@@ -511,6 +516,7 @@ static void test_other_entries_cost_nothing(void **state)
         turn_until(n, "kubelet.conf", "maxPods: 3\n");
 }
 
+/* Rule: docs/specification.md 2.16. */
 static void test_fallback_copies(void **state)
 {
         struct node *n = *state;
@@ -618,6 +624,7 @@ static void test_a_restart_waits_for_the_publication(void **state)
         assert_false(asks_for_a_restart(n)); /* once */
 }
 
+/* Rule: docs/specification.md 2.10. */
 static void test_many_layers_are_rendered_later(void **state)
 {
         struct node *n = *state;

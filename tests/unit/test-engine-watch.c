@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inotify and the set of files that are being written; time is simulated. */
+/* inotify and the set of files that are being written; time is simulated. Rule: docs/specification.md 2.5. */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor learns about components: command lines of units, versions of programs. */
+/*
+ * What the supervisor learns about components: command lines of units, versions of programs.
+ * Rule: docs/specification.md 6.6.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening files of other users safely, replacing our own atomically. */
+/* Opening files of other users safely, replacing our own atomically. Rule: docs/specification.md 3.1. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

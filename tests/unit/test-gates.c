@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feature gates: settings accumulate, and every reason to refuse one is named. */
+/*
+ * Feature gates: settings accumulate, and every reason to refuse one is named.
+ * Rule: docs/specification.md 3.5.
+ */
 #include "schema-helpers.h"
 
 #include "core/schema/gates.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a remote configuration may not set, and what it may only set to the base's value. */
+/*
+ * What a remote configuration may not set, and what it may only set to the base's value.
+ * Rule: docs/specification.md 4.13.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the node's condition is written. */
+/* When the node's condition is written. Rule: docs/specification.md 5. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RFC 6902 operations: results, refusals in words, all or nothing, sharing. */
+/*
+ * RFC 6902 operations: results, refusals in words, all or nothing, sharing.
+ * Rule: docs/specification.md 3.4.
+ */
 #include "config-helpers.h"
 
 #include "core/layers/layers.h"

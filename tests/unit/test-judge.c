@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The judge as a stack calls it: which findings a candidate gets and where, what is cached between
- * candidates, what is served. No disk: candidates are made in memory.
+ * candidates, what is served. No disk: candidates are made in memory. Rule: docs/specification.md 3.5.
  */
 #include "config-helpers.h"
 
@@ -307,6 +307,7 @@ static void test_kind_of_another_component_is_refused(void **state)
         tear_down(&s);
 }
 
+/* Rule: docs/specification.md 3.6. */
 static void test_value_is_served_that_one_file_would_lack(void **state)
 {
         struct stack s;

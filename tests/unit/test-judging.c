@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The note about what an engine is judging, as its successor and the supervisor see it. */
+/*
+ * The note about what an engine is judging, as its successor and the supervisor see it.
+ * Rule: docs/specification.md 6.4.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
  * the result if the engine stops after each effect, or if each durable effect fails.
  *
  * The table is lifecycle-table.txt. LKG_TABLE_WRITE=FILE writes the current table to FILE; review it before it replaces the old one.
+ * Rule: docs/specification.md 4.4.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -1194,6 +1195,7 @@ static const struct {
 
 #define TOO_MANY 40u
 
+/* Rule: docs/specification.md 4. */
 static void test_stopped_after_each_effect(void **state)
 {
         struct machine *m = malloc(sizeof(*m));
@@ -1263,6 +1265,7 @@ static void check_failure(struct machine *m, size_t i, unsigned at, bool on, con
         free(restarted);
 }
 
+/* Rule: docs/specification.md 4. */
 static void test_each_effect_fails(void **state)
 {
         struct machine *m = malloc(sizeof(*m));

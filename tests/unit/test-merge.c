@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON merge patch, as the component's library applies it; origins and shadows; cost. */
+/*
+ * JSON merge patch, as the component's library applies it; origins and shadows; cost.
+ * Rule: docs/specification.md 3.4.
+ */
 #include "config-helpers.h"
 
 static const struct {

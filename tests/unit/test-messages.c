@@ -30,6 +30,7 @@ static int close_pair(void **state)
         return 0;
 }
 
+/* Rule: docs/specification.md 6.2. */
 static void test_message(void **state)
 {
         struct lkg_message out, in;
@@ -75,6 +76,7 @@ static void test_text_with_nul(void **state)
         assert_int_equal(lkg_message_send(pair[0], &out), -EMSGSIZE);
 }
 
+/* Rule: docs/specification.md 6.2. */
 static void test_strange_messages(void **state)
 {
         struct lkg_message message, in;
@@ -100,6 +102,7 @@ static void test_strange_messages(void **state)
         assert_int_equal(lkg_message_recv(pair[1], &in), -EBADMSG);
 }
 
+/* Rule: docs/specification.md 6.7. */
 static void test_handover(void **state)
 {
         struct lkg_handover in;
@@ -153,6 +156,7 @@ static void test_handover_of_nothing_but_descriptors(void **state)
         lkg_close(after);
 }
 
+/* Rule: docs/specification.md 6.5. */
 static void test_settings(void **state)
 {
         static const char text[] =

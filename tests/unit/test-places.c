@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain of places, with a fake API server: which place counts, and what the answer is. */
+/*
+ * The chain of places, with a fake API server: which place counts, and what the answer is.
+ * Rule: docs/specification.md 4.2.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a successor concludes from the note of a dead engine, and which conclusions survive:
- * docs/decisions/012-poison.md.
+ * docs/decisions/012-poison.md. Rule: docs/specification.md 6.4.
  */
 #include <setjmp.h>
 #include <stdarg.h>

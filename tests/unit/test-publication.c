@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest: what is written is read back, and anything else is refused. */
+/*
+ * The manifest: what is written is read back, and anything else is refused.
+ * Rule: docs/specification.md 6.1.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Blobs and publications without an engine: what is written, shared and removed, and what a failure leaves
- * behind.
+ * behind. Rule: docs/specification.md 6.1.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References: both forms of NodeConfigSource, the annotation, and what may be referred to. */
+/*
+ * References: both forms of NodeConfigSource, the annotation, and what may be referred to.
+ * Rule: docs/specification.md 4.2.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

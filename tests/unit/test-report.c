@@ -188,6 +188,7 @@ static void test_finding_kinds(void **state)
         }
 }
 
+/* Rule: docs/specification.md 2.13. */
 static void test_quote(void **state)
 {
         char buf[5 * 64 + 8], big[500];
@@ -215,7 +216,10 @@ static void test_json_string(void **state)
         lkg_buf_deinit(&buf);
 }
 
-/* Errors, warnings, notes; each by file and line; the notes of one code beyond three are a number. */
+/*
+ * Errors, warnings, notes; each by file and line; the notes of one code beyond three are a number.
+ * Rule: docs/specification.md 2.10.
+ */
 static void test_order_and_folding(void **state)
 {
         static const struct {

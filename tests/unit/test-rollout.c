@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staged rollout: the bucket of a node, and what the annotations of a ConfigMap mean for it. */
+/*
+ * Staged rollout: the bucket of a node, and what the annotations of a ConfigMap mean for it.
+ * Rule: docs/specification.md 4.14.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

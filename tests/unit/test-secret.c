@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is masked and what is not; and that no secret is left anywhere in the masked tree. */
+/*
+ * What is masked and what is not; and that no secret is left anywhere in the masked tree.
+ * Rule: docs/specification.md 2.13.
+ */
 #include "config-helpers.h"
 
 static void test_text(void **state)

@@ -538,7 +538,7 @@ static void test_depth_takes_no_stack(void **state)
 
 /*
  * What a compromised server may leave behind: names with slashes, parents in a cycle, lengths beyond the
- * array.
+ * array. Rule: docs/specification.md 6.8.
  */
 static void test_nothing_impossible_is_inherited(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node knows of all slots: lists against events, too many of them, old ones. */
+/*
+ * What a node knows of all slots: lists against events, too many of them, old ones.
+ * Rule: docs/specification.md 4.14.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One node that seeks a slot, step by step. What it knows of all slots: test-slot-ledger.c; their objects: test-slot-object.c; fleets: tests/fleet. */
+/*
+ * One node that seeks a slot, step by step. What it knows of all slots: test-slot-ledger.c; their objects: test-slot-object.c; fleets: tests/fleet.
+ * Rule: docs/specification.md 4.14.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identities of remote configurations: what is safe in a path, ids, equality. */
+/*
+ * Identities of remote configurations: what is safe in a path, ids, equality.
+ * Rule: docs/specification.md 4.1.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

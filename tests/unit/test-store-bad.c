@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What counts against a configuration: bad marks and starts. */
+/* What counts against a configuration: bad marks and starts. Rule: docs/specification.md 4.12. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,7 +124,10 @@ static char *suspects_of(const struct lkg_bad *bad)
         return lkg_buf_steal(&buf, &size);
 }
 
-/* One file has the mark and them; a mark that is made again has the new ones. */
+/*
+ * One file has the mark and them; a mark that is made again has the new ones.
+ * Rule: docs/specification.md 2.12.
+ */
 static void test_suspects_are_in_the_record(void **state)
 {
         struct place *p = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every file of the store, and every field in it, is damaged in turn: nothing crashes, a finding names the
- * file, and the content of other files is still used.
+ * file, and the content of other files is still used. Rule: docs/specification.md 4.16.
  */
 #include <fcntl.h>
 #include <limits.h>

@@ -506,6 +506,7 @@ static void test_release(void **state)
         assert_int_equal(take_findings(p), 0);
 }
 
+/* Rule: docs/specification.md 4.12. */
 static void test_another_release_judges_afresh(void **state)
 {
         struct place *p = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strategic merge patch for kinds whose lists are all atomic. */
+/* Strategic merge patch for kinds whose lists are all atomic. Rule: docs/specification.md 3.4. */
 #include <lkg/tree.h>
 
 #include "config-helpers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a child is started again, when a file server counts as hung, how many log lines a death may cause.
- * Time is simulated.
+ * Time is simulated. Rule: docs/specification.md 7.
  */
 #include <setjmp.h>
 #include <stdarg.h>

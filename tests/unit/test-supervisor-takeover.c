@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a new lkgfsd finds: a program of another build, the memory of an earlier one, a restart or a stop. */
+/*
+ * What a new lkgfsd finds: a program of another build, the memory of an earlier one, a restart or a stop.
+ * Rule: docs/specification.md 6.9.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

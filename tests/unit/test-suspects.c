@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is to blame: the fields in which a condemned document differs from the last known good. */
+/*
+ * Who is to blame: the fields in which a condemned document differs from the last known good.
+ * Rule: docs/specification.md 2.12.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

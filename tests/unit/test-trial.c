@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trial: what is marked bad at which start, what its clock counts, and which rules a candidate has. */
+/*
+ * The trial: what is marked bad at which start, what its clock counts, and which rules a candidate has.
+ * Rule: docs/specification.md 4.10.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,6 +89,7 @@ static const struct lkg_trial_rules usual = { 10 * M, 10 };
 
 /* ---- starts ---- */
 
+/* Rule: docs/specification.md 4.9. */
 static void test_start_that_condemns(void **state)
 {
         static const struct {
@@ -370,6 +374,7 @@ static void test_clock_that_starts_at_zero_runs(void **state)
 
 /* ---- rules ---- */
 
+/* Rule: docs/specification.md 4.8. */
 static void test_rules(void **state)
 {
         static const struct {
@@ -411,6 +416,7 @@ static void test_rules(void **state)
         }
 }
 
+/* Rule: docs/specification.md 4.8. */
 static void test_rules_that_make_a_candidate_bad(void **state)
 {
         static const struct {
@@ -490,6 +496,7 @@ static void test_state_names(void **state)
 
 /* ---- which starts count ---- */
 
+/* Rule: docs/specification.md 4.9. */
 static void test_which_starts_count(void **state)
 {
         (void)state;

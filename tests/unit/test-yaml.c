@@ -2,7 +2,7 @@
 /*
  * YAML as go.yaml.in/yaml/v2 reads it where libyaml, or the YAML specification, would do something else
  * (docs/decisions/008), and what a line of vectors/ cannot express: other encodings, bytes that are no text,
- * positions.
+ * positions. Rule: docs/specification.md 3.3.
  */
 #include "config-helpers.h"
 
