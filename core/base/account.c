@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include <lkg/account.h>
+#include <lkg/process.h>
 #include <lkg/file.h>
 
 #define NO_ID_16_BITS 65535u /* -1 in old system calls with 16-bit ids */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/random.h>
 
-#include <lkg/backoff.h>
+#include <lkg/process.h>
 
 #define DOUBLINGS_MAX 6u /* 800 ms << 6 is over 30 s */
 

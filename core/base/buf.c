@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growing byte buffer with sticky failure. */
-#include <lkg/buf.h>
-#include <lkg/utf8.h>
+#include <lkg/text.h>
 
 /*
  * Above this size, growing by half would waste too much memory; the kernel moves such blocks without copying

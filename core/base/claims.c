@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that may still be carried out: see lkg/claims.h. */
+/* Commands that may still be carried out: see lkg/messages.h. */
 #include <fcntl.h>
 
-#include <lkg/claims.h>
+#include <lkg/messages.h>
 #include <lkg/file.h>
 
 enum { OFFERED = 1, TAKEN = 2, RETURNED = 3 /* taken by an engine that has died: offered again */ };

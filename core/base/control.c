@@ -2,7 +2,7 @@
 /* Datagrams between our processes: fixed layout, cut after the used part of the text, checked on arrival. */
 #include <sys/socket.h>
 
-#include <lkg/control.h>
+#include <lkg/messages.h>
 
 #define MESSAGE_HEADER offsetof(struct lkg_message, text)
 

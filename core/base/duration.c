@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/duration.h>
+#include <lkg/text.h>
 
 #define LIMIT (UINT64_C(1) << 63) /* magnitude of the most negative duration */
 #define WANT  "; want numbers with units, such as 30s, 5m or 1h30m"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <lkg/ends.h>
+#include <lkg/process.h>
 
 void lkg_ends_note(struct lkg_ends *ends, int code, int status, uint64_t now_ns)
 {

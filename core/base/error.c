@@ -2,7 +2,7 @@
 /* Faults: one message, made where the cause is known, with context prepended on the way up. */
 #include <stdarg.h>
 
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 size_t lkg_where_text(const struct lkg_where *where, char *buf, size_t size)
 {

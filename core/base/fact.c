@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of facts: see <lkg/fact.h>. */
+/* Files of facts: see <lkg/messages.h>. */
 #include <inttypes.h>
 
-#include <lkg/fact.h>
+#include <lkg/messages.h>
 #include <lkg/file.h>
 
 #define DUE "not_before_ns="

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fallback copies: see <lkg/fallback.h>. */
+/* Fallback copies: see <lkg/publication.h>. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include <lkg/fallback.h>
+#include <lkg/publication.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>
-#include <lkg/publication.h>
 
 #define TMP_SUFFIX ".lkgfs-new"
 

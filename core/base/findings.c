@@ -5,7 +5,7 @@
  * 1000-1999 one document, 2000-2999 layers and merging, 3000-3999 our own configuration, 4000-4999 the
  * running system, 5000-5999 the fields of a kind, 6000-6999 remote configuration, 7000-7999 the client of the API server.
  */
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 const struct lkg_finding_kind lkg_finding_kinds[] = {
         /* code, severity, title, advice, paragraph */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datagrams that carry descriptors; the protocol is in lkg/handover.h. */
+/* Datagrams that carry descriptors; the protocol is in lkg/messages.h. */
 #include <sys/socket.h>
 
-#include <lkg/control.h>
-#include <lkg/handover.h>
+#include <lkg/messages.h>
 
 union rights {
         char bytes[CMSG_SPACE(sizeof(int) * LKG_HANDOVER_FDS_MAX)];

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include <lkg/file.h>
-#include <lkg/job.h>
+#include <lkg/process.h>
 
 #define PIPE_BYTES_MAX (1u << 20) /* a process may enlarge its pipe to this (pipe-max-size) */
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 
 /** lkg_journal_field() - add a field to an entry; @value may have several lines. */
 void lkg_journal_field(struct lkg_buf *entry, const char *name, const char *value);

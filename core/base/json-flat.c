@@ -6,7 +6,7 @@
 
 #include <json-c/json.h>
 
-#include <lkg/json-out.h>
+#include <lkg/text.h>
 
 static void tokener_freep(struct json_tokener **tokener)
 {

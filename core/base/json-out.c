@@ -6,8 +6,7 @@
 #include <json-c/json.h>
 #include <json-c/printbuf.h>
 
-#include <lkg/json-out.h>
-#include <lkg/utf8.h>
+#include <lkg/text.h>
 
 #define SLACK 64u /* json-c asks for a little more than a text has */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The note of the content that an engine is judging: see lkg/judging.h. */
+/* The note of the content that an engine is judging: see lkg/admission.h. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/judging.h>
+#include <lkg/admission.h>
 
 /* ---- the file ---- */
 

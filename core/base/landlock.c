@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See <lkg/landlock.h>. */
+/* See <lkg/process.h>. */
 #include <linux/landlock.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <lkg/file.h>
-#include <lkg/landlock.h>
+#include <lkg/process.h>
 
 /* Newer than the headers of Linux 6.1. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <lkg/buf.h>
-#include <lkg/log.h>
+#include <lkg/text.h>
+#include <lkg/base.h>
 
 #include "journal.h"
 

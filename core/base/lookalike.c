@@ -3,8 +3,7 @@
  * Characters that look like one of ASCII and are another: spaces, quotes, dashes, letters of other scripts. Names as in Unicode,
  * where it matters which one it is; of most letters, only the script.
  */
-#include <lkg/buf.h>
-#include <lkg/utf8.h>
+#include <lkg/text.h>
 
 static const char *const cyrillic_extra[] = {
         "IE WITH GRAVE",

@@ -6,7 +6,7 @@
  * Userinfo and queries of URLs (`https://user:password@host/path?token=...`): no status file, no finding and
  * no log line shows them. This is done here, below all code that quotes user input.
  */
-#include <lkg/buf.h>
+#include <lkg/text.h>
 
 #include <strings.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/name.h>
+#include <lkg/text.h>
 
 static bool is_label(struct lkg_span s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/nearest.h>
+#include <lkg/text.h>
 
 #include <ctype.h>
 

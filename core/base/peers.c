@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's sockets: see <lkg/peers.h>. */
+/* The engine's sockets: see <lkg/process.h>. */
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
-#include <lkg/peers.h>
+#include <lkg/process.h>
 
 static struct lkg_peer *free_peer(struct lkg_peer *peer, bool close_fd)
 {

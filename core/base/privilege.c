@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See <lkg/privilege.h>. */
+/* See <lkg/process.h>. */
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -10,8 +10,7 @@
 #include <sys/syscall.h>
 
 #include <lkg/file.h>
-#include <lkg/privilege.h>
-#include <lkg/syscalls.h>
+#include <lkg/process.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

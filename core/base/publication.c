@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <limits.h>
 
-#include <lkg/array.h>
-#include <lkg/buf.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
 #include <lkg/publication.h>
 

@@ -2,11 +2,9 @@
 /* Findings: a growing list that never fails its caller, and its one-line-per-finding form. */
 #include <stdarg.h>
 
-#include <lkg/array.h>
-#include <lkg/buf.h>
-#include <lkg/error.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 #include <lkg/limits.h>
-#include <lkg/utf8.h>
 
 static const char *const severity_names[_LKG_SEVERITY_MAX] = {
         [LKG_ERROR] = "error",

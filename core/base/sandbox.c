@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drops privileges: see <lkg/sandbox.h>. */
+/* Drops privileges: see <lkg/process.h>. */
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <lkg/file.h>
-#include <lkg/landlock.h>
-#include <lkg/log.h>
-#include <lkg/privilege.h>
-#include <lkg/sandbox.h>
+#include <lkg/process.h>
+#include <lkg/base.h>
 
 #include "syscall-policy.h"
 

@@ -2,11 +2,10 @@
 /* The settings that processes without a YAML parser need, as `key=value` lines. */
 #include <inttypes.h>
 
-#include <lkg/array.h>
-#include <lkg/buf.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/settings.h>
-#include <lkg/strings.h>
+#include <lkg/messages.h>
 
 #include "escape.h"
 

@@ -6,8 +6,7 @@
  */
 #include <stdarg.h>
 
-#include <lkg/buf.h>
-#include <lkg/utf8.h>
+#include <lkg/text.h>
 
 /*
  * Unicode 15: general category Cf, Default_Ignorable_Code_Point (invisible characters), the separators of

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 
-#include <lkg/buf.h>
-
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 #define PIECE_BYTES 20u /* quoted from a value in a reason: the finding shows the whole value anyway */
 

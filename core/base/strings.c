@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See lkg/strings.h. */
-#include <lkg/array.h>
-#include <lkg/strings.h>
+/* See lkg/text.h. */
+#include <lkg/base.h>
+#include <lkg/text.h>
 
 int lkg_strings_take(char ***items, size_t *n_items, char *text)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls of the engine: it reads layers, keeps state, and talks to the API server. See <lkg/syscalls.h>. */
+/* The system calls of the engine: it reads layers, keeps state, and talks to the API server. See <lkg/process.h>. */
 #pragma once
 
-#include <lkg/syscalls.h>
+#include <lkg/process.h>
 
 extern const struct lkg_syscall_policy lkg_engine_syscalls;
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seccomp filters: see <lkg/syscalls.h>. */
+/* Seccomp filters: see <lkg/process.h>. */
 #include <assert.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <lkg/syscalls.h>
+#include <lkg/process.h>
 
 #define PROGRAM_MAX 1024u
 #define MODE_WORD   "LKGFS_SYSCALLS"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/utf8.h>
+#include <lkg/text.h>
 
 void lkg_utf8_mend(char *text)
 {

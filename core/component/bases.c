@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bases from checkpoints, and refreshing the layers over another base. */
-#include <lkg/bases.h>
-#include <lkg/configmap.h>
-#include <lkg/log.h>
+#include <lkg/component.h>
+#include <lkg/objects.h>
+#include <lkg/base.h>
 
 static const struct lkg_touched everything = { .everything = true };
 

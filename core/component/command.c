@@ -6,9 +6,9 @@
 #include <limits.h>
 
 #include <lkg/config.h>
-#include <lkg/duration.h>
+#include <lkg/text.h>
 
-#include <lkg/command.h>
+#include <lkg/component.h>
 
 #define TEXT_MAX \
         LKG_SOURCE_ID_MAX /* the longest word; a longer write is EINVAL, not E2BIG, which shells misreport */

@@ -3,7 +3,7 @@
  * Findings about the served document rather than a layer: held, tried, waiting for the rollout, without a
  * base, without any layer, or a command that was lost.
  */
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #include <lkg/component.h>
 

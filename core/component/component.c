@@ -5,11 +5,10 @@
  */
 #include <stdarg.h>
 
-#include <lkg/fallback.h>
-#include <lkg/render.h>
+#include <lkg/publication.h>
+#include <lkg/documents.h>
 
 #include <lkg/component.h>
-#include <lkg/track.h>
 
 /* ---- setup ---- */
 

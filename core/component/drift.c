@@ -4,8 +4,7 @@
  * fields?
  */
 #include <lkg/component.h>
-#include <lkg/decode.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 static int parse(const struct lkg_generation *g, struct lkg_value **ret)
 {

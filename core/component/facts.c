@@ -7,10 +7,9 @@
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/json-out.h>
-#include <lkg/record.h>
+#include <lkg/documents.h>
 
 #include <lkg/facts.h>
 

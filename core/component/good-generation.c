@@ -3,7 +3,7 @@
  * What a rollback would serve now: the last known good merged with today's local layers, or its stored
  * document.
  */
-#include <lkg/bases.h>
+#include <lkg/component.h>
 
 int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret,
                               struct lkg_error *err)

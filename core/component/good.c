@@ -3,9 +3,9 @@
  * The last known good for a rollback: merged with today's local layers or, if that is impossible or not
  * wanted, the stored document.
  */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
-#include <lkg/bases.h>
+#include <lkg/component.h>
 
 int lkg_component_serve_stored(struct lkg_component *c, struct lkg_error *err)
 {

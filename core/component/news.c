@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include <lkg/component.h>
-#include <lkg/log.h>
-#include <lkg/suspects.h>
+#include <lkg/base.h>
+#include <lkg/schema.h>
 
 #define ROOM_KEPT 112 /* of the words: lkg_component_event_text() shows 400 bytes of them */
 

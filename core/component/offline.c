@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads, merges and judges the layers of a component without an engine: see <lkg/offline.h>. */
+/* Reads, merges and judges the layers of a component without an engine: see <lkg/facts.h>. */
 #include <fcntl.h>
 #include <limits.h>
 
-#include <lkg/bases.h>
 #include <lkg/component.h>
-#include <lkg/fallback.h>
-#include <lkg/offline.h>
+#include <lkg/publication.h>
+#include <lkg/facts.h>
 #include <lkg/store.h>
-#include <lkg/tried.h>
 
 /* ---- what an engine has stored ---- */
 

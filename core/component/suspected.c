@@ -4,8 +4,8 @@
  * both are there. A mark without suspects says why; nothing is guessed.
  */
 #include <lkg/component.h>
-#include <lkg/decode.h>
-#include <lkg/suspects.h>
+#include <lkg/documents.h>
+#include <lkg/schema.h>
 
 /* ---- the condemned document ---- */
 

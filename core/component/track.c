@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/track.h>
+#include <lkg/component.h>
 
 int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
                    const struct lkg_component_env *env, struct lkg_remote_base *base, struct lkg_error *err)

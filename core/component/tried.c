@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Judges the assigned configuration: see tried.h. */
-#include <lkg/guard.h>
-#include <lkg/log.h>
-#include <lkg/tried.h>
+#include <lkg/objects.h>
+#include <lkg/base.h>
+#include <lkg/component.h>
 
 /* ---- the local layers ---- */
 

@@ -9,7 +9,7 @@
  */
 #include <limits.h>
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 #define CONTEXT  3

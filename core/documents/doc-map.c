@@ -2,7 +2,7 @@
 /* Maps of the value tree: keys, chunks of members, finding and changing members. */
 #include "doc-layout.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 #define CHUNK_MIN 4u
 

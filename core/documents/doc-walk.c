@@ -4,7 +4,7 @@
  * so ten thousand levels of nesting cost heap, not thread stack.
  */
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/tree.h>
 
 struct pair {

@@ -7,7 +7,7 @@
  */
 #include "doc-layout.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 static const char *const type_names[_LKG_TYPE_MAX] = {
         [LKG_NULL] = "null",     [LKG_BOOL] = "bool", [LKG_NUMBER] = "number",

@@ -8,8 +8,8 @@
  * never values.
  */
 
-#include <lkg/array.h>
-#include <lkg/merge.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 struct frame {

@@ -8,7 +8,7 @@
  *
  * Persistent: the containers on the path of a change are copied, everything else is shared.
  */
-#include <lkg/merge.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 struct context {

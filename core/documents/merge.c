@@ -8,8 +8,8 @@
  * alone. No recursion: maps that are being merged or pruned wait on an explicit stack.
  */
 
-#include <lkg/array.h>
-#include <lkg/merge.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 const char *const lkg_header_fields[LKG_HEADER_FIELDS] = { "apiVersion", "kind" };

@@ -4,7 +4,7 @@
  * breaks: values are JSON, and names of layers and files are escaped like any other text here.
  */
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 /* Text of a column, so that a hostile file name cannot forge a column or a line. */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See <lkg/readback.h>. Both comparisons walk the tree in its own order, in which it was rendered. An
+ * See <lkg/documents.h>. Both comparisons walk the tree in its own order, in which it was rendered. An
  * explicit stack replaces recursion.
  */
 
 #include <json-c/json.h>
 #include <yaml.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/limits.h>
-#include <lkg/readback.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 /* A list or map that is being compared. */

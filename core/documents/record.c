@@ -2,9 +2,8 @@
 /* Small JSON records of lkgfs: see record.h. */
 #include <fcntl.h>
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 #include <lkg/file.h>
-#include <lkg/record.h>
 
 int lkg_record_read_text(int dirfd, const char *path, size_t max, char **ret, size_t *ret_size,
                          struct lkg_error *err)

@@ -9,8 +9,8 @@
  * exactly.
  */
 
-#include <lkg/array.h>
-#include <lkg/render.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 #define SIMPLE_KEY_MAX \

@@ -5,7 +5,7 @@
  */
 #include <ctype.h>
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 #include <lkg/tree.h>
 
 /* NULL = not there. @signs: ends with NULL; NULL = the test knows its sign. @line: where the mistake is; 0 = not known */

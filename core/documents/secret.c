@@ -8,8 +8,8 @@
  */
 #include <strings.h>
 
-#include <lkg/array.h>
-#include <lkg/render.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 #define MASK "<masked>"

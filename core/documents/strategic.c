@@ -14,7 +14,7 @@
  */
 #include "strategic.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 /* A map that is being merged into, or a value that is being pruned (@base NULL). */
 struct strategic_job {

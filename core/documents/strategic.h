@@ -2,7 +2,7 @@
 /* Shared by strategic.c (maps) and strategic-list.c (the directives for lists). */
 #pragma once
 
-#include <lkg/merge.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 struct lkg_strategic {

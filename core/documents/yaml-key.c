@@ -9,7 +9,7 @@
 
 #include "yaml-state.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 #define PREFIX '\xff' /* begins no character of UTF-8 */
 

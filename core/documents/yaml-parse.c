@@ -6,7 +6,7 @@
  */
 #include "yaml-scan.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 struct lkg_yaml_tag_handle {
         struct lkg_yaml_span handle, prefix;

@@ -8,7 +8,7 @@
  */
 #include "yaml-scan.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 #define KEY_SIZE_MAX 1024u /* characters from the start of a simple key to its ':' */
 

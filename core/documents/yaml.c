@@ -12,7 +12,7 @@
  */
 #include "yaml-state.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 /* One open collection. */
 struct lkg_yaml_frame {

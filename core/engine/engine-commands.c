@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
-#include <lkg/command.h>
+#include <lkg/component.h>
 #include "engine-internal.h"
 
 /* Why a command was refused: a string literal, or @text. */

@@ -4,7 +4,7 @@
  * core/lifecycle, the durable records in core/state; this file only carries out the effects in order, and a failed one comes back
  * as an event.
  */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

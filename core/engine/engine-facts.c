@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fallback copies (<lkg/fallback.h>): the source directory is read-only for the engine, so it asks lkgfsd to write them; a copy
+ * Fallback copies (<lkg/publication.h>): the source directory is read-only for the engine, so it asks lkgfsd to write them; a copy
  * that cannot be written is a finding.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <lkg/fallback.h>
+#include <lkg/publication.h>
 
 #include "engine-internal.h"
 

@@ -2,15 +2,14 @@
 /* The engine's own state and functions, shared by the files of core/engine. */
 #pragma once
 
-#include <lkg/claims.h>
-#include <lkg/log.h>
+#include <lkg/messages.h>
+#include <lkg/base.h>
 #include <lkg/places.h>
-#include <lkg/health-checks.h>
+#include <lkg/probes.h>
 #include <lkg/publish.h>
-#include <lkg/tried.h>
+#include <lkg/component.h>
 #include "engine.h"
-#include <lkg/manifest-rules.h>
-#include <lkg/peers.h>
+#include <lkg/process.h>
 
 #define LKG_NEVER          UINT64_MAX
 #define LKG_PERSIST_NS     (200 * LKG_NSEC_PER_MSEC) /* quiet time before the state directory is written */

@@ -5,7 +5,7 @@
  */
 #include <malloc.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

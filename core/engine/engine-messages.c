@@ -4,7 +4,7 @@
  * supervisor. A request is answered once a publication contains everything that it caused.
  */
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the parts of the engine. These functions call none of the parts. */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

@@ -6,7 +6,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

@@ -3,7 +3,7 @@
  * Acts on the answer of the places (<lkg/places.h>): a new assignment, back to the local configuration, or nothing because the
  * answer is unclear. Rules: docs/specification.md 4.2, 4.4.
  */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

@@ -6,7 +6,7 @@
  *
  * architecture.md, "The life of a bad ConfigMap", describes the flow.
  */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine knows at one moment, for the publisher (<lkg/snapshot.h>). */
+/* What the engine knows at one moment, for the publisher (<lkg/publish.h>). */
 #include "engine-internal.h"
 
 void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *ret)

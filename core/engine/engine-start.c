@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
-#include <lkg/readback.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 
 #include "engine-internal.h"
 

@@ -3,7 +3,7 @@
  * A component starts: record it, ask for the reason if the service manager knows it, check the trial, switch, answer. The open()
  * waits for the answer, so everything here is bounded; the command line is judged afterwards.
  */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "engine-internal.h"
 

@@ -10,7 +10,7 @@
 
 #include <systemd/sd-event.h>
 
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 /* The result of locking the state directory. */
 struct lkg_engine_lock {

@@ -18,15 +18,13 @@
 #include <sysexits.h>
 
 #include <lkg-config.h>
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/config.h>
-#include <lkg/control.h>
-#include <lkg/credential.h>
-#include <lkg/exec-plugin.h>
-#include <lkg/log.h>
-#include <lkg/offline.h>
-#include <lkg/sandbox.h>
-#include <lkg/settings.h>
+#include <lkg/messages.h>
+#include <lkg/http.h>
+#include <lkg/base.h>
+#include <lkg/facts.h>
+#include <lkg/process.h>
 
 #include "engine.h"
 

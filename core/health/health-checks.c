@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include <lkg/health-checks.h>
+#include <lkg/probes.h>
 
 /* ---- the Node ---- */
 

@@ -4,7 +4,7 @@
 
 #include <lkg/http.h>
 #include <lkg/limits.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 #include <lkg/probes.h>
 
 #define ANSWER_BYTES_MAX (64u << 10) /* more is no health endpoint; the status has come by then */

@@ -15,7 +15,7 @@
  */
 #include "layers.h"
 
-#include <lkg/merge.h>
+#include <lkg/documents.h>
 
 struct header {
         const char *kind, *api_version;

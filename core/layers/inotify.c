@@ -4,11 +4,11 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
-#include <lkg/array.h>
-#include <lkg/strings.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 
-#include <lkg/manifest-rules.h>
-#include <lkg/inotify.h>
+#include <lkg/publish.h>
+#include <lkg/stack.h>
 
 #define EVENTS                                                                                          \
         (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | \

@@ -5,11 +5,10 @@
  */
 #include <fcntl.h>
 
-#include <lkg/array.h>
-#include <lkg/fallback.h>
+#include <lkg/base.h>
+#include <lkg/publication.h>
 #include <lkg/file.h>
-#include <lkg/merge.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #include "layers.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <lkg/settled.h>
+#include <lkg/stack.h>
 
 /* Is @said the same as @path, or above it? It may be relative to the source directory. */
 static bool covers(const struct lkg_settled *s, const char *said, const char *path)

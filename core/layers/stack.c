@@ -11,8 +11,8 @@
 
 #include "layers.h"
 
-#include <lkg/array.h>
-#include <lkg/merge.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 
 #define NAMED_MAX 16u /* layers in one message */
 

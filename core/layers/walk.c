@@ -12,7 +12,7 @@
 
 #include "layers.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 struct names {
         char **items;

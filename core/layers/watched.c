@@ -5,7 +5,7 @@
 
 #include "layers.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 #define LINKS_MAX 40
 

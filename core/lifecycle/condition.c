@@ -2,9 +2,8 @@
 /* The text of the condition: see condition.h. The first row that applies sets status and reason. */
 #include <inttypes.h>
 
-#include <lkg/buf.h>
-#include <lkg/condition.h>
-#include <lkg/utf8.h>
+#include <lkg/text.h>
+#include <lkg/lifecycle.h>
 
 const char *lkg_condition_status_name(enum lkg_condition_status status)
 {

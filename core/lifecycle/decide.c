@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pure decisions about candidates and holds: see decide.h. */
-#include <lkg/decide.h>
+#include <lkg/lifecycle.h>
 
 const char *lkg_hold_mode_name(enum lkg_hold_mode mode)
 {

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include <lkg/source.h>
+#include <lkg/lifecycle.h>
 
 int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
 {

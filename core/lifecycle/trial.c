@@ -3,8 +3,8 @@
  * The trial. Arithmetic saturates: an overflowing duration never ends, and a clock that seems to go backwards adds nothing.
  */
 
-#include <lkg/duration.h>
-#include <lkg/error.h>
+#include <lkg/text.h>
+#include <lkg/base.h>
 #include <lkg/limits.h>
 #include <lkg/trial.h>
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One ConfigMap. Checks are in the order in which an author would fix the object. */
 
-#include <lkg/configmap.h>
-#include <lkg/decode.h>
+#include <lkg/objects.h>
+#include <lkg/documents.h>
 #include <lkg/limits.h>
-#include <lkg/name.h>
-#include <lkg/render.h>
-#include <lkg/source.h>
+#include <lkg/text.h>
+#include <lkg/lifecycle.h>
 
 #define KEYS_NAMED             8u /* number of keys that a message lists */
 #define FINDING_MORE_DOCUMENTS 1010u

@@ -4,12 +4,11 @@
  * looked up by a name that the remote document chooses.
  */
 
-#include <lkg/buf.h>
-#include <lkg/guard.h>
-#include <lkg/kinds.h>
+#include <lkg/text.h>
+#include <lkg/objects.h>
+#include <lkg/schema.h>
 #include <lkg/limits.h>
-#include <lkg/merge.h>
-#include <lkg/span.h>
+#include <lkg/documents.h>
 
 #define FINDING_DENIED 6002u
 #define FINDING_PINNED 6003u

@@ -3,8 +3,8 @@
  * The places on a Node that may have a reference. An absent or null field is not a reference; an invalid one has no effect
  * either, but is reported.
  */
-#include <lkg/node.h>
-#include <lkg/source.h>
+#include <lkg/objects.h>
+#include <lkg/lifecycle.h>
 
 static const struct lkg_value *member(const struct lkg_value *map, const char *name)
 {

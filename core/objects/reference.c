@@ -4,12 +4,11 @@
  * wording of the Kubernetes API server (`configMap.name: Invalid value: ...`).
  */
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 #include <lkg/limits.h>
-#include <lkg/name.h>
-#include <lkg/nearest.h>
-#include <lkg/reference.h>
-#include <lkg/source.h>
+#include <lkg/text.h>
+#include <lkg/objects.h>
+#include <lkg/lifecycle.h>
 
 #define INVALID    "invalid NodeConfigSource, "
 #define NONE_SET   INVALID "exactly one subfield must be non-nil, but all were nil"

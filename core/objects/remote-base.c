@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/decode.h>
-#include <lkg/remote-base.h>
+#include <lkg/documents.h>
+#include <lkg/objects.h>
 
 #define DURATION_FIELD  "configTrialDuration"
 #define THRESHOLD_FIELD "crashLoopThreshold"

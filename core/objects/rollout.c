@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include <lkg/limits.h>
-#include <lkg/rollout.h>
+#include <lkg/objects.h>
 
 #define BUCKETS      100000u /* thousandths of a percent */
 #define DECIMALS_MAX 3u

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <search.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
 #include <lkg/publication.h>
 

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 struct lkg_blob {
         char sha256[LKG_SHA256_HEX]; /* first member: the key of the tree */

@@ -5,12 +5,12 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include <lkg/array.h>
-#include <lkg/fallback.h>
+#include <lkg/base.h>
+#include <lkg/publication.h>
 #include <lkg/file.h>
-#include <lkg/strings.h>
+#include <lkg/text.h>
 
-#include <lkg/manifest-rules.h>
+#include <lkg/publish.h>
 
 static const char *keep_text(struct lkg_manifest_rules *rules, char *text)
 {

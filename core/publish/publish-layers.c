@@ -3,8 +3,8 @@
  * The large parts of a publication: layers/ and history/. Each file is rendered once and kept while it is up
  * to date.
  */
-#include <lkg/array.h>
-#include <lkg/render.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 
 #include "publisher.h"
 

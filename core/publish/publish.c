@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <limits.h>
 
-#include <lkg/array.h>
-#include <lkg/command.h>
+#include <lkg/base.h>
+#include <lkg/component.h>
 #include <lkg/file.h>
 
 #include "publisher.h"

@@ -2,7 +2,7 @@
 /* Private to the publisher: what was last rendered, as files; and the interfaces between its parts. */
 #pragma once
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/publish.h>
 
 #include "blob.h"

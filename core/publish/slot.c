@@ -3,7 +3,7 @@
  * One file of the view, as the next publication shows it: a separate blob, or a part of the pack of that
  * publication.
  */
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 #include "publisher.h"
 

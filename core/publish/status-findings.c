@@ -3,7 +3,7 @@
  * status/<component>/findings and findings.json: the same findings, for people and for programs. A line of
  * text cannot be parsed reliably: a file name may contain the separators.
  */
-#include <lkg/json-out.h>
+#include <lkg/text.h>
 
 #include "status.h"
 

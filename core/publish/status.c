@@ -6,11 +6,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include <lkg/duration.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/json-out.h>
 #include <lkg/publication.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 #include "status.h"

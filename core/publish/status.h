@@ -2,9 +2,9 @@
 /* The files below status/<component>/: one row each. A row adds the file to the published tree and to the manual. */
 #pragma once
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 
-#include <lkg/snapshot.h>
+#include <lkg/publish.h>
 
 #define LKG_STATUS_FILES_MAX 24
 

@@ -3,7 +3,7 @@
  * The two followed objects: each answer is checked and recorded, and if it may matter, the places are asked again.
  * Nothing is decided here.
  */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "apiserver.h"
 

@@ -3,9 +3,9 @@
  * The slots of a rollout: sends what the seeker (<lkg/slots.h>) asks for, and tells it the answers. A list of all slots of the followed
  * ConfigMap, then a watch from there; when the watch breaks off, another list.
  */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
-#include <lkg/watch-stream.h>
+#include <lkg/client.h>
 #include "apiserver.h"
 
 #define WATCH_MIN_S 300u                      /* as client-go: uniform in [300,600) */

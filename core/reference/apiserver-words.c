@@ -2,8 +2,8 @@
 /*
  * What the API server's answers mean: why an object is not known, what the Node says, what the rollout allows; and findings.
  */
-#include <lkg/log.h>
-#include <lkg/utf8.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 
 #include "apiserver.h"
 

@@ -8,9 +8,8 @@
 #include <limits.h>
 
 #include <lkg-config.h>
-#include <lkg/log.h>
-#include <lkg/name.h>
-#include <lkg/span.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 
 #include "apiserver.h"
 

@@ -9,10 +9,9 @@
  */
 #pragma once
 
-#include <lkg/informer.h>
-#include <lkg/node.h>
+#include <lkg/client.h>
+#include <lkg/objects.h>
 #include <lkg/places.h>
-#include <lkg/remote-file.h>
 
 /* How long the last answer remains valid if all requests fail. */
 #define LKG_OUTAGE_NS (300 * LKG_NSEC_PER_SEC)

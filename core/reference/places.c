@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The chain of places, and the resulting answer. */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "apiserver.h"
 

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 
-#include <lkg/remote-file.h>
+#include <lkg/places.h>
 
 #define LOCAL_TEXT "local"
 #define SEEN_NAME  "reference" /* runtime directory: path of the file that was understood */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answered-object.h"
 
-#include <lkg/doc.h>
-#include <lkg/span.h>
+#include <lkg/documents.h>
+#include <lkg/text.h>
 
 /* ---- versions ---- */
 

@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include <lkg/buf.h>
-#include <lkg/decode.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
 #include <lkg/limits.h>
 
 #include "api-answer.h"

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/client.h>
 
 /**

@@ -7,7 +7,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 
 #define NODES_GROUP     "system:nodes"
 #define CLAIMS_MAX      16384u

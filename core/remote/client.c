@@ -4,7 +4,7 @@
  * http.c runs it and reports its end exactly once. Owners may cancel any call from any callback, so no code
  * here uses a call after a callback.
  */
-#include <lkg/backoff.h>
+#include <lkg/process.h>
 #include <lkg/limits.h>
 
 #include "api-answer.h"

@@ -5,8 +5,8 @@
  * and after a 401. A failing plugin is run again after 10 s, then after twice as long each time, 5 minutes
  * at most; its last output is used meanwhile.
  */
-#include <lkg/decode.h>
-#include <lkg/span.h>
+#include <lkg/documents.h>
+#include <lkg/text.h>
 
 #include "certificate.h"
 #include "credential-internal.h"

@@ -3,7 +3,7 @@
 
 #include <openssl/crypto.h>
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 #include "credential-internal.h"
 #include "wipe.h"

@@ -2,7 +2,7 @@
 /* Shared by the credential*.c files only. */
 #pragma once
 
-#include <lkg/credential.h>
+#include <lkg/http.h>
 #include <lkg/file.h>
 
 enum lkg_credential_code {

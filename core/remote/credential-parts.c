@@ -7,7 +7,7 @@
  * certificate is still used: the server decides, and our clock may be wrong. For tokens only the expiry
  * itself is reported, because they are renewed just before it.
  */
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 #include "certificate.h"
 #include "credential-internal.h"

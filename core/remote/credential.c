@@ -10,7 +10,7 @@
 
 #include <openssl/crypto.h>
 
-#include <lkg/credential.h>
+#include <lkg/http.h>
 
 #include "credential-internal.h"
 #include "wipe.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The URLs of an API server and of a proxy, checked against a grammar so narrow that libcurl's parser cannot
- * read them differently. Pure; reasons as in <lkg/span.h>; they never quote a URL.
+ * read them differently. Pure; reasons as in <lkg/text.h>; they never quote a URL.
  */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /**
  * lkg_endpoint_server() - `https://HOST[:PORT][/PATH]`, HOST a name, an IPv4 address or an IPv6 address in brackets.

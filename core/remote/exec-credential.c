@@ -10,12 +10,11 @@
 
 #include <openssl/crypto.h>
 
-#include <lkg/credential.h>
-#include <lkg/exec-plugin.h>
+#include <lkg/http.h>
 #include <lkg/file.h>
-#include <lkg/log.h>
-#include <lkg/sandbox.h>
-#include <lkg/span.h>
+#include <lkg/base.h>
+#include <lkg/process.h>
+#include <lkg/text.h>
 
 #define SAID_LINES_MAX 8u
 #define SAID_LINE_MAX  256u

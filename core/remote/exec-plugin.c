@@ -6,11 +6,10 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
-#include <lkg/exec-plugin.h>
+#include <lkg/http.h>
 #include <lkg/file.h>
-#include <lkg/job.h>
-#include <lkg/json-out.h>
-#include <lkg/span.h>
+#include <lkg/process.h>
+#include <lkg/text.h>
 
 #include "wipe.h"
 

@@ -11,10 +11,9 @@
  */
 #pragma once
 
-#include <lkg/informer.h>
+#include <lkg/client.h>
 
 #include "answered-object.h"
-#include <lkg/watch-stream.h>
 
 #define LKG_FOLLOW_IDLE_NS (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
 #define LKG_FOLLOW_HALF_NS (30 * LKG_NSEC_PER_SEC)  /* from the beginning of an event to its end */

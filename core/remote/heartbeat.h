@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include <lkg/backoff.h>
+#include <lkg/process.h>
 
 #define LKG_HEARTBEAT_NS       (300 * LKG_NSEC_PER_SEC)
 #define LKG_HEARTBEAT_PERCENT  20u

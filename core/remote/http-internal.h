@@ -4,9 +4,8 @@
 
 #include <curl/curl.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/http.h>
-#include <lkg/span.h>
 
 #define LKG_HTTP_HEADER_BYTES_MAX \
         (256u << 10)          /* all header lines of one reply, trailers and 1xx replies too */

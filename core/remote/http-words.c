@@ -7,7 +7,7 @@
 
 #include <openssl/x509_vfy.h>
 
-#include <lkg/backoff.h>
+#include <lkg/process.h>
 
 #include "http-internal.h"
 

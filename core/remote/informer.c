@@ -3,7 +3,7 @@
  * Requests, messages and callbacks around follow.c. Every input ends in finish(), which reports changes,
  * sets the timer, and frees an informer that was released inside one of its own callbacks.
  */
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include "api-request.h"
 #include "follow.h"
 

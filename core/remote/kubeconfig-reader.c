@@ -4,7 +4,7 @@
 
 #include <openssl/crypto.h>
 
-#include <lkg/nearest.h>
+#include <lkg/text.h>
 
 #define CODE 7001
 

@@ -8,9 +8,9 @@
  */
 #pragma once
 
-#include <lkg/kubeconfig.h>
+#include <lkg/http.h>
 #include <lkg/limits.h>
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 #define LKG_READER_QUOTED_MAX (5 * LKG_QUOTE_MAX + 8)
 #define LKG_READER_PATH_MAX   (2 * LKG_READER_QUOTED_MAX + 64)

@@ -3,7 +3,7 @@
  * users[].user of a kubeconfig: our credential for the API server. Rules: client-go, tools/clientcmd,
  * validation.go.
  */
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 #include "kubeconfig-reader.h"
 

@@ -6,9 +6,8 @@
  * A finding names the position and the field. The value of a secret field is never quoted, only its type or
  * the kind of mistake. The decoded tree contains copies of the secrets; they are wiped before it is freed.
  */
-#include <lkg/buf.h>
-#include <lkg/decode.h>
-#include <lkg/render.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
 #include <lkg/stack.h>
 
 #include "endpoint.h"

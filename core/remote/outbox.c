@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include "outbox.h"
 
 #include <inttypes.h>

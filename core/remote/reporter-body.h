@@ -2,8 +2,8 @@
 /* Bodies of requests to the API server, as JSON. Pure. Source: core/v1 NodeCondition and Event. */
 #pragma once
 
-#include <lkg/buf.h>
-#include <lkg/reporter.h>
+#include <lkg/text.h>
+#include <lkg/client.h>
 
 #include "outbox.h"
 

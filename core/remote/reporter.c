@@ -3,8 +3,8 @@
  * Sends the requests. heartbeat.c decides when to write, outbox.c which Event; reporter-body.c builds the
  * body. Requests start only in the loop (pump()), so callers may use this from any callback.
  */
-#include <lkg/buf.h>
-#include <lkg/reporter.h>
+#include <lkg/text.h>
+#include <lkg/client.h>
 
 #include "heartbeat.h"
 #include "outbox.h"

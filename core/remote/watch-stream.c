@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/watch-stream.h>
+#include <lkg/client.h>
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 #include <lkg/limits.h>
 
 #define LINE_KEPT_MAX (64u << 10) /* a larger buffer is freed: a watch is idle nearly always */

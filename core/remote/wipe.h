@@ -2,7 +2,7 @@
 /* Overwrites secrets before their memory is freed. */
 #pragma once
 
-#include <lkg/doc.h>
+#include <lkg/documents.h>
 
 /** lkg_wipe_free() - overwrite a text, then free it. NULL is fine. */
 void lkg_wipe_free(char *text);

@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <lkg/duration.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
 #include <lkg/slots.h>
-#include <lkg/utf8.h>
 
 #define FORMAT          "1"
 #define SUCCESSES_MAX   1000000u

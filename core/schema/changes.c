@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two documents of a kind: the fields in which they differ, and what has to be done after such a change (column `change`). */
-#include <lkg/array.h>
-#include <lkg/doc.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 #include "changes.h"

@@ -5,7 +5,7 @@
  */
 #include "command-line.h"
 
-#include <lkg/nearest.h>
+#include <lkg/text.h>
 #include <lkg/tree.h>
 
 #include "findings-codes.h"

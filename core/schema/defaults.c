@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "defaults.h"
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/tree.h>
 
 #include "typed-internal.h"

@@ -2,7 +2,7 @@
 /*
  * The effective document: checking one that has no layers any more, and showing where each value comes from.
  */
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 #include "findings-codes.h"

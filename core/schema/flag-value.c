@@ -7,13 +7,12 @@
 
 #include <stdarg.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/tree.h>
 
 #include "findings-codes.h"
 #include "gates.h"
 #include "values/address.h"
-#include <lkg/duration.h>
 #include "values/flags.h"
 #include "values/names.h"
 #include "values/number.h"

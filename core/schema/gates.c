@@ -5,8 +5,8 @@
 #include "findings-codes.h"
 #include "rules-table.h"
 
-#include <lkg/kinds.h>
-#include <lkg/nearest.h>
+#include <lkg/schema.h>
+#include <lkg/text.h>
 #include <lkg/tree.h>
 
 static const char all_alpha[] = "AllAlpha", all_beta[] = "AllBeta";

@@ -5,9 +5,8 @@
  */
 #include <inttypes.h>
 
-#include <lkg/json-schema.h>
-#include <lkg/kinds.h>
-#include <lkg/render.h>
+#include <lkg/schema.h>
+#include <lkg/documents.h>
 
 #include "rules-table.h"
 #include "tree.h"

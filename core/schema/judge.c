@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/array.h>
-#include <lkg/kinds.h>
+#include <lkg/base.h>
+#include <lkg/schema.h>
 #include <lkg/tree.h>
 
 #include "judge.h"

@@ -2,9 +2,8 @@
 /* Advice about probable mistakes that the component does not report. Never an error. */
 #include "judge.h"
 
-#include <lkg/buf.h>
-#include <lkg/nearest.h>
-#include <lkg/render.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 #include "defaults.h"

@@ -3,8 +3,8 @@
  * What another release of the component makes of the same layers without a word: values that nobody set and whose default is another
  * one, values that were set and mean something else or begin to count, gates.
  */
-#include <lkg/kinds.h>
-#include <lkg/render.h>
+#include <lkg/schema.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 #include "findings-codes.h"

@@ -6,7 +6,7 @@
  */
 #include "rules-table.h"
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #include "values/address.h"
 #include "values/number.h"

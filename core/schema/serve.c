@@ -8,9 +8,8 @@
  */
 #include "judge.h"
 
-#include <lkg/buf.h>
-#include <lkg/merge.h>
-#include <lkg/render.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 #include "values/quantity.h"

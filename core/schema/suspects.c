@@ -3,11 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include <lkg/array.h>
-#include <lkg/render.h>
-#include <lkg/span.h>
-#include <lkg/suspects.h>
-#include <lkg/utf8.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
+#include <lkg/text.h>
+#include <lkg/schema.h>
 
 #include "changes.h"
 

@@ -4,9 +4,9 @@
 
 #include <limits.h>
 
-#include <lkg/array.h>
-#include <lkg/decode.h>
-#include <lkg/kinds.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
+#include <lkg/schema.h>
 #include <lkg/tree.h>
 
 struct lkg_schema {

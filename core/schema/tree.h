@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include <lkg/merge.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 enum lkg_class {
         LKG_CLASS_BOOL,

@@ -3,7 +3,7 @@
  * A typed document as Go's encoder prints it: without empty omitempty fields, with zero values of fields that are always
  * printed. Like decoding, it shares unchanged parts.
  */
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/tree.h>
 
 #include "typed-internal.h"

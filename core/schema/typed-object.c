@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include <lkg/duration.h>
+#include <lkg/text.h>
 #include <lkg/tree.h>
 
 const struct lkg_value *lkg_object_get(const struct lkg_value *object, const char *path)

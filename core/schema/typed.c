@@ -11,8 +11,7 @@
 #include <stdarg.h>
 #include <time.h>
 
-#include <lkg/buf.h>
-#include <lkg/duration.h>
+#include <lkg/text.h>
 #include <lkg/tree.h>
 
 #include "findings-codes.h"

@@ -9,7 +9,7 @@
 #include <limits.h>
 
 #include <lkg/config.h>
-#include <lkg/fallback.h>
+#include <lkg/publication.h>
 
 #define COMPONENT_NAME_MAX 128u
 

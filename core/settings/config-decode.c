@@ -8,12 +8,9 @@
 #include <limits.h>
 #include <strings.h>
 
-#include <lkg/buf.h>
-#include <lkg/duration.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/nearest.h>
 #include <lkg/schema.h>
-#include <lkg/strings.h>
 
 #include "config-fields.h"
 

@@ -3,7 +3,7 @@
  * LkgfsConfiguration as JSON Schema, from the rows of config-fields.c. Unlike the kinds of components it has no unknown
  * settings. The header is not required, because drop-ins need none.
  */
-#include <lkg/json-schema.h>
+#include <lkg/schema.h>
 
 #include "config-fields.h"
 

@@ -10,12 +10,11 @@
 #include <limits.h>
 
 #include <lkg/config.h>
-#include <lkg/decode.h>
-#include <lkg/fallback.h>
+#include <lkg/documents.h>
+#include <lkg/publication.h>
 #include <lkg/file.h>
-#include <lkg/merge.h>
-#include <lkg/settings.h>
-#include <lkg/strings.h>
+#include <lkg/messages.h>
+#include <lkg/text.h>
 
 #define DROPINS_MAX   1024
 #define DUPLICATE_KEY 1006 /* the strict decoder's code */

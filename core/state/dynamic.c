@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading the state of dynamic configuration, and its bad list: see dynamic.h. */
-#include <lkg/dynamic.h>
+#include <lkg/store.h>
 
 /* ---- open and close ---- */
 

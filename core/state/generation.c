@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Generations: rendering a candidate, masking its secrets, and describing it (meta.json). */
 
-#include <lkg/decode.h>
-#include <lkg/json-out.h>
-#include <lkg/readback.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
+#include <lkg/text.h>
 #include <lkg/schema.h>
 
-#include <lkg/generation.h>
+#include <lkg/store.h>
 
 #define META_DIGESTS_MAX \
         64 /* meta.json has digests only up to this number of layers: a thousand would cost more than the merge */

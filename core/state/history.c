@@ -5,14 +5,11 @@
 #include <inttypes.h>
 #include <limits.h>
 
-#include <lkg/array.h>
-#include <lkg/doc.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 #include <lkg/file.h>
-#include <lkg/log.h>
-#include <lkg/record.h>
 
-#include <lkg/history.h>
-#include <lkg/state.h>
+#include <lkg/store.h>
 
 #define RECORD_BYTES_MAX (64u << 20)
 #define NEW_NAME         ".new"

@@ -4,11 +4,10 @@
 #include <sys/stat.h>
 
 #include <lkg-config.h>
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/json-out.h>
-#include <lkg/log.h>
-#include <lkg/record.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 
 #include "poison-internal.h"
 

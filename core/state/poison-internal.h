@@ -2,7 +2,7 @@
 /* Shared by poison.c and poison-file.c. */
 #pragma once
 
-#include <lkg/poison.h>
+#include <lkg/store.h>
 
 /** lkg_poison_add() - add an entry; drops the oldest if there are too many. Return: 0 or -ENOMEM. */
 int lkg_poison_add(struct lkg_poison *poison, const struct lkg_refused *refused);

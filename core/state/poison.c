@@ -2,8 +2,7 @@
 /* Content that is refused because it ended an engine: see poison.h. */
 #include <signal.h>
 
-#include <lkg/array.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "poison-internal.h"
 

@@ -4,12 +4,11 @@
 #include <inttypes.h>
 #include <limits.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/json-out.h>
-#include <lkg/record.h>
+#include <lkg/documents.h>
 
-#include <lkg/state.h>
+#include <lkg/store.h>
 
 #include "store-internal.h"
 

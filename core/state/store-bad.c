@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
-#include <lkg/record.h>
-#include <lkg/render.h>
-#include <lkg/source.h>
+#include <lkg/documents.h>
+#include <lkg/lifecycle.h>
 
 #include "store-internal.h"
 

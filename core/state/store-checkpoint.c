@@ -6,8 +6,8 @@
 #include <fcntl.h>
 
 #include <lkg/file.h>
-#include <lkg/record.h>
-#include <lkg/source.h>
+#include <lkg/documents.h>
+#include <lkg/lifecycle.h>
 
 #include "store-internal.h"
 

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include <lkg/file.h>
-#include <lkg/record.h>
-#include <lkg/source.h>
+#include <lkg/documents.h>
+#include <lkg/lifecycle.h>
 
 #include "store-internal.h"
 

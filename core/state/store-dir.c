@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "store-internal.h"
 

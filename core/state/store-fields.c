@@ -6,8 +6,8 @@
 #include <inttypes.h>
 
 #include <lkg/file.h>
-#include <lkg/record.h>
-#include <lkg/utf8.h>
+#include <lkg/documents.h>
+#include <lkg/text.h>
 
 #include "store-internal.h"
 

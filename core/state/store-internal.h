@@ -4,8 +4,8 @@
 
 #include <dirent.h>
 
-#include <lkg/doc.h>
-#include <lkg/json-out.h>
+#include <lkg/documents.h>
+#include <lkg/text.h>
 #include <lkg/store.h>
 
 #define LKG_STORE_SCHEMA   1u

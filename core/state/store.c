@@ -6,9 +6,9 @@
 #include <sys/file.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
-#include <lkg/record.h>
-#include <lkg/source.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
+#include <lkg/lifecycle.h>
 
 #include "store-internal.h"
 

@@ -25,11 +25,9 @@
 #include <sysexits.h>
 
 #include <lkg/file.h>
-#include <lkg/landlock.h>
-#include <lkg/log.h>
-#include <lkg/privilege.h>
+#include <lkg/process.h>
+#include <lkg/base.h>
 #include <lkg/shared.h>
-#include <lkg/syscalls.h>
 
 #define DOOR ".lv"
 

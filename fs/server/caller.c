@@ -6,7 +6,7 @@
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 
-#include <lkg/settings.h>
+#include <lkg/messages.h>
 
 #include "quota.h"
 #include "file-server.h"

@@ -7,8 +7,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-#include <lkg/privilege.h>
-#include <lkg/syscalls.h>
+#include <lkg/process.h>
 
 #include "file-server.h"
 

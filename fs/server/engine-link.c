@@ -8,7 +8,7 @@
  * when the engine or this server is restarted in between. The engine answers a repeated ticket without doing it twice.
  *
  * This applies to facts: a changed file is handled when the engine is back. A command is different. If its
- * caller was told that it failed, it must never be carried out: it is withdrawn first (lkg/claims.h), and a
+ * caller was told that it failed, it must never be carried out: it is withdrawn first (lkg/messages.h), and a
  * command that the engine has begun gets the engine's answer, however late.
  *
  * While the engine is known to be down (health.c), no request waits for it.

@@ -26,11 +26,8 @@
 #include <fuse_lowlevel.h>
 #include <systemd/sd-event.h>
 
-#include <lkg/claims.h>
-#include <lkg/control.h>
-#include <lkg/error.h>
-#include <lkg/handover.h>
-#include <lkg/log.h>
+#include <lkg/messages.h>
+#include <lkg/base.h>
 #include <lkg/publication.h>
 #include <lkg/shared.h>
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <lkg/privilege.h>
+#include <lkg/process.h>
 
 #include "file-server.h"
 

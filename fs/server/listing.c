@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 #include "file-server.h"
 

@@ -5,7 +5,7 @@
  */
 #include <fcntl.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
 
 #include "file-server.h"

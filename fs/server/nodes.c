@@ -22,7 +22,7 @@
 #include <limits.h>
 #include <sys/resource.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
 
 #include "quota.h"

@@ -9,9 +9,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/json-out.h>
 
 #include "file-server.h"
 

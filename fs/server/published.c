@@ -3,7 +3,7 @@
  * The current publication: parsed from `current`, replaced as a whole, and reference counted, so that a
  * worker in the middle of a lookup keeps the one that it started with.
  */
-#include <lkg/fallback.h>
+#include <lkg/publication.h>
 
 #include "file-server.h"
 

@@ -9,7 +9,7 @@
  */
 #include <sys/uio.h>
 
-#include <lkg/init-reply.h>
+#include <lkg/publication.h>
 
 #include "held-requests.h"
 

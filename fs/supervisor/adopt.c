@@ -17,8 +17,8 @@
 #include <systemd/sd-daemon.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
-#include <lkg/privilege.h>
+#include <lkg/base.h>
+#include <lkg/process.h>
 
 #include "build.h"
 #include "supervisor.h"

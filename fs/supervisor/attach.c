@@ -13,7 +13,7 @@
 #include <sys/un.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

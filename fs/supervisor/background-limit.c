@@ -13,7 +13,7 @@
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

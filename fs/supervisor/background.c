@@ -10,8 +10,8 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-#include <lkg/buf.h>
-#include <lkg/log.h>
+#include <lkg/text.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

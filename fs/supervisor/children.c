@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 
 #define LKG_PLAN_RETRIES_MAX 3u
 #define LKG_PLAN_ASKED_MAX   3600u /* restarts per hour: the largest value that the configuration accepts */

@@ -10,9 +10,9 @@
 
 #include <systemd/sd-bus.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/job.h>
+#include <lkg/process.h>
 
 #include "consumer.h"
 #include "facts-collectors.h"

@@ -7,7 +7,7 @@
 #include <systemd/sd-id128.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "consumer-plan.h"
 #include "consumer.h"

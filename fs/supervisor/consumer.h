@@ -20,7 +20,7 @@
 
 #include <systemd/sd-event.h>
 
-#include <lkg/settings.h>
+#include <lkg/messages.h>
 
 struct lkg_consumer;
 

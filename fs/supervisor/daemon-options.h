@@ -7,7 +7,7 @@
 
 #include <sysexits.h>
 
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 #define LKG_CONFIG_DEFAULT "/etc/lkgfs/config.yaml"
 

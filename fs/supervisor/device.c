@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 
-#include <lkg/init-reply.h>
+#include <lkg/publication.h>
 
 #include "supervisor.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages to the engine. */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include <lkg/claims.h>
+#include <lkg/messages.h>
 #include <lkg/file.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 #include <lkg/publication.h>
 
 #include "consumer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The note about the engine's current work (lkg/judging.h): kept for its successor, and checked against the
+ * The note about the engine's current work (lkg/admission.h): kept for its successor, and checked against the
  * time that the work takes.
  */
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

@@ -10,8 +10,8 @@
 #include <sys/xattr.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
-#include <lkg/privilege.h>
+#include <lkg/base.h>
+#include <lkg/process.h>
 #include <lkg/publication.h>
 
 #include "engine-user.h"

@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include <lkg/account.h>
-#include <lkg/error.h>
-#include <lkg/settings.h>
+#include <lkg/process.h>
+#include <lkg/base.h>
+#include <lkg/messages.h>
 
 /* Why the engine runs as root although another user is configured. */
 enum lkg_engine_root {

@@ -2,7 +2,7 @@
 /* Command lines and environment files as the service manager reads them: see facts-collectors.h. */
 #include <string.h>
 
-#include <lkg/strings.h>
+#include <lkg/text.h>
 
 #include "facts-collectors.h"
 

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 
 #include <lkg/file.h>
-#include <lkg/job.h>
-#include <lkg/log.h>
+#include <lkg/process.h>
+#include <lkg/base.h>
 
 #include "facts-collectors.h"
 

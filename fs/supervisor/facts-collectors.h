@@ -19,9 +19,8 @@
 
 #include <systemd/sd-bus.h>
 
-#include <lkg/fact.h>
-#include <lkg/buf.h>
-#include <lkg/settings.h>
+#include <lkg/messages.h>
+#include <lkg/text.h>
 
 struct lkg_supervisor;
 

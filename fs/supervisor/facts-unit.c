@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
 
 #include "facts-collectors.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fallback-copies.h"
 
-#include <lkg/fallback.h>
-#include <lkg/log.h>
-#include <lkg/span.h>
+#include <lkg/publication.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 
 #include "supervisor.h"
 

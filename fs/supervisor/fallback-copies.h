@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes fallback copies (<lkg/fallback.h>) for the engine, which has read-only access to the source
+ * Writes fallback copies (<lkg/publication.h>) for the engine, which has read-only access to the source
  * directory. A helper writes them, because a disk may block. Our settings determine the files, their owner
  * and mode; the engine determines when, and names the document by its digest.
  */
 #pragma once
 
-#include <lkg/control.h>
+#include <lkg/messages.h>
 
 struct lkg_supervisor;
 

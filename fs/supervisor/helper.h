@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job (lkg/job.h) of the loop: it may wait for others (programs, the service manager, the view); the loop
+ * A job (lkg/process.h) of the loop: it may wait for others (programs, the service manager, the view); the loop
  * only sees its end, within a time limit.
  *
  * By default it holds nothing that others wait for: neither the device, nor a lock, nor a connection.
@@ -11,7 +11,7 @@
 
 #include <systemd/sd-event.h>
 
-#include <lkg/job.h>
+#include <lkg/process.h>
 
 #define LKG_HELPER_FDS_MAX  2u
 #define LKG_HELPER_FIRST_FD LKG_JOB_FIRST_FD

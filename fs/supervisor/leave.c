@@ -12,7 +12,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "facts-collectors.h"
 #include "supervisor.h"

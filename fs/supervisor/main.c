@@ -11,8 +11,8 @@
 
 #include <lkg-config.h>
 
-#include <lkg/buf.h>
-#include <lkg/log.h>
+#include <lkg/text.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

@@ -4,7 +4,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
 
 #include "mounts.h"

@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 struct lkg_mount {
         uint64_t id, parent;

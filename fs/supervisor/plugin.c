@@ -7,7 +7,7 @@
 #include <openssl/crypto.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

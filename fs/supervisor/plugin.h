@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include <lkg/control.h>
+#include <lkg/messages.h>
 
 struct lkg_supervisor;
 

@@ -12,10 +12,10 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#include <lkg/fact.h>
+#include <lkg/messages.h>
 #include <lkg/file.h>
-#include <lkg/log.h>
-#include <lkg/privilege.h>
+#include <lkg/base.h>
+#include <lkg/process.h>
 
 #include "engine-user.h"
 #include "supervisor.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include <lkg/file.h>
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

@@ -4,7 +4,7 @@
  * while a view is mounted, so differences are only reported; the running engine applies all others. A
  * configuration with mistakes changes nothing.
  */
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "consumer.h"
 #include "facts-collectors.h"

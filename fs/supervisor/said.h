@@ -13,7 +13,6 @@
 #include <systemd/sd-event.h>
 
 #include <lkg/base.h>
-#include <lkg/log.h>
 
 #define LKG_SAID_PIPE      (256u << 10) /* room for a whole sanitizer report */
 #define LKG_SAID_LINE      1536u        /* the maximum of our own lines; a longer one is split */

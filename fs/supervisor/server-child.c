@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

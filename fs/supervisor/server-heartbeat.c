@@ -10,7 +10,7 @@
  */
 #include <poll.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

@@ -10,7 +10,7 @@
 
 #include <systemd/sd-daemon.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

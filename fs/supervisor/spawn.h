@@ -9,8 +9,8 @@
 
 #include <systemd/sd-event.h>
 
-#include <lkg/error.h>
-#include <lkg/job.h>
+#include <lkg/base.h>
+#include <lkg/process.h>
 
 #define LKG_SPAWN_FDS_MAX 8
 

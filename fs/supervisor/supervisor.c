@@ -17,7 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/mount.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 #include <lkg/publication.h>
 
 #include "consumer.h"

@@ -21,11 +21,10 @@
 
 #include <systemd/sd-event.h>
 
-#include <lkg/account.h>
-#include <lkg/error.h>
-#include <lkg/handover.h>
-#include <lkg/judging.h>
-#include <lkg/settings.h>
+#include <lkg/process.h>
+#include <lkg/base.h>
+#include <lkg/messages.h>
+#include <lkg/admission.h>
 #include <lkg/shared.h>
 
 #include "alive.h"

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include <lkg/log.h>
+#include <lkg/base.h>
 
 #include "supervisor.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is the engine doing work that it has noted (lkg/judging.h), and is it making progress? Pure: the caller
+ * Is the engine doing work that it has noted (lkg/admission.h), and is it making progress? Pure: the caller
  * passes in the note, CPU time and clock.
  */
 #pragma once

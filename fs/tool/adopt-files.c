@@ -12,10 +12,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <lkg/array.h>
-#include <lkg/fallback.h>
+#include <lkg/base.h>
+#include <lkg/publication.h>
 #include <lkg/file.h>
-#include <lkg/json-out.h>
+#include <lkg/text.h>
 
 #define MODE         0644
 #define FALLBACK_DIR ".lkgfs-fallback"

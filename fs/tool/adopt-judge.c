@@ -7,7 +7,7 @@
 
 #include <fcntl.h>
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 static int judge_new(const struct lkg_tool *tool, const struct lkg_adopt_node *look, struct lkg_judge **ret)

@@ -7,9 +7,9 @@
 
 #include <fcntl.h>
 
-#include <lkg/array.h>
-#include <lkg/fallback.h>
-#include <lkg/render.h>
+#include <lkg/base.h>
+#include <lkg/publication.h>
+#include <lkg/documents.h>
 
 #define DEFAULT_EXE   "/usr/bin/kubelet"
 #define DEFAULT_MOUNT "/etc/kubernetes"

@@ -2,7 +2,7 @@
 /* What has to be done after a change from one document to another: lines below a diff, or a list for programs. */
 #include "tool.h"
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 /* Return: 0; 1: the kind has no table; -ENOMEM. */

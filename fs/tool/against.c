@@ -2,8 +2,8 @@
 /* lkgfs check --against FILE: what a change from FILE to what is judged needs, as findings. */
 #include "tool.h"
 
-#include <lkg/remote-base.h>
-#include <lkg/render.h>
+#include <lkg/objects.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 /* The value that is new; a field that is left out has no place. */

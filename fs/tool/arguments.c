@@ -6,7 +6,7 @@
  */
 #include "tool.h"
 
-#include <lkg/duration.h>
+#include <lkg/text.h>
 
 enum kind { STRING, FLAG, FORMAT, FINDINGS_FORMAT, REPORT_FORMAT, COLOUR, DURATION, RELEASE, HOST };
 

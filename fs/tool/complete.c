@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include <include/lkg/kinds.h>
+#include <lkg/schema.h>
 
 #define LIMIT_S 2
 

@@ -4,7 +4,7 @@
 
 #include <ctype.h>
 
-#include <lkg/nearest.h>
+#include <lkg/text.h>
 
 static bool kind_wanted(const struct lkg_kind *kind, const char *name)
 {

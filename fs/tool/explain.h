@@ -2,7 +2,7 @@
 /* What `lkgfs explain` finds under a word: fields, flags, feature gates. */
 #pragma once
 
-#include <include/lkg/kinds.h>
+#include <lkg/schema.h>
 
 #include "tool.h"
 

@@ -6,10 +6,10 @@
 
 #include <openssl/crypto.h>
 
-#include <lkg/exec-plugin.h>
+#include <lkg/http.h>
 #include <lkg/file.h>
-#include <lkg/json-out.h>
-#include <lkg/render.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
 
 #include "fleet.h"
 

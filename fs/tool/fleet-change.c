@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --halt, --resume and --forgive: what an operator may change of a rollout. */
-#include <lkg/json-out.h>
+#include <lkg/text.h>
 
 #include "fleet.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ConfigMap, slots and Nodes say about a rollout. All but lkg_fleet_look() is pure. */
 #include <lkg/lifecycle.h>
-#include <lkg/node.h>
+#include <lkg/objects.h>
 
 #include "fleet.h"
 

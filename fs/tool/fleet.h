@@ -12,8 +12,7 @@
 #pragma once
 
 #include <lkg/client.h>
-#include <lkg/reference.h>
-#include <lkg/rollout.h>
+#include <lkg/objects.h>
 #include <lkg/slots.h>
 
 #include "tool.h"

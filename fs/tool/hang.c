@@ -12,7 +12,7 @@
 #include <poll.h>
 
 #include <lkg/file.h>
-#include <lkg/job.h>
+#include <lkg/process.h>
 
 #define N_OUTPUTS 2
 

@@ -7,11 +7,9 @@
 
 #include <stdarg.h>
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>
-#include <lkg/readback.h>
-#include <lkg/render.h>
 
 bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd)
 {

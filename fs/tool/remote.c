@@ -9,9 +9,9 @@
  */
 #include "tool.h"
 
-#include <include/lkg/remote-base.h>
+#include <lkg/objects.h>
 #include <lkg/limits.h>
-#include <lkg/rollout.h>
+#include <lkg/objects.h>
 
 #define KEY_NOTE "lkgfs.io/config-key"
 

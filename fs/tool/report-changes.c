@@ -2,7 +2,7 @@
 /* What changed from one generation to the next, what differs from what runs, and what is known to be bad. */
 #include "report-page.h"
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #define OPEN_MAX 1 /* differences that are shown without a click */
 

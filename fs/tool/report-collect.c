@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-#include <lkg/job.h>
+#include <lkg/process.h>
 
 #define VIEW_LIMIT_S  8
 #define JOB_LIMIT_S   5

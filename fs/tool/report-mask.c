@@ -5,7 +5,7 @@
  */
 #include "report-parts.h"
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #define MASK "<masked>"
 

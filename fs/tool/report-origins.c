@@ -5,8 +5,8 @@
  */
 #include "report-page.h"
 
-#include <lkg/render.h>
-#include <lkg/strings.h>
+#include <lkg/documents.h>
+#include <lkg/text.h>
 
 #define COLOURS   10
 #define N_COLUMNS 5

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
 
 void lkg_parts_deinit(struct lkg_parts *parts)

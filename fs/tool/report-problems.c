@@ -2,7 +2,7 @@
 /* What is wrong, what to do about it, and what is served: the part of a report that is read at three in the morning. */
 #include "report-page.h"
 
-#include <lkg/record.h>
+#include <lkg/documents.h>
 
 /* ---- problems ---- */
 

@@ -7,8 +7,8 @@
 
 #include <stdarg.h>
 
-#include <lkg/array.h>
-#include <lkg/record.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
 
 struct event {
         uint64_t time_ns;

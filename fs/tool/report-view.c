@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include <lkg/file.h>
-#include <lkg/strings.h>
+#include <lkg/text.h>
 
 #define DEPTH_MAX      4
 #define FILES_MAX      4096u

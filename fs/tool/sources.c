@@ -8,7 +8,7 @@
 
 #include <fcntl.h>
 
-#include <include/lkg/remote-base.h>
+#include <lkg/objects.h>
 #include <lkg/facts.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include <lkg/suspects.h>
+#include <lkg/schema.h>
 
 static const char *text_of(const struct lkg_value *item, const char *key, const char *fallback)
 {

@@ -14,9 +14,9 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <lkg/fact.h>
+#include <lkg/messages.h>
 #include <lkg/file.h>
-#include <lkg/strings.h>
+#include <lkg/text.h>
 
 #define SOURCE_DEFAULT "/etc/kubernetes"
 #define STACKED_MAX    16 /* views mounted over each other */

@@ -15,11 +15,10 @@
 #pragma once
 
 #include <lkg/base.h>
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/config.h>
-#include <lkg/decode.h>
-#include <lkg/error.h>
-#include <lkg/offline.h>
+#include <lkg/documents.h>
+#include <lkg/facts.h>
 #include <lkg/stack.h>
 
 /* Exit statuses: lkgfs(1), EXIT STATUS. */

@@ -8,7 +8,7 @@
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
 
 #define BYTES_MAX (1u << 20) /* of one file */

@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include <lkg/error.h>
-#include <lkg/strings.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 
 struct lkg_unit_on_disk {
         char *exec_start;    /* as written, in one line */

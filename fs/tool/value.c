@@ -4,7 +4,7 @@
 
 #include "tool.h"
 
-#include <lkg/record.h>
+#include <lkg/documents.h>
 
 #define SCHEMA_VERSION 1
 

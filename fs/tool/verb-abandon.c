@@ -13,7 +13,7 @@
 
 #include <lkg/file.h>
 #include <lkg/limits.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #define ASIDE            ".before-abandon"
 #define XATTR_GENERATION "user.lkgfs.generation"

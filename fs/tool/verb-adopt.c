@@ -10,7 +10,7 @@
 
 #include <fcntl.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
 
 /* A file before this run, for --over; without a record a failure just goes back. */

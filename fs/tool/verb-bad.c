@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include <lkg/suspects.h>
+#include <lkg/schema.h>
 
 struct mark {
         char *id;

@@ -14,11 +14,10 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
 #include <lkg/limits.h>
-#include <lkg/readback.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #define XATTR_GENERATION "user.lkgfs.generation"
 #define XATTR_SHA256     "user.lkgfs.sha256"

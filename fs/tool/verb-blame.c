@@ -8,7 +8,7 @@
 
 #include <ctype.h>
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #define N_COLUMNS 5
 

@@ -5,7 +5,7 @@
  */
 #include "tool.h"
 
-#include <lkg/command.h>
+#include <lkg/component.h>
 
 #define DEFAULT_WORD "now" /* of the files that accept it: promote, sync, commit, startup */
 

@@ -2,7 +2,7 @@
 /* lkgfs convert: one document as sigs.k8s.io/yaml (or Go's JSON decoder) reads it, in canonical form. */
 #include "tool.h"
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 int lkg_verb_convert(const struct lkg_tool *tool)
 {

@@ -5,7 +5,7 @@
  */
 #include "tool.h"
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 /* Return: 1; 0: no result after layer @i; -ENOMEM. */
 static int render_merged(const struct lkg_candidate *candidate, size_t i, enum lkg_format format,

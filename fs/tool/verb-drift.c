@@ -6,8 +6,8 @@
 #include "verb-drift.h"
 #include "processes.h"
 
-#include <lkg/array.h>
-#include <lkg/utf8.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 
 #define SHOWN_MAX 48u /* bytes of a value in a sentence */
 

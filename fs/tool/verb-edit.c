@@ -16,7 +16,7 @@
 
 #include <lkg/file.h>
 #include <lkg/limits.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #define JUDGED \
         "judged" /* below the private directory: the one file that is put over the drop-in directory */

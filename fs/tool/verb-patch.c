@@ -5,8 +5,7 @@
  */
 #include "tool.h"
 
-#include <lkg/merge.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 struct type {

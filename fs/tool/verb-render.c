@@ -6,7 +6,7 @@
  */
 #include "tool.h"
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 static int render_effective(const struct lkg_value *effective, enum lkg_format format, struct lkg_buf *buf)

@@ -2,8 +2,7 @@
 /* lkgfs schema: the kinds with tables as JSON Schema, for editors; without a word, their list. */
 #include "tool.h"
 
-#include <lkg/json-schema.h>
-#include <lkg/kinds.h>
+#include <lkg/schema.h>
 
 static int list_kinds(void)
 {

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include <lkg/nearest.h>
+#include <lkg/text.h>
 
 #define VIEW_LIMIT_S \
         20 /* engineTimeout is 2 s by default; a mount that is silent for ten times as long is broken */

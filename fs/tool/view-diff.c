@@ -11,9 +11,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include <lkg/decode.h>
-#include <lkg/render.h>
-#include <lkg/suspects.h>
+#include <lkg/documents.h>
+#include <lkg/schema.h>
 
 struct compared {
         char *name;   /* "generation 41" */

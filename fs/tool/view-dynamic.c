@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view-dynamic.h"
 
-#include <lkg/record.h>
+#include <lkg/documents.h>
 
 void lkg_dynamic_deinit(struct lkg_view_dynamic *dynamic)
 {

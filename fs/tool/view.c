@@ -13,9 +13,9 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 #include <lkg/file.h>
-#include <lkg/strings.h>
+#include <lkg/text.h>
 
 #define FSTYPE         "fuse.lkgfs"
 #define FILE_BYTES_MAX (16u << 20)

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The client of the API server: requests, informers, watches, events. */
+#pragma once
+
+#include <lkg/admission.h>
+#include <lkg/documents.h>
+#include <lkg/http.h>
+#include <lkg/process.h>
+#include <lkg/text.h>
+
 /*
  * A client of one API server: it sends requests with the current credential and interprets the answers.
  * After a 401 the credential's files are read again; if the credential has changed, the request is repeated
@@ -10,10 +19,6 @@
  *
  * Callbacks run from the event loop, never from within the call that starts the request. One thread.
  */
-#pragma once
-
-#include <lkg/admission.h>
-#include <lkg/http.h>
 
 #define LKG_CLIENT_REQUEST_NS (60 * LKG_NSEC_PER_SEC) /* for a whole GET, POST or PATCH */
 #define LKG_CLIENT_IDLE_NS    (30 * LKG_NSEC_PER_SEC) /* for the time without a byte */
@@ -162,3 +167,203 @@ struct lkg_client_counters {
         uint64_t received_bytes, sent_bytes, n_connections;
 };
 void lkg_client_counters(const struct lkg_client *client, struct lkg_client_counters *ret);
+
+/* ---- informer ---- */
+
+/*
+ * Follows one object: GET, then WATCH from there, repeated forever; only GET if watching is forbidden.
+ * Modelled on client-go's reflector, for one name instead of a list. Reports each state that is newer than
+ * the previous one.
+ *
+ * Rules: a watch without a version starts with the current state. 410 and an Expired event lead to a GET and
+ * such a watch, and once that is open, to another GET (nothing else would report a deletion in between). An
+ * event that is older than the known state (versions are compared as numbers if both are) is not used; the
+ * object is read once more, and the result of that read counts, even if it is older (a restored etcd). If
+ * watching is refused (403): polling every poll_interval +-25 %, and a new attempt to watch every tenth
+ * time. A watch without a byte for 150 s (bookmarks arrive every minute) or with an incomplete event for 30
+ * s is ended. A watch that ends within 1 s without an event counts as failed.
+ */
+
+enum lkg_informer_mode {
+        LKG_INFORMER_STARTING, /* no watch has been open yet */
+        LKG_INFORMER_WATCH,    /* the watch is open */
+        LKG_INFORMER_POLL,     /* watching is forbidden */
+        LKG_INFORMER_DOWN,     /* the last attempt failed */
+};
+const char *lkg_informer_mode_name(enum lkg_informer_mode mode); /* "starting", "watch", "poll", "down" */
+
+struct lkg_informer_ops {
+        /*
+         * A state: @object (with metadata.uid and resourceVersion, kind and name are checked), or NULL: the object does not
+         * exist (404, DELETED). Also called when a GET confirms the known state.
+         */
+        void (*state)(const struct lkg_value *object, void *userdata);
+        /* Mode or last error has changed: see the accessors. */
+        void (*changed)(void *userdata);
+};
+
+struct lkg_informer;
+
+struct lkg_informer_options {
+        sd_event *event;
+        struct lkg_client *client;
+        struct lkg_resource resource; /* texts are copied */
+        uint64_t poll_interval_ns;
+        size_t max_bytes;
+        const struct lkg_admission
+                *admission; /* called before an event is decoded; borrowed, NULL = no check */
+        /*
+         * For tests; 0 = the defaults above: a watch without a byte, an incomplete event, the first wait
+         * after a failure.
+         */
+        uint64_t idle_ns, half_ns, quiet_ns, backoff_ns;
+        const struct lkg_informer_ops *ops; /* static */
+        void *userdata;
+};
+
+/** lkg_informer_new() - starts at once; its first answer comes from the loop. */
+int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_informer **ret,
+                     struct lkg_error *err);
+/**
+ * lkg_informer_free() - no callback is called any more. From any callback, including its own state() and
+ * changed().
+ */
+struct lkg_informer *lkg_informer_free(struct lkg_informer *informer);
+
+/**
+ * lkg_informer_fetch() - read the object now, from the loop (control/sync); a watch continues. @anew: end it
+ * and start again (another identity). From any callback.
+ */
+void lkg_informer_fetch(struct lkg_informer *informer, bool anew);
+
+/** lkg_informer_is() - does it follow that object? */
+bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resource *resource);
+
+enum lkg_informer_mode lkg_informer_mode(const struct lkg_informer *informer);
+/** lkg_informer_status() - status of the last answer; LKG_API_OK. */
+enum lkg_api_status lkg_informer_status(const struct lkg_informer *informer);
+/** lkg_informer_words() - why it is not OK; "". Kept until the next success. */
+const char *lkg_informer_words(const struct lkg_informer *informer);
+/** lkg_informer_refusal() - mode POLL: a message about the missing permission to watch; "". */
+const char *lkg_informer_refusal(const struct lkg_informer *informer);
+/**
+ * lkg_informer_success_ns() - wall time of the last answer that confirmed the state, including bookmarks; 0
+ * = none yet.
+ */
+uint64_t lkg_informer_success_ns(const struct lkg_informer *informer);
+/**
+ * lkg_informer_failing_since_ns() - CLOCK_BOOTTIME since when there have been only failures; 0 = no failure.
+ */
+uint64_t lkg_informer_failing_since_ns(const struct lkg_informer *informer);
+
+/* ---- watch-stream ---- */
+
+/*
+ * Splits the bytes of a watch into events: one JSON document per line, {"type": ..., "object": ...}. Pure;
+ * bounded memory.
+ * Source: Kubernetes API concepts, "Efficient detection of changes"; apimachinery pkg/watch.
+ */
+
+enum lkg_event_type {
+        LKG_EVENT_ADDED,
+        LKG_EVENT_MODIFIED,
+        LKG_EVENT_DELETED,
+        LKG_EVENT_BOOKMARK,
+        LKG_EVENT_ERROR
+};
+
+struct lkg_watch_event {
+        enum lkg_event_type type;
+        const struct lkg_value *object; /* a map */
+};
+
+struct lkg_watch_stream {
+        struct lkg_buf line;
+        size_t max_bytes; /* of one line */
+        const struct lkg_admission
+                *admission; /* asked before a line is decoded; borrowed, NULL = no check */
+        const char *what;   /* as it is asked about; NULL = "a watch" */
+};
+
+void lkg_watch_stream_init(struct lkg_watch_stream *stream, size_t max_bytes);
+void lkg_watch_stream_deinit(struct lkg_watch_stream *stream);
+
+/** lkg_watch_stream_is_partial() - has a line begun and not ended? */
+bool lkg_watch_stream_is_partial(const struct lkg_watch_stream *stream);
+
+/**
+ * lkg_watch_stream_feed() - call @fn for each complete event; it returns a negative value to stop.
+ *
+ * An unknown type is skipped (a later release may have more), and so is an empty line.
+ * Return: 0; the result of @fn; -EFBIG: a line over max_bytes; -EBADMSG: no JSON, no map, no object, not
+ * admitted; -ENOMEM. The stream is unusable after a negative result.
+ */
+int lkg_watch_stream_feed(struct lkg_watch_stream *stream, const char *data, size_t size,
+                          int (*fn)(const struct lkg_watch_event *event, void *userdata), void *userdata,
+                          struct lkg_error *err);
+
+/* ---- reporter ---- */
+
+/*
+ * Reports to the cluster: the condition ConfigOK in the node's status, and Events about the node. Only with
+ * a credential that is certainly the node's own (system:node:<name>), so an identity that could write other
+ * nodes is never used. A failed request is repeated with back-off and affects nothing else.
+ *
+ * Condition: strategic merge patch of nodes/<name>/status with exactly one condition of our type; on change,
+ * and every 5 min +-20 %; if only the figures of a rollout have changed, then with the next of these. Events: core/v1 in namespace default, as client-go's correlator would send them: a
+ * repeated Event is a PATCH of its count; at most 25, then one every 5 min. Reasons: docs/specification.md
+ * 5.
+ */
+
+/* As in status/<c>/condition.json. */
+struct lkg_node_condition {
+        const char *status; /* "True", "False", "Unknown" */
+        const char *reason, *message;
+        uint64_t transition_ns; /* wall time */
+        /*
+         * The reason has figures that other nodes change. A change of these alone waits for the next regular write: each slot of a
+         * rollout that is taken would otherwise be a write by every node that waits for one.
+         */
+        bool figures;
+};
+
+struct lkg_reporter_options {
+        sd_event *event;
+        struct lkg_client *client;
+        const struct lkg_credential *credential;
+        const char *node_name, *host;
+        bool condition, events;          /* remote.condition, remote.events */
+        void (*changed)(void *userdata); /* lkg_reporter_words() has changed; may not free the reporter */
+        void *userdata;
+};
+
+struct lkg_reporter;
+
+/** lkg_reporter_new() - nothing is sent before the loop runs; the functions below only queue. Texts are copied. */
+int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_reporter **ret,
+                     struct lkg_error *err);
+struct lkg_reporter *lkg_reporter_free(struct lkg_reporter *reporter);
+
+/**
+ * lkg_reporter_set_node() - uid of the Node, for events; "" = unknown: events wait (at most 16, the oldest
+ * are dropped). A Node with another uid has neither condition nor events: both are written again. At most
+ * 253 bytes.
+ */
+void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid);
+/**
+ * lkg_reporter_set_condition() - the condition of the node's status; nothing is sent if it has not changed.
+ */
+void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition);
+/** lkg_reporter_event() - @reason is CamelCase; @message is cut at 1024 bytes, never within a character. */
+void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char *reason,
+                        const char *message);
+/**
+ * lkg_reporter_kick() - the identity has changed: try at once. Call it from on_identity of the client:
+ * requests that the new identity may not send are withdrawn before they are sent.
+ */
+void lkg_reporter_kick(struct lkg_reporter *reporter);
+/**
+ * lkg_reporter_words() - why nothing can be written ("" = it can, or has not been tried). For status and
+ * findings.
+ */
+const char *lkg_reporter_words(const struct lkg_reporter *reporter);

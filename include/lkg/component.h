@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* All that is known about one component, and what it is judged with. */
+#pragma once
+
+#include <lkg/base.h>
+#include <lkg/config.h>
+#include <lkg/facts.h>
+#include <lkg/lifecycle.h>
+#include <lkg/objects.h>
+#include <lkg/schema.h>
+#include <lkg/stack.h>
+#include <lkg/store.h>
+#include <lkg/text.h>
+#include <lkg/trial.h>
+
 /*
  * Everything the engine knows about one component: its layers, their candidate, the served generation and
  * earlier ones, the operator's commands, and which of their files must be rendered again.
@@ -7,24 +21,6 @@
  * becomes active) or undo (it could not be published). `dirty` says which status files differ from the last
  * publication.
  */
-#pragma once
-
-#include <lkg/buf.h>
-#include <lkg/condition.h>
-#include <lkg/config.h>
-#include <lkg/lifecycle.h>
-#include <lkg/log.h>
-#include <lkg/remote-base.h>
-#include <lkg/schema.h>
-#include <lkg/stack.h>
-
-#include "dynamic.h"
-#include "facts.h"
-#include "generation.h"
-#include "history.h"
-#include "poison.h"
-#include "settled.h"
-#include "state.h"
 
 enum lkg_component_dirty {
         LKG_DIRTY_ACTIVE = 1 << 0,
@@ -549,3 +545,253 @@ void lkg_component_reports_deinit(struct lkg_component_reports *reports);
 /** lkg_component_count_findings() - count them by severity. */
 void lkg_component_count_findings(const struct lkg_component *c, const struct lkg_report *node,
                                   size_t ret[static _LKG_SEVERITY_MAX]);
+
+/* ---- command ---- */
+
+/*
+ * The control files: one row per command. Parsing only; decide.h decides the effect of a command, and the engine carries it out.
+ */
+
+enum lkg_command_action {
+        LKG_DO_HOLD,
+        LKG_DO_SYNC,
+        LKG_DO_ROLLBACK_GOOD, /* `rollback lkg` */
+        LKG_DO_PROMOTE,
+        LKG_DO_FORGET,  /* id, with all versions of a uid; "" = all */
+        LKG_DO_FORGIVE, /* id: the entry with exactly this name */
+        LKG_DO_CONDEMN, /* id, text: the reason */
+        LKG_DO_STARTUP, /* argument: pid, 0 = unknown */
+};
+
+#define LKG_COMMAND_TEXT_MAX 255u
+
+struct lkg_command_call {
+        enum lkg_command_action action;
+        enum lkg_hold_command hold; /* LKG_DO_HOLD */
+        uint64_t argument;
+        char id[LKG_SOURCE_ID_MAX + 1]; /* a uid, a source id */
+        char text[LKG_COMMAND_TEXT_MAX + 1];
+};
+
+struct lkg_command {
+        const char *name; /* of the control file */
+        int (*parse)(const char *text, struct lkg_command_call *ret);
+        const char *usage; /* what may be written, for messages */
+        const char *manual;
+};
+
+/*
+ * Two more commands come from bad/ instead of a control file: `bad`, whose text is a file name, a NUL and the reason;
+ * `forgive`, whose text is a file name.
+ */
+#define LKG_COMMAND_BAD     "bad"
+#define LKG_COMMAND_FORGIVE "forgive"
+
+extern const struct lkg_command lkg_commands[];
+extern const size_t lkg_n_commands;
+
+/**
+ * lkg_command_parse() - parse one write to control/<component>/@name.
+ * @text: @size bytes as written; a final newline is ignored
+ * @why:  filled if the result is negative
+ *
+ * Return: 1; 0 for an empty write (nothing to do); -EINVAL.
+ */
+int lkg_command_parse(const char *name, const char *text, size_t size, struct lkg_command_call *ret,
+                      char why[static 256]);
+
+/* ---- track ---- */
+
+/*
+ * A second view of a component's layers, over a base other than the active one: what would be served with
+ * the last known good, a new assignment, or the local configuration. It has its own stack and judge; none of
+ * it is published as the component's document.
+ */
+
+/**
+ * lkg_track_open() - open the layers of @c over @base.
+ * @base: taken over, even on failure; NULL = the base file
+ */
+int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
+                   const struct lkg_component_env *env, struct lkg_remote_base *base, struct lkg_error *err);
+void lkg_track_close(struct lkg_track *track);
+
+/** lkg_track_refresh() - Return: 1: it has a new candidate; 0; -errno. */
+int lkg_track_refresh(struct lkg_track *track, const struct lkg_touched *touched, struct lkg_error *err);
+
+/**
+ * lkg_component_follow() - from now on @c uses the layers of @track, as they were read, merged and judged.
+ * @track must have a base and a candidate; it is closed.
+ * Return: 0; -ENOMEM: the next refresh reads them again.
+ */
+int lkg_component_follow(struct lkg_component *c, struct lkg_track *track);
+
+/**
+ * lkg_track_rejudge() - judge by @config from the next refresh on. Does nothing if the track is not open.
+ */
+void lkg_track_rejudge(struct lkg_track *track, const struct lkg_judge_config *config);
+
+/** lkg_track_valid() - is there something that could be served? */
+bool lkg_track_valid(const struct lkg_track *track);
+
+/* ---- bases ---- */
+
+/*
+ * The bases that a component's layers can use: one from a checkpoint of the store, the last known good, and
+ * the local one. A rollback serves the last known good merged with today's local layers or, if that is
+ * impossible or not wanted, its stored document.
+ */
+
+/* ---- from checkpoints: bases.c ---- */
+
+/** lkg_trial_settings_of() - what a ConfigMap's own trial rules are checked against. */
+struct lkg_trial_settings lkg_trial_settings_of(const struct lkg_config *config);
+/** lkg_component_trial_rules() - the rules for a trial of what @c follows. Return: 0 or -errno. */
+int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_config *config,
+                              struct lkg_trial_rules *ret);
+/** lkg_components_collect() - remove checkpoints that no component needs. */
+void lkg_components_collect(const struct lkg_component *components, size_t n_components,
+                            struct lkg_store *store);
+/**
+ * lkg_component_load_base() - load @source from its checkpoint.
+ * Return: 0: @ret can be tried; -EINVAL: it is bad, @report says why; if an engine died of it, the code of
+ * @err is -EKEYREJECTED and its message is the reason; another -errno.
+ */
+int lkg_component_load_base(const struct lkg_component *c, const struct lkg_component_env *env,
+                            const struct lkg_config_source *source, struct lkg_remote_base **ret,
+                            struct lkg_report *report, struct lkg_error *err);
+/** lkg_component_refresh_anew() - refresh the layers of @c after its base has changed. */
+int lkg_component_refresh_anew(struct lkg_component *c, const struct lkg_component_env *env,
+                               struct lkg_error *err);
+/** lkg_component_open_track() - open a track and refresh it for the first time. @base: taken over. */
+int lkg_component_open_track(const struct lkg_component *c, const struct lkg_component_env *env,
+                             struct lkg_track *track, struct lkg_remote_base *base, struct lkg_error *err);
+/**
+ * lkg_component_restore_base() - put the layers over the configuration of @source again. Return: 0; -errno, see
+ * lkg_checkpoint_is_lost().
+ */
+int lkg_component_restore_base(struct lkg_component *c, const struct lkg_component_env *env,
+                               const struct lkg_config_source *source, struct lkg_error *err);
+/** lkg_checkpoint_is_lost() - is @code of loading a base a loss? Otherwise it may be there, and can be read later. */
+bool lkg_checkpoint_is_lost(int code);
+/**
+ * lkg_component_keep_without_base() - what is followed cannot be loaded because of @why: what is served stays, and no local
+ * layer replaces it, until c->unloaded is dealt with. Without anything to keep, follow the local configuration.
+ */
+void lkg_component_keep_without_base(struct lkg_component *c, const char *why);
+/** lkg_component_follow_tried() - from now on, @c uses the layers of c->tried. */
+void lkg_component_follow_tried(struct lkg_component *c);
+/** lkg_component_look_at_local() - refresh the local layers while a remote base hides them. */
+int lkg_component_look_at_local(struct lkg_component *c, const struct lkg_component_env *env,
+                                const struct lkg_touched *touched, struct lkg_error *err);
+
+/* ---- the last known good: good.c ---- */
+
+/**
+ * lkg_component_look_at_good() - refresh the merge for a rollback while the last known good is another
+ * source than the followed one.
+ */
+int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_component_env *env,
+                               const struct lkg_touched *touched, struct lkg_error *err);
+/**
+ * lkg_component_follow_missing() - the checkpoint of the last known good is lost because of @why: serve its
+ * stored document, else follow the local configuration.
+ */
+void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_component_env *env,
+                                  const char *why);
+/** lkg_component_can_serve_good() - would `rollback lkg` find something to serve? True also if only trying can tell. */
+bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_component_env *env);
+/* The result of a merge over the last known good. */
+struct lkg_good_merge {
+        bool usable; /* its checkpoint could be loaded */
+        bool valid;  /* the merge can be served */
+        char sha256
+                [LKG_SHA256_HEX]; /* of the merge, if the local layers have not changed since the failed configuration; else "" */
+        char fault[LKG_REASON_MAX]; /* why it is not usable */
+};
+/**
+ * lkg_component_merge_good() - from now on, @c has its layers over the last known good. @same_base: it has
+ * already
+ */
+void lkg_component_merge_good(struct lkg_component *c, const struct lkg_component_env *env, bool same_base,
+                              struct lkg_good_merge *ret);
+/**
+ * lkg_component_serve_stored() - serve the stored document of the last known good instead of a merge, byte
+ * for byte.
+ */
+int lkg_component_serve_stored(struct lkg_component *c, struct lkg_error *err);
+/**
+ * lkg_component_serve_stored_or_local() - serve the stored document of the last known good, else follow the
+ * local configuration.
+ */
+void lkg_component_serve_stored_or_local(struct lkg_component *c, const struct lkg_component_env *env);
+
+/* ---- tried ---- */
+
+/*
+ * Judges the assigned configuration before it is followed: over today's local layers, in a track of its own.
+ * The lifecycle decides what follows from the verdict.
+ */
+
+enum lkg_tried { LKG_TRIED_GOOD, LKG_TRIED_BAD, LKG_TRIED_WAIT };
+
+/** lkg_component_local() - the candidate of the local layers, whatever base is followed; NULL = not looked at yet. */
+struct lkg_candidate *lkg_component_local(const struct lkg_component *c);
+
+/**
+ * lkg_component_check_guard() - may the remote base of @candidate set these fields? @report: those that it
+ * may not set. Return: 0 or -errno.
+ */
+int lkg_component_check_guard(const struct lkg_component *c, const struct lkg_candidate *candidate,
+                              struct lkg_report *report);
+
+/**
+ * lkg_component_open_assigned() - read, merge and judge the assigned configuration with today's local
+ * layers.
+ * @track: opened, unless the result is 1
+ *
+ * c->remote_findings are replaced by those of this attempt.
+ * Return: 0; 1: not usable as a configuration, @err as from lkg_component_load_base(); negative: a fault.
+ */
+int lkg_component_open_assigned(struct lkg_component *c, const struct lkg_component_env *env,
+                                struct lkg_track *track, struct lkg_error *err);
+
+/**
+ * lkg_component_blame() - is the assigned configuration at fault?
+ * @track: as lkg_component_open_assigned() leaves it
+ * @ret_syntax: set if it is a syntax error
+ *
+ * Errors in the remote document itself, or that occur only together with it, are its fault. If the local
+ * layers are also invalid without it, such errors prove nothing.
+ */
+enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct lkg_track *track,
+                                   bool *ret_syntax);
+
+/** lkg_component_keep_findings() - the findings of a tried configuration that will not be served. */
+void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate);
+/** lkg_component_say_not_used() - add a finding: @id is assigned but not used, because of @reason. */
+void lkg_component_say_not_used(struct lkg_component *c, const char *id, const char *reason);
+/** lkg_component_say_switched_off() - a note if a remote configuration is assigned: it is not used. */
+void lkg_component_say_switched_off(struct lkg_component *c);
+
+/**
+ * lkg_component_explain_assigned() - the assigned configuration is @bad: find its findings again. They are
+ * only in memory, so a later engine needs this, and one that knows only from its content that it is bad. The
+ * verdict stays.
+ */
+void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_component_env *env,
+                                    const struct lkg_bad *bad);
+
+/** lkg_component_try_anew() - another source was assigned, or a sync was requested: try it now. */
+void lkg_component_try_anew(struct lkg_component *c);
+/**
+ * lkg_component_set_desired() - record what the reference means now. @waiting: why the rollout holds it
+ * back; "" = it does not
+ */
+void lkg_component_set_desired(struct lkg_component *c, enum lkg_desired_state state, const char *fault,
+                               const char *waiting);
+/**
+ * lkg_component_forgive() - content of @source may be used again: remove the bad mark that was made because
+ * of it. "" = none, nothing to do
+ */
+void lkg_component_forgive(struct lkg_component *c, const char *source);

@@ -9,11 +9,11 @@
 
 #include <sys/types.h>
 
-#include <lkg/account.h>
-#include <lkg/doc.h>
-#include <lkg/error.h>
+#include <lkg/process.h>
+#include <lkg/documents.h>
+#include <lkg/base.h>
 #include <lkg/limits.h>
-#include <lkg/strings.h>
+#include <lkg/text.h>
 
 #define LKG_CONFIG_KIND        "LkgfsConfiguration"
 #define LKG_CONFIG_API_VERSION "config.lkgfs.io/v1alpha1"
@@ -152,7 +152,7 @@ int lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch,
 void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc,
                       struct lkg_report *report);
 
-/** lkg_config_json() - the settings as a JSON Schema (lkg/json-schema.h). A whole document. */
+/** lkg_config_json() - the settings as a JSON Schema (lkg/schema.h). A whole document. */
 struct lkg_json;
 void lkg_config_json(struct lkg_json *json);
 

@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 /**
  * lkg_open_trusted() - open a layer or configuration file for reading.

@@ -1,4 +1,214 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests over HTTP and the credentials for them. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <lkg/documents.h>
+#include <lkg/text.h>
+
+/*
+ * A kubeconfig (kubectl's `kind: Config`, apiVersion v1), reduced to its current context (or the one that is asked for). Pure: text in,
+ * fields out, no file is opened. Source of the rules: client-go tools/clientcmd/api/v1 and its overrides:
+ * `*-data` (base64) takes precedence over the file of the same name, relative paths start in the directory
+ * of the kubeconfig, tokenFile takes precedence over token.
+ */
+
+#define LKG_KUBECONFIG_BYTES_MAX (1u << 20)
+#define LKG_EXEC_V1              "client.authentication.k8s.io/v1"
+#define LKG_EXEC_V1BETA1         "client.authentication.k8s.io/v1beta1"
+
+/* A file, or its content. path and data NULL = not given; at most one of them is set. */
+struct lkg_file_or_data {
+        char *path; /* absolute */
+        char *data; /* NUL-terminated, size bytes; decoded */
+        size_t size;
+        /* for messages: "users[u].user.client-key-data"; NULL = not given, or not from a kubeconfig */
+        char *field;
+        unsigned line, column; /* of the field */
+};
+
+/* users[].user.exec: a program that prints an ExecCredential. */
+struct lkg_exec_plugin {
+        char **argv;       /* NULL-terminated; argv[0] absolute or a name for PATH */
+        char **env;        /* NAME=value, NULL-terminated */
+        char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
+        bool provide_cluster_info;
+        char *cluster_config; /* JSON: the cluster's extension for exec plugins; NULL = none */
+};
+
+struct lkg_kubeconfig {
+        char *file;            /* the path that users would edit; "" for an in-cluster configuration */
+        char *server;          /* https://host[:port][/path], without a trailing `/` and userinfo */
+        char *tls_server_name; /* NULL = the host of server */
+        char *proxy_url;       /* with libcurl's schemes, see endpoint.h; NULL = from the environment */
+        bool insecure;         /* insecure-skip-tls-verify */
+        bool disable_compression;
+        struct lkg_file_or_data ca, certificate, key;
+        struct lkg_file_or_data token_file; /* tokenFile: a path, never data */
+        char *token;                        /* used while the file cannot be read */
+        char *username, *password;
+        char *impersonate; /* `as`; groups and extra are refused: following a configuration needs neither */
+        struct lkg_exec_plugin *exec;
+};
+
+struct lkg_kubeconfig_options {
+        const char *file;    /* absolute path, for messages and relative paths */
+        bool allow_exec;     /* remote.allowExec */
+        bool allow_insecure; /* remote.allowInsecure */
+        const char *context; /* instead of current-context; NULL = that */
+};
+
+/**
+ * lkg_kubeconfig_parse() - decode and check.
+ * @ret: lkg_kubeconfig_free(); written only on success
+ *
+ * Every mistake is one finding LKG7001 that names file, line, column, field, and the correct form, but never
+ * a value of a secret field. Refused: no or an unknown current-context, cluster or user; a server that is
+ * not https (or has userinfo, query or fragment); insecure-skip-tls-verify, exec and interactiveMode: Always
+ * unless allowed (the last never is); data that is not base64; a certificate without a key and vice versa;
+ * insecure together with a CA; a proxy that is not http, https or socks5; auth-provider (removed upstream).
+ * Unknown fields are ignored, as in client-go, with a warning.
+ *
+ * Return: 0; -EBADMSG: @report has errors; -ENOMEM.
+ */
+int lkg_kubeconfig_parse(const char *text, size_t size, const struct lkg_kubeconfig_options *options,
+                         struct lkg_kubeconfig **ret, struct lkg_report *report);
+
+/**
+ * lkg_kubeconfig_detect() - is it one (lkg_is_kubeconfig())?
+ * Return: 1; 0; -EBADMSG: not YAML, so unknown; -ENOMEM.
+ */
+int lkg_kubeconfig_detect(const char *text, size_t size);
+
+/**
+ * lkg_kubeconfig_in_cluster() - make one from a pod's KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and @directory
+ * (/var/run/secrets/kubernetes.io/serviceaccount) with `token` and `ca.crt`.
+ * Return: 0; -ENOENT: not in a pod (a variable is missing); -EINVAL: host or port is invalid; -ENOMEM.
+ */
+int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
+                              struct lkg_kubeconfig **ret, struct lkg_error *err);
+
+/* Wipes the secrets. */
+struct lkg_kubeconfig *lkg_kubeconfig_free(struct lkg_kubeconfig *kubeconfig);
+
+/* ---- credential ---- */
+
+/*
+ * The current credential for the API server: a kubeconfig (or a pod's service account) and every file that
+ * it names, read and checked, and read again when one of them changes. A rotation of a certificate, a token
+ * or the whole kubeconfig needs no notification. While files cannot be read or do not match (in the middle
+ * of a rotation), the last good set is used, with a finding.
+ *
+ * Search order if remote.kubeconfig is empty: a pod's service account; the node's own kubeconfig
+ * `kubelet.conf` in the source directory, if it is one (kubeadm); none.
+ */
+
+/* The transport's input. Immutable, shared; texts are PEM. NULL = not given. */
+struct lkg_identity {
+        unsigned refs;
+        uint64_t serial; /* changes with each change of the identity */
+        char *server, *tls_server_name, *proxy_url;
+        bool insecure, disable_compression;
+        char *ca, *certificate, *key;
+        char *token, *username, *password, *impersonate;
+        char *user;          /* the user in the certificate ("system:node:n1"); NULL = unknown (a token) */
+        bool is_node_group;  /* the certificate is of the group system:nodes */
+        uint64_t expires_ns; /* wall time at which certificate or token expires; 0 = unknown */
+};
+struct lkg_identity *lkg_identity_ref(struct lkg_identity *identity);
+/** lkg_identity_new() - all zero, one reference. NULL = no memory. */
+struct lkg_identity *lkg_identity_new(void);
+/* wipes the memory of the last one */
+struct lkg_identity *lkg_identity_unref(struct lkg_identity *identity);
+
+enum lkg_credential_kind {
+        LKG_CREDENTIAL_NONE,
+        LKG_CREDENTIAL_KUBECONFIG, /* remote.kubeconfig */
+        LKG_CREDENTIAL_NODE,       /* kubelet.conf of the source directory */
+        LKG_CREDENTIAL_IN_CLUSTER,
+};
+const char *lkg_credential_kind_name(enum lkg_credential_kind kind);
+
+struct lkg_credential_options {
+        const char *kubeconfig;  /* remote.kubeconfig, absolute; "" = search */
+        const char *source_path; /* path of the source directory, for messages */
+        int source_fd;           /* O_PATH */
+        const char *mount_point; /* of the view: paths below it mean the source directory; NULL = none */
+        const char *pod_dir;     /* of a pod's service account; NULL = where Kubernetes mounts it */
+        const char *context;     /* of the kubeconfig; NULL = its current one */
+        bool allow_exec, allow_insecure;
+        /*
+         * Runs the exec plugin of kubeconfig @file in another process (this one must not execute programs);
+         * the answer arrives at lkg_credential_exec_done().
+         * Return: 0; -EAGAIN: not yet, try again at the next refresh; another -errno: it cannot be run.
+         */
+        int (*run_exec)(void *userdata);
+        void *userdata;
+};
+
+struct lkg_credential;
+
+/** lkg_credential_new() - nothing is read yet. Options are copied, source_fd is borrowed. */
+int lkg_credential_new(const struct lkg_credential_options *options, struct lkg_credential **ret);
+struct lkg_credential *lkg_credential_free(struct lkg_credential *credential);
+
+/**
+ * lkg_credential_refresh() - check the files; cheap (stat) while nothing has changed. Call it before each
+ * request, and every few seconds while one is waiting: nothing else notices a rotation.
+ * @now_ns: wall time, for expiry of exec credentials and certificates
+ *
+ * Only files that only root (or, if we are not root, our own user) can write or replace are used, including
+ * every directory and link of the path (lkg_open_owned()); at most 1 MiB each. A token file is read again at
+ * least every 60 s.
+ *
+ * Return: 1: the identity has changed (or is gone); 0; -ENOMEM.
+ */
+int lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns);
+
+/**
+ * lkg_credential_due_ns() - wall time at which a refresh is needed although no file changes: a certificate or token
+ * expires soon, or a plugin must be run. UINT64_MAX = never.
+ */
+uint64_t lkg_credential_due_ns(const struct lkg_credential *credential);
+
+/**
+ * lkg_credential_rejected() - the server answered 401: the next refresh reads everything, and an exec plugin
+ * runs again (at the earliest 10 s after its last run).
+ */
+void lkg_credential_rejected(struct lkg_credential *credential);
+
+/**
+ * lkg_credential_exec_done() - the plugin's output, an ExecCredential as JSON, or the reason why there is
+ * none (@why, with @text NULL). The next refresh uses it.
+ */
+void lkg_credential_exec_done(struct lkg_credential *credential, const char *text, size_t size,
+                              const char *why);
+
+/**
+ * lkg_credential_load() - read the kubeconfig that a credential with @options would follow, for the process that runs its plugin.
+ * A CA file is read and becomes data. A plugin below the view is looked up in the source directory.
+ * Return: 0; -ENOENT: there is none, or a service account is used; -EBADMSG: @report has the reason;
+ * -ENOMEM.
+ */
+int lkg_credential_load(const struct lkg_credential_options *options, struct lkg_kubeconfig **ret,
+                        struct lkg_report *report);
+
+/** lkg_credential_identity() - the newest complete one, borrowed; NULL = none, see the findings. */
+struct lkg_identity *lkg_credential_identity(const struct lkg_credential *credential);
+enum lkg_credential_kind lkg_credential_kind(const struct lkg_credential *credential);
+/** lkg_credential_file() - the kubeconfig, or the service account's directory; "" = none. */
+const char *lkg_credential_file(const struct lkg_credential *credential);
+/** lkg_credential_findings() - findings of the last check of the files, LKG7001 to LKG7004. */
+const struct lkg_report *lkg_credential_findings(const struct lkg_credential *credential);
+/**
+ * lkg_credential_is_node() - is the identity certainly that of node @name (certificate of system:node:@name, group
+ * system:nodes)?
+ */
+bool lkg_credential_is_node(const struct lkg_credential *credential, const char *name);
+
+/* ---- http ---- */
+
 /*
  * HTTPS requests on the event loop: libcurl's multi interface driven by sd-event, without threads and
  * without blocking. TLS 1.2 or later, HTTP/2 if the server supports it, connections are kept open.
@@ -9,11 +219,6 @@
  *
  * One thread, that of the loop. The process must ignore SIGPIPE.
  */
-#pragma once
-
-#include <systemd/sd-event.h>
-
-#include <lkg/credential.h>
 
 #define LKG_HTTP_CONNECT_NS (10 * LKG_NSEC_PER_SEC) /* for name resolution, TCP, proxy and TLS together */
 
@@ -117,3 +322,55 @@ void lkg_http_distrust(struct lkg_http_transfer *transfer);
  * before decompression, as far as curl counts them.
  */
 const struct lkg_http_counters *lkg_http_counters(struct lkg_http *http);
+
+/* ---- exec-plugin ---- */
+
+/*
+ * Runs the exec plugin of a kubeconfig like client-go's plugin/pkg/client/auth/exec, but with restrictions:
+ * a fixed PATH, only the environment named here, no terminal, and limits. Never in the engine, but in a
+ * process that the supervisor starts for it.
+ *
+ * The plugin runs as root, so its program and every directory of the path must be owned by root
+ * (lkg_open_owned()).
+ */
+
+#define LKG_EXEC_PATH       "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define LKG_EXEC_OUTPUT_MAX (64u << 10)
+#define LKG_EXEC_SAID_MAX   2048u /* limit of the stderr text that is kept */
+#define LKG_EXEC_LIMIT_NS   (25 * LKG_NSEC_PER_SEC)
+
+/**
+ * lkg_exec_plugin_find() - find the program for @command.
+ * @command: absolute, or a name for @search (directories with `:` between them)
+ * Return: 0, @ret is absolute, heap; -ENOENT; -EPERM: users other than root could change it; -EACCES: not
+ * executable; another -errno.
+ */
+int lkg_exec_plugin_find(const char *command, const char *search, char **ret, struct lkg_error *err);
+
+/**
+ * lkg_exec_plugin_info() - write KUBERNETES_EXEC_INFO: an ExecCredential with spec.interactive and, if
+ * requested, spec.cluster.
+ */
+void lkg_exec_plugin_info(const struct lkg_kubeconfig *kubeconfig, struct lkg_buf *buf);
+
+/**
+ * lkg_exec_plugin_run() - run it to its end.
+ * @program:  from lkg_exec_plugin_find()
+ * @limit_ns: after that it is killed with its process group
+ * @ret:      its output, NUL-terminated, at least one byte; heap, a secret: the caller wipes it
+ * @said:     appended: the start of its stderr, even if it fails
+ *
+ * Return: 0; -ETIMEDOUT; -EFBIG over LKG_EXEC_OUTPUT_MAX; -EIO: it failed or printed nothing; another
+ * -errno.
+ */
+int lkg_exec_plugin_run(const struct lkg_kubeconfig *kubeconfig, const char *program, uint64_t limit_ns,
+                        char **ret, size_t *ret_size, struct lkg_buf *said, struct lkg_error *err);
+
+/**
+ * lkg_exec_credential() - print the output of the plugin that the kubeconfig names, or one line why there is none. Logs that line
+ * and the plugin's stderr.
+ * @enabled: is remote configuration on?
+ *
+ * Return: exit code: 0; 78: the configuration or the kubeconfig does not allow it or is wrong; 74: the plugin failed; 70.
+ */
+int lkg_exec_credential(const struct lkg_credential_options *options, bool enabled);

@@ -1,4 +1,299 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What is followed, on trial, good, bad and held: sources, conditions, the step, what to serve. */
+#pragma once
+
+#include <limits.h>
+
+#include <lkg/base.h>
+#include <lkg/limits.h>
+#include <lkg/slots.h>
+#include <lkg/stack.h>
+#include <lkg/text.h>
+#include <lkg/trial.h>
+
+/*
+ * A resolved remote configuration: which object, which version of it, which key. Pure values, no allocation.
+ *
+ * The source id is `<uid>@<resourceVersion>`, followed by `:key` when the key is not `kubelet`. Every part
+ * is used in a path or as a file name, so each is checked first, and so is the whole id, which is the name
+ * of a file in bad/ (docs/specification.md 4.1).
+ *
+ * Not to be confused with struct lkg_source of doc.h, the file from which a value was read.
+ */
+
+#define LKG_IDENTIFIER_MAX 253u
+#define LKG_SOURCE_ID_MAX  255u /* NAME_MAX */
+#define LKG_KEY_DEFAULT    "kubelet"
+#define LKG_UID_LOCAL      "local" /* in ids of local configurations; no object may have this uid */
+#define LKG_REASON_MAX     512u    /* why something is bad or unclear, for messages */
+#define LKG_SHORT_HASH     12u     /* hex digits of a SHA-256 that represent it in ids */
+
+/* All empty = the local configuration. */
+struct lkg_config_source {
+        char ns[LKG_IDENTIFIER_MAX + 1], name[LKG_IDENTIFIER_MAX + 1]; /* of the ConfigMap */
+        char uid[LKG_IDENTIFIER_MAX + 1], version[LKG_IDENTIFIER_MAX + 1], key[LKG_IDENTIFIER_MAX + 1];
+        char sha256[LKG_SHA256_HEX]; /* of the bytes under the key; "" = none */
+};
+
+static inline bool lkg_config_source_is_local(const struct lkg_config_source *source)
+{
+        return source->uid[0] == '\0';
+}
+
+/** lkg_identifier_ok() - `[A-Za-z0-9._-]{1,253}`, not `.` or `..`. */
+bool lkg_identifier_ok(const char *text);
+
+/** lkg_config_source_equal() - the same object, version and key; two local ones are equal. */
+bool lkg_config_source_equal(const struct lkg_config_source *a, const struct lkg_config_source *b);
+
+/**
+ * lkg_config_source_same_content() - the same bytes of the same key of the same object, whatever its
+ * version.
+ */
+bool lkg_config_source_same_content(const struct lkg_config_source *a, const struct lkg_config_source *b);
+
+/**
+ * lkg_config_source_matches() - is it the same configuration? The content decides: equal, or the same bytes
+ * under another version, as when only an annotation of the object has changed.
+ */
+bool lkg_config_source_matches(const struct lkg_config_source *a, const struct lkg_config_source *b);
+
+/**
+ * lkg_config_source_recorded() - the source that a record names, for lkg_config_source_matches(); ns and name
+ * stay empty.
+ * @id:     lkg_config_source_id() of it; "" = the local one
+ * @sha256: of its bytes; "" = not known
+ */
+void lkg_config_source_recorded(const char *id, const char *sha256, struct lkg_config_source *ret);
+
+/** lkg_config_records_match() - lkg_config_source_matches() for two records. */
+bool lkg_config_records_match(const char *id_a, const char *sha256_a, const char *id_b,
+                              const char *sha256_b);
+
+/**
+ * lkg_config_source_id() - `<uid>@<version>[:key]`; only the uid if there is no version, "" for the local
+ * one.
+ * @source: has passed lkg_config_source_check(); an id that is too long is truncated
+ */
+void lkg_config_source_id(const struct lkg_config_source *source, char ret[static LKG_SOURCE_ID_MAX + 1]);
+
+/**
+ * lkg_config_source_check() - may every part be used in a path, and the id as a file name?
+ *
+ * Namespace and name may be missing: an id does not contain them. The local one is valid.
+ * Return: 0; -EINVAL: @err names the wrong part.
+ */
+int lkg_config_source_check(const struct lkg_config_source *source, struct lkg_error *err);
+
+/**
+ * lkg_config_source_parse_id() - parse an id or a uid; ns, name and sha256 stay empty, for a uid alone also
+ * version and key. The key is LKG_KEY_DEFAULT if it is missing (`uid@7:kubelet` equals `uid@7`). `local@<12
+ * hex>` is an id whose uid is `local`; `local` alone is not an id.
+ * Return: 0 or -EINVAL.
+ */
+int lkg_config_source_parse_id(const char *text, struct lkg_config_source *ret);
+
+/**
+ * lkg_refuse_because() - lkg_error_set() without the system's error text after the message.
+ *
+ * The refusal comes from a rule and not from the system, and some messages are reasons of the
+ * dynamic-configuration proposal, which monitoring compares literally.
+ * Return: @code.
+ */
+int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
+        LKG_PRINTF(4, 5);
+
+/** lkg_identifier_in() - lkg_identifier_ok() for a span. */
+bool lkg_identifier_in(struct lkg_span text);
+
+/**
+ * lkg_configmap_key_ok() - may a ConfigMap have this key? `[-._a-zA-Z0-9]+`, at most 253, not `.`, `..`, nor
+ * `..` first.
+ */
+bool lkg_configmap_key_ok(struct lkg_span text);
+
+/** lkg_copy_span() - copy @text to @ret[LKG_IDENTIFIER_MAX + 1]; the caller has checked its length. */
+void lkg_copy_span(struct lkg_span text, char *ret);
+
+/* ---- decide ---- */
+
+/*
+ * Which document a component may show: the pure part. State and facts in, the next state and a verdict out; no clock, no file,
+ * no allocation. The engine makes the state durable before the publication that shows it.
+ *
+ * Hold, rollback and an expired try are one state machine: each freezes one generation, `hold off` ends it
+ * (docs/specification.md 4.6, 4.7). While frozen, candidates are still loaded, judged and reported.
+ */
+
+enum lkg_hold_mode {
+        LKG_HOLD_FREE,        /* the view follows the layers */
+        LKG_HOLD_ON,          /* `hold on` */
+        LKG_HOLD_ROLLBACK,    /* `rollback N` */
+        LKG_HOLD_TRY_EXPIRED, /* not committed in time: the generation before the try is served again */
+        _LKG_HOLD_MODE_MAX
+};
+const char *lkg_hold_mode_name(enum lkg_hold_mode mode); /* "", "hold", "rollback", "try expired" */
+
+enum lkg_try_phase {
+        LKG_TRY_NONE,
+        LKG_TRY_ARMED,   /* the next generation will be on try */
+        LKG_TRY_RUNNING, /* it is active; deadline_ns applies */
+        _LKG_TRY_PHASE_MAX
+};
+
+struct lkg_hold {
+        enum lkg_hold_mode mode;
+        uint64_t generation; /* frozen; 0 while free (or frozen while nothing was served) */
+        enum lkg_try_phase try_phase;
+        uint64_t try_duration_ns;
+        uint64_t try_previous;    /* RUNNING: generation to go back to */
+        uint64_t try_deadline_ns; /* RUNNING: CLOCK_BOOTTIME */
+};
+
+/* ---- a candidate ---- */
+
+enum lkg_verdict {
+        LKG_KEEP,     /* nothing to do: the same bytes, or nothing at all */
+        LKG_PUBLISH,  /* the candidate becomes a generation */
+        LKG_REFUSE,   /* invalid: the served one stays */
+        LKG_AVOID,    /* valid, but known bad: the served one stays */
+        LKG_WAIT,     /* valid and different, but frozen */
+        LKG_WITHDRAW, /* the view name is no longer ours */
+        _LKG_VERDICT_MAX
+};
+
+/**
+ * lkg_decide() - judge a candidate.
+ * @state:  of the candidate
+ * @same:   its rendered bytes are those of the active generation
+ * @bad:    this document is in the bad list
+ * @active: number of the active generation, 0 = none
+ */
+enum lkg_verdict lkg_decide(const struct lkg_hold *hold, enum lkg_candidate_state state, bool same, bool bad,
+                            uint64_t active);
+
+/** lkg_hold_published() - a new generation became active while @previous was: an armed try begins to run. */
+struct lkg_hold lkg_hold_published(struct lkg_hold hold, uint64_t previous, uint64_t now_ns);
+
+/** lkg_hold_deadline() - when lkg_hold_tick() must be called, CLOCK_BOOTTIME; UINT64_MAX = never. */
+uint64_t lkg_hold_deadline(const struct lkg_hold *hold);
+
+/** lkg_hold_tick() - time passed: a try that is due freezes the generation before it. */
+struct lkg_hold lkg_hold_tick(struct lkg_hold hold, uint64_t now_ns);
+
+/* ---- commands of an operator ---- */
+
+enum lkg_hold_command { LKG_CMD_HOLD_ON, LKG_CMD_HOLD_OFF, LKG_CMD_ROLLBACK, LKG_CMD_TRY, LKG_CMD_COMMIT };
+
+/* The author of the hold, or of the try that expired. */
+struct lkg_held_by {
+        uint64_t time_ns; /* wall time; 0 = unknown: held by an earlier version */
+        uint32_t uid;
+        int32_t pid;
+        char program[64]; /* without its directory; "try" = a try expired, and its author is unknown */
+};
+
+struct lkg_hold_step {
+        struct lkg_hold next;
+        int result;      /* 0, -EINVAL or -EBUSY; if not 0, next is unchanged */
+        const char *why; /* a message, if result is not 0 */
+};
+
+/**
+ * lkg_hold_command() - carry out one command.
+ * @argument: ROLLBACK: generation number; TRY: duration in ns; otherwise unused
+ * @known:    ROLLBACK: the generation is in history
+ * @active:   number of the active generation, 0 = none
+ */
+struct lkg_hold_step lkg_hold_command(struct lkg_hold hold, enum lkg_hold_command command, uint64_t argument,
+                                      bool known, uint64_t active);
+
+/* ---- condition ---- */
+
+/*
+ * The condition ConfigOK in words: a pure function of the engine's state.
+ *
+ * The texts for the local configuration are those of the proposal; those of lkgfs follow its style. A
+ * condition is world-readable: it contains no value, no path and no finding of a document, only counts and
+ * where to look.
+ */
+
+enum lkg_condition_status { LKG_CONDITION_UNKNOWN, LKG_CONDITION_FALSE, LKG_CONDITION_TRUE };
+const char *lkg_condition_status_name(enum lkg_condition_status status); /* "Unknown", "False", "True" */
+
+struct lkg_condition {
+        enum lkg_condition_status status;
+        char reason[256], message[512];
+        /* a try is running or a rollout waits: @reason remains true if the engine falls silent */
+        bool pending;
+        uint64_t transition_ns; /* wall time at which status last changed */
+};
+
+/* Additions of dynamic configuration; all zero = none. */
+struct lkg_condition_remote {
+        const char *assigned, *active; /* uid; "" = local */
+        const char *followed;          /* uid of the base of the layers; during a hold not the active one */
+        bool followed_lost;            /* its checkpoint is lost: the disk is to blame, not the author */
+        bool followed_unread;          /* ... or cannot be read at the moment */
+        /* NULL = unknown: included if the uids alone would be the same. */
+        const char *assigned_version, *active_version;
+        bool any; /* something is assigned, or the reference is unclear */
+        bool active_is_assigned, active_is_good;
+        bool went_back; /* trial.scope all: the last known good document of the same configuration is served */
+        const char *desired_fault; /* why the reference cannot be determined; NULL = it can */
+        const char *waiting;   /* why the rollout holds back the desired configuration; NULL = it does not */
+        const char *bad;       /* why assigned is not used; NULL = it is */
+        bool marked;           /* marked by hand: @bad is the user's text */
+        bool good_failed;      /* the last known good could not be used either */
+        bool restart_needed;   /* it runs with what was not healthy, and nobody restarts it */
+        bool exonerated;       /* the component crash-loops on the last known good, too */
+        bool local_has_base;   /* of the local layers, while a remote configuration hides them */
+        size_t n_local_errors; /* of the local layers, while a remote configuration hides them */
+        bool waits;            /* assigned cannot be tried while the local layers are invalid */
+        const char *untried;   /* why assigned could not be tried; NULL = nothing prevents that */
+};
+
+struct lkg_condition_facts {
+        struct lkg_condition_remote remote;
+        const char *component, *file;
+        const char *top, *status_path; /* as in struct lkg_component */
+        const struct lkg_hold *hold;
+        const struct lkg_held_by *held_by; /* NULL = unknown */
+        enum lkg_candidate_state state;
+        enum lkg_verdict verdict;
+        size_t n_errors;
+        size_t n_all_errors;     /* errors in findings; if fewer than the relevant ones: unknown */
+        size_t n_remote_errors;  /* of them, those in the remote document itself */
+        bool candidate_has_base; /* of the candidate */
+        uint64_t active;         /* 0 = nothing served */
+        bool active_has_base;
+        bool last_good;    /* active was loaded from disk because there was no valid candidate */
+        const char *lost;  /* what could not be saved; NULL = nothing */
+        const char *fault; /* the layers could not be read, or publishing failed; NULL = none */
+        bool not_ready;    /* no candidate has been judged yet */
+        uint64_t try_deadline_wall_ns;
+};
+
+#define LKG_HOLDER_MAX 160
+
+/**
+ * lkg_condition_holder() - ` since T by uid U (pid P, PROGRAM)`, ` since T`, or "" if unknown.
+ * @mode: for an expired try, @by is its author: ` since T, after a try by uid ...`
+ */
+void lkg_condition_holder(const struct lkg_held_by *by, enum lkg_hold_mode mode,
+                          char ret[static LKG_HOLDER_MAX]);
+
+/**
+ * lkg_condition_update() - bring @condition up to date.
+ * @now_ns: wall time; becomes transition_ns if the status changes (or was never set)
+ *
+ * Return: true: the visible text has changed.
+ */
+bool lkg_condition_update(struct lkg_condition *condition, const struct lkg_condition_facts *facts,
+                          uint64_t now_ns);
+
+/* ---- lifecycle ---- */
+
 /*
  * The life cycle of a component's configuration: assigned, tried, followed, on trial, last known good or marked bad; held, tried
  * by an operator, rolled back. This part is pure: state, facts, event and time in; next state and ordered effects out. It reads
@@ -9,16 +304,6 @@
  * happened anyway, such as a start or a try that is due, is adopted first.) A failure that is not optional comes back as
  * LKG_EVENT_FAILED of the event in which it happened; its effects handle it.
  */
-#pragma once
-
-#include <limits.h>
-
-#include <lkg/condition.h>
-#include <lkg/decide.h>
-#include <lkg/limits.h>
-#include <lkg/slots.h>
-#include <lkg/source.h>
-#include <lkg/trial.h>
 
 struct lkg_value;
 
@@ -111,7 +396,7 @@ struct lkg_bad {
         enum lkg_bad_cause cause;
         char reason[LKG_REASON_MAX];
         struct lkg_config_source source; /* as far as known */
-        struct lkg_value *suspects;      /* <lkg/suspects.h>; a list owns it; NULL = the record has none */
+        struct lkg_value *suspects;      /* <lkg/schema.h>; a list owns it; NULL = the record has none */
 };
 
 struct lkg_bad_list {

@@ -1,4 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Where the reference to a ConfigMap may stand, and what is known of it. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <lkg/client.h>
+#include <lkg/config.h>
+#include <lkg/file.h>
+#include <lkg/messages.h>
+#include <lkg/objects.h>
+#include <lkg/slots.h>
+#include <lkg/stack.h>
+#include <lkg/trial.h>
+
+/*
+ * What status/<c>/remote and the metrics show about the API server: filled in by lkg_places_status(), rendered by the publisher.
+ * All pointers are borrowed for the duration of one publication.
+ */
+
+#define LKG_REMOTE_CODES_MAX 16
+
+/* One object of the API server. */
+struct lkg_remote_object {
+        bool followed, watching;
+        bool may_be_missing; /* failing to read it is not an outage */
+        const char *mode;    /* "watch", "poll", ...; "off" */
+        uint64_t success_ns; /* wall time of its last answer; 0 = never */
+        bool failing;        /* no answer since success_ns, only failures */
+        uint64_t failing_ns; /* wall time when it began to fail; 0 = not failing, or not noted yet */
+        char error[LKG_REASON_MAX];
+};
+
+struct lkg_remote_count {
+        const char *code; /* kind of answer */
+        uint64_t n;
+};
+
+/* The rollout as this node sees it, for status/<c>/rollout. */
+struct lkg_rollout_status {
+        bool any; /* there are slots */
+        enum lkg_slot_verdict verdict;
+        unsigned max_in_trial, max_failures;
+        struct lkg_slot_counts counts;
+        char failed_node[LKG_SLOT_TEXT_MAX], failed_reason[LKG_SLOT_REASON_MAX];
+        int own; /* index of our slot; -1 = none */
+        char words[256];
+        uint64_t n_conflicts;
+};
+/* The API server, as shown to a component that follows a reference. Strings are never NULL. */
+struct lkg_remote_status {
+        bool in_use; /* status/<c>/remote has lines */
+        bool has_client;
+        const char *server, *credential, *credential_file, *user;
+        uint64_t expires_ns; /* of the credential, wall time; 0 = never, or not known */
+        const char *node_name, *node_uid;
+        const char *place;                     /* of the reference: "nodeAnnotation", ... */
+        const struct lkg_reference *reference; /* NULL = none */
+        struct lkg_remote_object node, configmap;
+        const struct lkg_rollout *rollout; /* of the ConfigMap for this node */
+        bool has_rollout;
+        struct lkg_rollout_status slots;
+        const char *not_reported; /* why the condition is not reported to the cluster; "" = it is */
+        uint64_t restart_ns;      /* wall time of a planned restart; 0 = none */
+        struct lkg_remote_count counts[LKG_REMOTE_CODES_MAX];
+        size_t n_counts;
+        uint64_t received_bytes, sent_bytes, n_connections;
+};
+
+/* ---- places ---- */
+
 /*
  * The places that a reference may come from (remote.references): annotation and spec of the Node, remote.static, remote.file.
  * They are asked in the configured order. The first that says anything counts, even if what it says is unknown or invalid: later
@@ -11,18 +81,6 @@
  * Single-threaded, and nothing blocks: answers of the API server arrive in the event loop, are recorded, and cause a deferred
  * turn() in the same loop, because the reaction may be to free the informer that reported them.
  */
-#pragma once
-
-#include <systemd/sd-event.h>
-
-#include <lkg/config.h>
-#include <lkg/configmap.h>
-#include <lkg/control.h>
-#include <lkg/inotify.h>
-#include <lkg/remote-status.h>
-#include <lkg/reporter.h>
-#include <lkg/slots.h>
-#include <lkg/trial.h>
 
 /* Named as in remote.references. */
 enum lkg_reference_place {
@@ -175,3 +233,70 @@ void lkg_places_published(struct lkg_places *places, const struct lkg_node_condi
 bool lkg_places_note_served(struct lkg_places *places, const char *id);
 /** lkg_places_event() - send an Event about the Node; ignored without a reporter. @message: never content of a document */
 void lkg_places_event(struct lkg_places *places, bool warning, const char *reason, const char *message);
+
+/* ---- remote-file ---- */
+
+/*
+ * `remote.file`: a ConfigMap in a local file as the reference (air-gapped nodes, image builds, tests). The
+ * file has one of three meanings: this object, back to the local configuration (empty, removed, or the text
+ * `local`), or unclear. Rules: docs/specification.md 4.3.
+ */
+
+#define LKG_KEY_ANNOTATION "lkgfs.io/config-key" /* of an object in a file: the key to use */
+
+enum lkg_remote_file_says {
+        LKG_FILE_SAYS_NOTHING, /* missing or empty, and there was nothing before: no reference yet */
+        LKG_FILE_SAYS_UNCLEAR, /* err has the reason */
+        LKG_FILE_SAYS_LOCAL,
+        LKG_FILE_SAYS_CONFIGMAP,
+};
+
+struct lkg_remote_file {
+        const char *path; /* absolute; borrowed */
+        struct lkg_way way;
+        bool known; /* id is from the last check; a missing file has none */
+        struct lkg_file_id id;
+        bool here; /* this engine has read it successfully */
+        /* CLOCK_BOOTTIME since when it has been empty or missing, while that does not count; 0 = it is not */
+        uint64_t blank_ns;
+        bool had_one; /* it was valid before, an object or `local`: emptying or removing it has a meaning */
+        int runtime_fd; /* borrowed; stores had_one, so that it survives a killed engine */
+};
+
+/*
+ * The file may be in the middle of a write when an engine starts, without an event: an empty or missing file
+ * counts only after this time, unless the same engine has seen the object itself.
+ */
+#define LKG_BLANK_NS (2 * LKG_NSEC_PER_SEC)
+
+struct lkg_remote_file_options {
+        size_t max_bytes;
+        const char *const *allowed; /* remote.allowedSources */
+        size_t n_allowed;
+        const struct lkg_admission *admission; /* called before it is parsed; NULL = no check */
+        bool careful;                          /* a reset would lose something: see LKG_BLANK_NS */
+        lkg_unsettled_fn *unsettled;           /* is the file being written? May be NULL */
+        void *userdata;
+};
+
+/**
+ * lkg_remote_file_look() - read it again if it may have changed.
+ * @ret, @ret_source: the object and its meaning, for CONFIGMAP; the caller calls lkg_configmap_deinit()
+ * @err:              for UNCLEAR and NOTHING
+ *
+ * Return: 1: see *@ret_says; 0: nothing new (or it is being written); -ENOMEM.
+ */
+int lkg_remote_file_look(struct lkg_remote_file *file, const struct lkg_remote_file_options *options,
+                         enum lkg_remote_file_says *ret_says, struct lkg_configmap *ret,
+                         struct lkg_config_source *ret_source, struct lkg_error *err);
+/**
+ * lkg_remote_file_open() - (re)configure it.
+ * @path:       absolute, borrowed; NULL = none
+ * @runtime_fd: borrowed
+ * @fresh:      a daemon starts, so a file that is missing now never was a reference (docs/specification.md
+ * 4.3)
+ *
+ * Otherwise what a predecessor or an earlier configuration has seen at this path counts.
+ */
+void lkg_remote_file_open(struct lkg_remote_file *file, const char *path, int runtime_fd, bool fresh);
+void lkg_remote_file_deinit(struct lkg_remote_file *file);

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of a component's health. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <lkg/base.h>
+#include <lkg/component.h>
+#include <lkg/places.h>
+#include <lkg/trial.h>
+
 /*
  * Asks the health endpoints of the components, as a kubelet asks those of its pods: one GET per interval; any status from 200 to
  * 399 is good; some consecutive failures are bad. A certificate is not verified (kubernetes.io, "Configure Liveness, Readiness
@@ -6,12 +16,6 @@
  *
  * On the event loop, after all local work. Nothing blocks. One thread.
  */
-#pragma once
-
-#include <systemd/sd-event.h>
-
-#include <lkg/error.h>
-#include <lkg/trial.h>
 
 #define LKG_PROBES_IDLE_NS \
         (60 * LKG_NSEC_PER_SEC) /* between two requests while nothing is on trial; interval if longer */
@@ -40,3 +44,16 @@ void lkg_probes_ask(struct lkg_probes *probes, unsigned index, const struct lkg_
 /** lkg_probes_health() - what it says. @ret_words: why it is not known to be good; "" */
 enum lkg_health_state lkg_probes_health(const struct lkg_probes *probes, unsigned index,
                                         char ret_words[static LKG_HEALTH_WORDS_MAX]);
+
+/* ---- health-checks ---- */
+
+/* Is a component that is alive also healthy? Asks what its trial.health names: its Node, and its health endpoint. */
+
+/**
+ * lkg_health_update() - note in @c what its checks say now, and ask what has to be asked. Also while nothing is on trial: what was
+ * good before a change is known when a trial begins.
+ *
+ * Return: true: an answer has changed (LKG_EVENT_HEALTH).
+ */
+bool lkg_health_update(struct lkg_probes *probes, struct lkg_places *places, const struct lkg_config *config,
+                       struct lkg_component *c);

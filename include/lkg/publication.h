@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine publishes and the file server serves; the fallback copies; the answer to FUSE_INIT. */
+#pragma once
+
+#include <linux/fuse.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include <lkg/base.h>
+#include <lkg/limits.h>
+
 /*
  * A publication: one state of the whole virtual tree. Written by the engine, served by the file server.
  *
@@ -43,10 +55,6 @@
  * A `bad` entry is a directory in which root creates, writes and removes names: each request goes to the engine as a
  * command about that name, and the directory holds, as ordinary `file` entries, what the engine has published since.
  */
-#pragma once
-
-#include <lkg/error.h>
-#include <lkg/limits.h>
 
 #define LKG_PUBLICATION_MAGIC   "lkgfs-publication 1"
 #define LKG_PUBLICATION_CURRENT "current"
@@ -151,3 +159,88 @@ struct lkg_buf;
  * sticky in @buf.
  */
 void lkg_publication_format(const struct lkg_publication *publication, struct lkg_buf *buf);
+
+/* ---- fallback ---- */
+
+/*
+ * Fallback copies, which remain usable without lkgfs: the served document as a plain file in the source
+ * directory.
+ *
+ *     .lkgfs-fallback/<view name>   always; mode and owner of the view file
+ *     <view name>                   only where the source directory has no such file
+ *
+ * Both carry the extended attribute user.lkgfs.fallback, whose value is the SHA-256 of the content. A file
+ * whose content matches this digest is never a base. A copy under the view's name that a user has edited is
+ * intended as a base: from then on it is one, and the next write of copies removes the attribute. Rules:
+ * docs/specification.md 2.16.
+ *
+ * The engine only checks them, because its source directory is read-only. lkgfsd writes them
+ * (fs/supervisor/fallback-copies.c) from the blobs of the publication, with the names, owners and modes of
+ * its own settings.
+ *
+ * Without support for extended attributes, only the copy in .lkgfs-fallback is written.
+ */
+
+#define LKG_FALLBACK_DIR   ".lkgfs-fallback"
+#define LKG_FALLBACK_XATTR "user.lkgfs.fallback"
+
+/* The view file of a component. */
+struct lkg_fallback_file {
+        const char *name; /* borrowed; no slash */
+        uid_t uid;
+        gid_t gid;
+        mode_t mode;
+};
+
+/**
+ * lkg_fallback_is_ours() - is it marked, and unedited since? One system call if it does not exist or is not
+ * marked.
+ */
+bool lkg_fallback_is_ours(int source_fd, const char *name);
+
+/** lkg_fallback_is_copy() - the same for an open file; its offset does not change. */
+bool lkg_fallback_is_copy(int fd);
+
+/**
+ * lkg_fallback_write() - bring the copies up to date; unchanged ones are not written.
+ * @runtime_fd: the private runtime directory, whose blob @sha256 is the document
+ *
+ * A file of that name that is not ours is not changed. Not synced: the copies matter when lkgfs is gone, and
+ * after a power failure our next start writes them again.
+ * Return: 0; -EBADMSG: the blob is not that document; -errno.
+ */
+int lkg_fallback_write(int source_fd, int runtime_fd, const struct lkg_fallback_file *file,
+                       const char *sha256);
+
+/**
+ * lkg_fallback_withdraw() - the view name is no longer claimed: remove the copy with that name. 0 or -errno.
+ */
+int lkg_fallback_withdraw(int source_fd, const char *name);
+
+/* ---- init-reply ---- */
+
+/*
+ * The one part of the answer to FUSE_INIT in which views differ that the same file server can serve: may files be mapped shared whose content
+ * the kernel does not keep? Views of 0.1.0 have not asked for it. <linux/fuse.h>, FUSE_DIRECT_IO_ALLOW_MMAP (Linux 6.6), in the second half of
+ * the flags.
+ */
+
+#define LKG_INIT_MAPS_DIRECTLY (1u << 4)
+
+/** lkg_init_set_maps() - say so in @reply, or not. Return: did it say so? A reply that is too short never does. */
+static inline bool lkg_init_set_maps(void *reply, size_t size, bool maps)
+{
+        struct fuse_init_out out;
+        char *at = (char *)reply + sizeof(struct fuse_out_header);
+        bool did;
+
+        if (size < sizeof(struct fuse_out_header) + sizeof(out))
+                return false;
+        memcpy(&out, at, sizeof(out));
+        did = out.flags & FUSE_INIT_EXT && out.flags2 & LKG_INIT_MAPS_DIRECTLY;
+        out.flags2 &= ~LKG_INIT_MAPS_DIRECTLY;
+        out.flags2 |= maps ? LKG_INIT_MAPS_DIRECTLY : 0;
+        out.flags = out.flags2 ? out.flags | FUSE_INIT_EXT : out.flags & ~(uint32_t)FUSE_INIT_EXT;
+        memcpy(at, &out, sizeof(out));
+        return did;
+}

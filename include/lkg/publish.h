@@ -1,4 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From a snapshot of the engine to the files of a publication. */
+#pragma once
+
+#include <lkg/component.h>
+#include <lkg/config.h>
+#include <lkg/places.h>
+#include <lkg/publication.h>
+
+/*
+ * The rules of a publication that follow from the configuration and from names in the source directory: what is watched
+ * and hidden, how components are recognised, which real entries the virtual tree covers.
+ */
+
+struct lkg_manifest_rules {
+        struct lkg_rule *items;
+        size_t n_items;
+        char **texts; /* owns the strings */
+        size_t n_texts;
+        size_t n_fixed; /* items that follow from the configuration; the ways come after them */
+        size_t n_fixed_texts;
+};
+
+#define LKG_WAYS_MAX 1024u /* names that links lead to; changes of further ones are found by inotify */
+
+/**
+ * lkg_rules_build() - @report: a warning for each real entry that the view covers.
+ * Return: 0 or -ENOMEM.
+ */
+int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *source_path,
+                    struct lkg_manifest_rules *ret, struct lkg_report *report);
+/**
+ * lkg_rules_set_ways() - names of the source directory that decide what the layers are, beside those of the configuration:
+ * every link on the way to a layer, and where it leads. Takes over @paths, relative to the source directory.
+ * Return: 1 = they differ from the ones before; 0; -ENOMEM: there are none now.
+ */
+int lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_paths);
+void lkg_rules_deinit(struct lkg_manifest_rules *rules);
+
+/* ---- snapshot ---- */
+
+/*
+ * The input of a publication: everything that the engine knows at one moment. The publisher reads it and
+ * changes nothing; all pointers are borrowed for the duration of one call.
+ */
+
+struct lkg_snapshot_component {
+        const struct lkg_component *component;
+        const struct lkg_remote_status *remote; /* NULL = it follows no reference */
+        unsigned changed; /* enum lkg_component_dirty; a publication clears what it has shown */
+};
+
+struct lkg_snapshot {
+        const struct lkg_config *config;
+        struct lkg_snapshot_component *components;
+        size_t n_components;
+        const struct lkg_manifest_rules *rules;
+        const struct lkg_report *findings; /* findings that are not about a component */
+        uint64_t now_ns;                   /* wall time */
+};
+
+/* ---- publish ---- */
+
 /*
  * The publisher: turns a snapshot of all components into one publication in the runtime directory.
  *
@@ -9,10 +71,6 @@
  * readers), the rest is rendered after the publication, in slices, followed by another publication: a caller
  * that waits for its close() never waits for a thousand renderings.
  */
-#pragma once
-
-#include <lkg/publication.h>
-#include <lkg/snapshot.h>
 
 #define LKG_LAYERS_AT_ONCE    8u
 #define LKG_LAYERS_AT_FIRST   64u

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Fields, defaults, rules, gates and flags of the kinds, by release of Kubernetes. */
+#pragma once
+
+#include <lkg/base.h>
+#include <lkg/documents.h>
+#include <lkg/stack.h>
+#include <lkg/text.h>
+
 /*
  * The meaning of a kind's fields: types, defaults, rules, feature gates, command-line flags, by release.
  *
@@ -14,13 +22,6 @@
  *
  * One thread, like the value tree.
  */
-#pragma once
-
-#include <lkg/buf.h>
-#include <lkg/doc.h>
-#include <lkg/error.h>
-#include <lkg/merge.h>
-#include <lkg/stack.h>
 
 /* ---- tables ---- */
 
@@ -344,3 +345,115 @@ int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate 
  * document. The caller must mask secrets (lkg_mask_secrets()). Failure is sticky in @buf.
  */
 void lkg_effective_render(const struct lkg_value *effective, struct lkg_buf *buf);
+
+/* ---- kinds ---- */
+
+/*
+ * The kinds with tables, each with all of its rows: for code that walks the tables themselves
+ * (`lkgfs explain`, the generated documentation, tests). Code that handles a document uses lkg_schema_get().
+ */
+
+struct lkg_kind {
+        const char *kind, *api_version;
+        const char *component; /* "kubelet": the program that reads it */
+        const struct lkg_field *fields;
+        const size_t *n_fields;
+        const struct lkg_flag *flags;
+        const size_t *n_flags;
+};
+
+extern const struct lkg_kind lkg_kinds[];
+extern const size_t lkg_n_kinds;
+
+/* A known key of a map field. */
+struct lkg_map_key {
+        const char *const *fields; /* paths of the maps that have it, NULL at the end */
+        const char *key;
+        const char *doc; /* one line */
+};
+
+extern const struct lkg_map_key lkg_map_keys[];
+extern const size_t lkg_n_map_keys;
+
+/** lkg_map_key_find() - the row of @key in the map @field; NULL = unknown. */
+const struct lkg_map_key *lkg_map_key_find(const char *field, const char *key);
+
+/** lkg_field_in() - does @field exist in @release? */
+bool lkg_field_in(const struct lkg_field *field, unsigned release);
+/** lkg_gate_stage_name() - "alpha", "beta", "GA", "deprecated", "dropped". */
+const char *lkg_gate_stage_name(enum lkg_gate_stage stage);
+#define LKG_GATE_DROPPED_MAX (LKG_RELEASE_TEXT_MAX + 8)
+/** lkg_gate_dropped() - when a REMOVED gate was dropped, as text: "in 1.35", "before 1.24". Return: @buf. */
+const char *lkg_gate_dropped(const struct lkg_gate *gate, char buf[static LKG_GATE_DROPPED_MAX]);
+
+/* ---- suspects ---- */
+
+/*
+ * Who is to blame for a configuration that is marked bad: the fields in which it differs from the last known good, the most
+ * dangerous first (column `danger` of the tables).
+ *
+ * A pure value: a map as it is stored in the record of the mark and shown in bad/ (docs/specification.md 2.12). Its values are
+ * masked like those of status/<c>/origin, and it is limited in number and size.
+ */
+
+#define LKG_SUSPECTS_MAX       32u   /* fields that are listed; the others are counted */
+#define LKG_SUSPECTS_BYTES_MAX 8192u /* of their texts, about */
+#define LKG_SUSPECT_VALUE_MAX  120u  /* bytes of a value; then it is cut */
+#define LKG_SUSPECT_TEXT_MAX   256u  /* bytes of a pointer, a layer, a file; then it is cut */
+
+/* One of the two documents. */
+struct lkg_suspects_side {
+        const struct lkg_value *doc; /* not masked */
+        const char *origin;          /* the text of `origin` for it, NUL-terminated */
+        uint64_t generation;         /* 0 = it has no number */
+};
+
+/**
+ * lkg_suspects_find() - the fields in which @condemned differs from @good.
+ * @schema: NULL = a kind without a table: the order is that of the documents
+ * @whole:  all of them; otherwise within the limits above
+ * @ret:    one reference
+ *
+ * Return: 0; -ENOMEM.
+ */
+int lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects_side *good,
+                      const struct lkg_suspects_side *condemned, bool whole, struct lkg_value **ret);
+/** lkg_suspects_unknown() - the map for a mark whose documents cannot be compared: @why. Return: one reference; NULL = no memory. */
+struct lkg_value *lkg_suspects_unknown(const char *why);
+/** lkg_suspects_known() - are there fields, or is it known that there are none? @suspects: may be NULL, or anything from a disk */
+bool lkg_suspects_known(const struct lkg_value *suspects);
+/** lkg_suspects_number() - a number of the map: generation, lastKnownGood, notListed; 0 = none. */
+uint64_t lkg_suspects_number(const struct lkg_value *suspects, const char *name);
+/**
+ * lkg_suspects_say() - append `suspects: cgroupDriver (drop-in 10-x.conf:3), maxPods (...) and 2 more`: names of fields and places,
+ * never a value nor the key of a map. Appends nothing if they are not known.
+ * @room: bytes that it may have
+ */
+void lkg_suspects_say(const struct lkg_value *suspects, size_t room, struct lkg_buf *buf);
+
+/* ---- json-schema ---- */
+
+/*
+ * Kinds as JSON Schema, for editors and CI: `lkgfs schema`. Draft-07, because it is the latest draft that yaml-language-server,
+ * editors and Debian's validators all know; `deprecated`, which came later, is only an annotation, and others ignore it.
+ *
+ * A schema accepts every document that the component accepts, and so allows what is legal although it looks odd: null (in a
+ * patch it removes a field), zero for "the default", unknown fields. It says nothing about rules between fields.
+ *
+ * Failures are recorded in the struct lkg_json.
+ */
+
+/** lkg_schema_json() - the fields of @schema. A whole document. */
+void lkg_schema_json(const struct lkg_schema *schema, struct lkg_json *json);
+
+/* ---- parts, for other kinds; each adds members to the map that was begun last ---- */
+
+/** lkg_json_schema_head() - begin the document of @kind: `$schema`, title, description, type. */
+void lkg_json_schema_head(struct lkg_json *json, const char *kind, const char *api_version,
+                          const char *release);
+/** lkg_json_schema_const() - a member @name that has only the value @text. */
+void lkg_json_schema_const(struct lkg_json *json, const char *name, const char *text, const char *doc);
+/** lkg_json_schema_type() - `"type": [@type, @or, "null"]`; @or may be NULL. */
+void lkg_json_schema_type(struct lkg_json *json, const char *type, const char * or);
+/** lkg_json_schema_duration() - a string that Go's time.ParseDuration() may take. @sign: also a negative one. */
+void lkg_json_schema_duration(struct lkg_json *json, bool sign);

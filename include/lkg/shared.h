@@ -24,8 +24,8 @@
 
 #include <linux/fuse.h>
 
-#include <lkg/control.h>
-#include <lkg/ends.h>
+#include <lkg/messages.h>
+#include <lkg/process.h>
 
 #define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3103) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */

@@ -28,10 +28,10 @@
  */
 #pragma once
 
-#include <lkg/backoff.h>
-#include <lkg/doc.h>
-#include <lkg/error.h>
-#include <lkg/json-out.h>
+#include <lkg/process.h>
+#include <lkg/documents.h>
+#include <lkg/base.h>
+#include <lkg/text.h>
 #include <lkg/limits.h>
 
 #define LKG_SLOTS_MAX          1000u /* of one rollout */

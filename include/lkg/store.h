@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What survives a restart: pointers, checkpoints, generations, history, marks, poison. */
+#pragma once
+
+#include <limits.h>
+
+#include <lkg/admission.h>
+#include <lkg/base.h>
+#include <lkg/config.h>
+#include <lkg/lifecycle.h>
+#include <lkg/objects.h>
+#include <lkg/stack.h>
+#include <lkg/text.h>
+
 /*
  * State of dynamic configuration that survives restarts, reboots and power cuts, in the private state directory (0700).
  * All of it is readable text:
@@ -25,14 +38,6 @@
  *
  * The configuration checks the names of components; callers check sources with lkg_config_source_check() first.
  */
-#pragma once
-
-#include <lkg/admission.h>
-#include <lkg/buf.h>
-#include <lkg/configmap.h>
-#include <lkg/error.h>
-#include <lkg/lifecycle.h>
-#include <lkg/source.h>
 
 #define LKG_BAD_MAX        256u /* entries kept; the oldest is dropped first */
 #define LKG_RELEASE_NAME   64u  /* with its final NUL */
@@ -178,3 +183,410 @@ int lkg_store_save_startups(const struct lkg_store_component *c, const struct lk
 void lkg_startups_add(struct lkg_startups *startups, const char *boot, const struct lkg_startup *startup);
 /** lkg_startups_knows() - is this process of @boot already recorded? */
 bool lkg_startups_knows(const struct lkg_startups *startups, const char *boot, int pid, uint64_t start_time);
+
+/* ---- state ---- */
+
+/*
+ * State that survives a restart or a reboot, in the private state directory (0700):
+ *
+ *     generation-next              decimal: the first generation number that was never assigned
+ *     components/<component>.json  hold, try, unfinished command, condition, last good generation
+ *     history/<component>/<n>/     one generation: see history.h
+ *
+ * Every file is replaced atomically. A file that cannot be read or parsed is reported and treated as absent: an
+ * engine that has lost some state is better than one that does not start.
+ */
+
+struct lkg_state {
+        int fd;                  /* state directory; borrowed */
+        uint64_t next, reserved; /* numbers next..reserved-1 can be assigned without a write to disk */
+};
+
+/** lkg_state_open() - create the directories, read generation-next. @report: what could not be read */
+int lkg_state_open(int fd, struct lkg_state *ret, struct lkg_report *report, struct lkg_error *err);
+
+/**
+ * lkg_state_next_generation() - get a number that was never used. If none is left, reserves a block of 64 durably; a
+ * crash leaves a gap.
+ */
+int lkg_state_next_generation(struct lkg_state *state, uint64_t *ret, struct lkg_error *err);
+
+/** lkg_state_reserve_ahead() - if few numbers are left, reserve the next block now, when no caller waits for it. */
+int lkg_state_reserve_ahead(struct lkg_state *state, struct lkg_error *err);
+
+/** lkg_state_at_least() - numbers up to @used are in use: never assign them again. */
+void lkg_state_at_least(struct lkg_state *state, uint64_t used);
+
+/**
+ * lkg_state_load_component() - read one component's state.
+ * A try deadline of an earlier boot is converted through the wall clock; one of this boot is exact.
+ * Return: 0, also if there is none; -ENOMEM. A damaged record is reported in @report and in `lost` of @ret.
+ */
+int lkg_state_load_component(const struct lkg_state *state, const char *component,
+                             struct lkg_component_state *ret, struct lkg_report *report);
+/**
+ * lkg_state_keep_component() - link the current record under another name, so that lkg_state_restore_component() can restore
+ * it without disk space. Kept until lkg_state_forget_kept() or the next start.
+ */
+int lkg_state_keep_component(const struct lkg_state *state, const char *component);
+int lkg_state_restore_component(const struct lkg_state *state, const char *component);
+void lkg_state_forget_kept(const struct lkg_state *state, const char *component);
+int lkg_state_save_component(const struct lkg_state *state, const char *component,
+                             const struct lkg_component_state *value, bool durable, struct lkg_error *err);
+
+/* ---- generation ---- */
+
+/*
+ * A generation: one published document of one component, with everything that readers may see of it.
+ * Immutable and reference counted; used by the engine's thread only.
+ */
+
+struct lkg_text {
+        char *data; /* NUL-terminated */
+        size_t size;
+};
+
+struct lkg_generation {
+        unsigned refs;
+        uint64_t number;
+        uint64_t time_ns;                        /* wall time of the publication */
+        bool has_base;                           /* of a local one: `init`, else `default` */
+        char source[LKG_SOURCE_ID_MAX + 1];      /* id of the remote configuration in it; "" = local */
+        char source_sha256[LKG_SHA256_HEX];      /* of the bytes of that; "" = local, or not known */
+        char object[2 * LKG_IDENTIFIER_MAX + 2]; /* its namespace/name */
+        char sha256[LKG_SHA256_HEX];
+        struct lkg_text document; /* the bytes served */
+        struct lkg_text shown;  /* the same with secrets masked; data NULL = no secrets, show the document */
+        struct lkg_text origin; /* TSV */
+        struct lkg_text meta;   /* meta.json */
+};
+
+/**
+ * lkg_document_render() - render the document of a valid candidate as it would be served.
+ * @hint: text of the first comment line of a YAML document, without `# ` and newline; JSON gets none
+ *
+ * Failure is sticky in @buf.
+ */
+void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint,
+                         struct lkg_buf *buf);
+
+/**
+ * lkg_candidate_judge() - call lkg_judge_candidate(), then render a valid candidate and read it with a second
+ * reader (<lkg/documents.h>): a difference is the error finding LKG2033. A lkg_judge_fn.
+ */
+int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge);
+
+#define LKG_ORIGIN_BYTES_MAX (4u << 20)
+/**
+ * lkg_origin_render() - the text of `origin`: as many lines as fit into LKG_ORIGIN_BYTES_MAX, and one line
+ * with the number of omitted ones.
+ */
+void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf);
+
+/* Returns the digest of a layer's canonical text if it is already computed, else NULL. */
+typedef const char *lkg_layer_digest_fn(const struct lkg_layer_info *layer, size_t i, void *userdata);
+
+/**
+ * lkg_generation_new() - make a generation of a valid candidate.
+ * @source:   the remote configuration in it; local or NULL = none
+ * @document: its rendered bytes; taken over, even on failure
+ * @digest:   avoids rendering unchanged layers; may be NULL
+ *
+ * Return: 0 or -ENOMEM. Caller owns one reference.
+ */
+int lkg_generation_new(const struct lkg_candidate *candidate, const struct lkg_config_source *source,
+                       const char *hint, uint64_t number, uint64_t time_ns, struct lkg_text document,
+                       lkg_layer_digest_fn *digest, void *userdata, struct lkg_generation **ret);
+
+/**
+ * lkg_generation_stored() - make a generation of which only the document is left.
+ * @document: taken over, even on failure
+ *
+ * Its origin is `stored`; its layers are unknown.
+ * Return: 0; -EBADMSG: not a document; -ENOMEM.
+ */
+int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
+                          struct lkg_text document, struct lkg_generation **ret);
+
+struct lkg_generation *lkg_generation_alloc(void); /* empty, one reference */
+struct lkg_generation *lkg_generation_ref(struct lkg_generation *generation);
+struct lkg_generation *lkg_generation_unref(struct lkg_generation *generation);
+static inline void lkg_generation_unrefp(struct lkg_generation **generation)
+{
+        *generation = lkg_generation_unref(*generation);
+}
+
+/** lkg_generation_shown() - the document without secrets. */
+static inline const struct lkg_text *lkg_generation_shown(const struct lkg_generation *generation)
+{
+        return generation->shown.data ? &generation->shown : &generation->document;
+}
+
+/** lkg_local_word() - `init` or `default`. */
+static inline const char *lkg_local_word(bool has_base)
+{
+        return has_base ? "init" : "default";
+}
+
+/** lkg_layer_entry_name() - `NNNN-<role>-<name>` of layer @i, slashes replaced, short enough for a suffix. */
+void lkg_layer_entry_name(const struct lkg_layer_info *layer, size_t i, char *buf, size_t size);
+
+/* ---- history ---- */
+
+/*
+ * The last generations of one component, on disk and as a list.
+ *
+ * On disk, history/<component>/<n>/ in the state directory:
+ *
+ *     document   the bytes that were served (0600)
+ *     shown      the same with secrets masked; only if there are any
+ *     origin     TSV, as status/<component>/origin was
+ *     meta.json  schemaVersion 1, generation, sha256 (of document), time (RFC 3339), timeNs, local (init or default),
+ *                source (local@<12 hex>), sourceSha256 (of the bytes of a remote one), layers (role, name, and of up to 64 the sha256 of the
+ *                layer's canonical YAML)
+ *
+ * A record is written to a directory with another name and renamed, so it is complete or does not exist;
+ * meta.json's sha256 is checked when it is read. The list is in ascending order of generations.
+ */
+
+struct lkg_history_entry {
+        uint64_t number;
+        uint64_t time_ns;
+        char source[LKG_SOURCE_ID_MAX + 1]; /* id of the remote configuration in it; "" = local */
+        char source_sha256[LKG_SHA256_HEX]; /* of its bytes; "" = local, or of an earlier build */
+        char sha256[LKG_SHA256_HEX];        /* of the document */
+        struct lkg_generation *generation;  /* NULL = on disk only */
+        bool written;
+        bool durable; /* written and flushed; for a record of an earlier engine, that is not known */
+};
+
+struct lkg_history {
+        int dirfd; /* history/<component> */
+        struct lkg_history_entry *entries;
+        size_t n_entries;
+        uint64_t *forgotten; /* records on disk that no longer have an entry */
+        size_t n_forgotten;
+};
+
+/**
+ * lkg_history_open() - read the directory of @component below @state_fd.
+ *
+ * Removes records that were torn by a power failure (not flushed, so never acknowledged). A record that
+ * cannot be read for another reason is reported and skipped.
+ */
+int lkg_history_open(int state_fd, const char *component, struct lkg_history *ret, struct lkg_report *report,
+                     struct lkg_error *err);
+void lkg_history_deinit(struct lkg_history *history);
+
+struct lkg_history_entry *lkg_history_find(const struct lkg_history *history, uint64_t number);
+
+/** lkg_history_add() - add @generation; lkg_history_write() writes it later. Return: 0 or -ENOMEM. */
+int lkg_history_add(struct lkg_history *history, struct lkg_generation *generation);
+
+/** lkg_history_remove() - remove an entry that was added but not written. */
+void lkg_history_remove(struct lkg_history *history, uint64_t number);
+
+/**
+ * lkg_history_write() - write entries that are not on disk, free their memory, remove pruned records.
+ * @durable: flush this generation, even if it was written before, so that it survives a power failure after a
+ *           return of 0; 0 = none
+ */
+int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_error *err);
+
+/**
+ * lkg_history_prune() - remove entries until @limit are left, but none of @keep (active, held, the one that
+ * a try returns to): first those with a duplicate of a newer number, then the oldest, so that a burst of
+ * changes back and forth does not displace older entries. The next lkg_history_write() removes their records,
+ * when no caller waits; a later engine prunes what it still finds.
+ * Return: whether any were removed.
+ */
+bool lkg_history_prune(struct lkg_history *history, size_t limit, const uint64_t *keep, size_t n_keep);
+
+/**
+ * lkg_history_get() - get the whole generation, from memory or disk.
+ * Return: 0, caller owns one reference; -ENOENT; -EBADMSG; another -errno.
+ */
+int lkg_history_get(const struct lkg_history *history, uint64_t number, struct lkg_generation **ret,
+                    struct lkg_error *err);
+
+/* ---- dynamic ---- */
+
+/*
+ * Dynamic configuration of one component in memory: pointers, bad list, starts, trial, as loaded from the
+ * store. lkg_step() (<lkg/lifecycle.h>) decides what changes and the engine's effects store it; the functions
+ * here that change something store it themselves. Knows no layers and publishes nothing.
+ */
+
+/* What the reference says now; not stored. */
+enum lkg_desired_state {
+        LKG_DESIRED_NONE,    /* no reference is configured, or remote configuration is off */
+        LKG_DESIRED_UNKNOWN, /* it cannot be determined; desired_fault has the reason */
+        LKG_DESIRED_LOCAL,
+        LKG_DESIRED_REMOTE,
+};
+
+struct lkg_dynamic {
+        struct lkg_store_component store;
+        struct lkg_pointers pointers;
+        struct lkg_bad_list bad;
+        struct lkg_startups startups;
+        struct lkg_trial trial; /* of pointers.active; after a rollback, the failed one */
+        uint64_t trial_saved_ns;
+        struct lkg_config_source document; /* trial.scope all: local@<12 hex>, the document on trial */
+        bool watched;     /* processes of the component are recognised: they drive the trial clock */
+        bool scope_all;   /* every generation is on trial, not only a remote one */
+        bool good_failed; /* the last known good cannot be used either */
+        char boot[LKG_BOOT_ID_MAX];
+
+        enum lkg_desired_state desired;
+        char desired_fault[LKG_REASON_MAX]; /* UNKNOWN: the reason */
+        char waiting[256];                  /* REMOTE: why the rollout holds it back; "" = it does not */
+};
+
+/** lkg_dynamic_open() - read everything from the store; damage is reported in @report. */
+int lkg_dynamic_open(const struct lkg_store *store, const struct lkg_config *config,
+                     const struct lkg_config_component *k, struct lkg_dynamic **ret,
+                     struct lkg_report *report, struct lkg_error *err);
+/** lkg_dynamic_configure() - our own configuration has changed. */
+void lkg_dynamic_configure(struct lkg_dynamic *d, const struct lkg_config *config,
+                           const struct lkg_config_component *k);
+struct lkg_dynamic *lkg_dynamic_free(struct lkg_dynamic *d);
+
+/**
+ * lkg_dynamic_set_release() - select the version whose bad list and starts are used.
+ * @guess: the name used while the version was unknown: its records move to @version
+ * Return: 1: it has changed; 0; -errno.
+ */
+int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const char *guess,
+                            struct lkg_report *report, struct lkg_error *err);
+
+/** lkg_dynamic_is_bad() - the mark of @source, or NULL. */
+const struct lkg_bad *lkg_dynamic_is_bad(const struct lkg_dynamic *d,
+                                         const struct lkg_config_source *source);
+/** lkg_dynamic_is_bad_document() - is the document with this digest marked bad (trial.scope all)? */
+bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256);
+/** lkg_dynamic_bad_document() - the mark of the document with this digest, or NULL. */
+const struct lkg_bad *lkg_dynamic_bad_document(const struct lkg_dynamic *d, const char *sha256);
+
+/**
+ * lkg_dynamic_resume() - trial.scope all: continue the trial of the document @sha256, which was served before
+ * this engine started.
+ */
+int lkg_dynamic_resume(struct lkg_dynamic *d, const char *sha256, struct lkg_report *report);
+
+/**
+ * lkg_dynamic_forgive() - remove marks.
+ * @id:      NULL = all; a uid also means all its versions
+ * @exactly: only the mark with exactly this name
+ * Return: number of entries removed; -ENOENT: none; -errno.
+ */
+int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, bool exactly, struct lkg_error *err);
+
+/** lkg_dynamic_word() - `<id> <namespace>/<name>`, `init` or `default`, as shown in status/. */
+void lkg_dynamic_word(const struct lkg_config_source *source, bool has_base,
+                      char ret[static LKG_SOURCE_ID_MAX + 2 * LKG_IDENTIFIER_MAX + 4]);
+
+/* ---- poison ---- */
+
+/*
+ * Content that crashed an engine, and is not read again: docs/decisions/012-poison.md.
+ *
+ * There are two records. The note (lkg/admission.h) in the runtime directory names the content that is being
+ * processed, and content that did no harm. The list of refused content is in the state directory (`refused`,
+ * JSON), so that a reboot does not start with the same crash; so are the keys of what did no harm (`judged`,
+ * one per line), so that also after a reboot only new content is refused.
+ *
+ * Owned by the engine; one thread. Without a note (full runtime directory) everything is admitted, as in
+ * earlier versions.
+ */
+
+#define LKG_REFUSED_NAME "refused" /* in the state directory */
+#define LKG_JUDGED_NAME  "judged"  /* in the state directory */
+#define LKG_REFUSED_MAX  1024u     /* contents that are stored; the oldest is dropped first */
+#define LKG_KILLS_PROOF  3u        /* engines killed from outside during the same work that count as proof */
+
+struct lkg_refused {
+        struct lkg_judging_key key;
+        enum lkg_admit_what what;
+        bool lifted; /* refused by another version of lkgfs: admitted now, its bad mark is to be removed */
+        enum lkg_judging_end end;
+        int status;
+        uint64_t time_ns; /* wall time */
+        unsigned n_new;   /* contents that were new when the engine ended, including this one */
+        char component[LKG_JUDGING_OWNER_MAX];
+        char file[LKG_JUDGING_FILE_MAX];
+        char sha256[LKG_SHA256_HEX];
+        char layers
+                [LKG_SHA256_HEX]; /* digest of all layers of the component since then; "" = not yet known */
+        char source[LKG_SOURCE_ID_MAX + 1]; /* the id that was marked bad because of it; "" = none */
+};
+
+struct lkg_poison {
+        struct lkg_judging *note; /* NULL = none */
+        int state_fd;             /* borrowed */
+        /* where control/ is, for messages: `lkgfs/` for a virtualDir, otherwise "" */
+        char top[NAME_MAX + 2];
+        struct lkg_refused *items;
+        size_t n_items;
+        size_t last;     /* index in @items: refused last */
+        bool unsaved;    /* the list differs from the file */
+        bool look_again; /* something is admitted again: the owner looks at everything and clears it */
+        /* The note was too small for all new content: unknown content is refused until the first look is over. */
+        bool refuse_unknown;
+        struct lkg_refused how; /* ... and this is how the engine ended */
+};
+
+/**
+ * lkg_poison_open() - read the records of the previous engine, and determine which content is refused from
+ * now on.
+ * @virtual_dir: "" = none
+ * @report:      parts of the list that could not be read or written
+ */
+int lkg_poison_open(int runtime_fd, int state_fd, const char *virtual_dir, struct lkg_poison *ret,
+                    struct lkg_report *report, struct lkg_error *err);
+void lkg_poison_close(struct lkg_poison *poison);
+
+/**
+ * lkg_poison_admit() - see struct lkg_admission, for content of @component.
+ * @by: digest of its other inputs (a command line); refused content is refused only together with them. "" =
+ * none
+ */
+int lkg_poison_admit(struct lkg_poison *poison, const char *component, const struct lkg_content *content,
+                     const char *by, char **ret_why);
+/** lkg_poison_finished() - what was admitted last is not worked on any more. */
+void lkg_poison_finished(struct lkg_poison *poison);
+/** lkg_poison_judged() - a layer of @component was merged and judged without harm. */
+void lkg_poison_judged(struct lkg_poison *poison, const char *component, const char *file,
+                       const char *sha256);
+/**
+ * lkg_poison_done() - the admitted content did no harm, and no work is in progress. Almost free if there was
+ * none.
+ */
+void lkg_poison_done(struct lkg_poison *poison);
+/**
+ * lkg_poison_give_up() - out of memory for the current work.
+ * Return: true: this was recorded, and the engine must exit now.
+ */
+bool lkg_poison_give_up(struct lkg_poison *poison);
+
+/** lkg_poison_how() - describe an entry: "the engine was ended by SIGSEGV". */
+void lkg_poison_how(const struct lkg_refused *refused, char *ret, size_t size);
+/**
+ * lkg_poison_last() - the entry because of which lkg_poison_admit() just refused; call it right afterwards.
+ * NULL = none.
+ */
+struct lkg_refused *lkg_poison_last(const struct lkg_poison *poison);
+/** lkg_poison_set_source() - @source was marked bad because of @refused. */
+void lkg_poison_set_source(struct lkg_poison *poison, struct lkg_refused *refused, const char *source);
+/**
+ * lkg_poison_lift() - admit refused content of @component again.
+ * @source: only content because of which this source, or any version of this uid, or ("") any source was
+ * marked bad; NULL = everything
+ */
+void lkg_poison_lift(struct lkg_poison *poison, const char *component, const char *source);
+/** lkg_poison_remove() - forget entry @at. */
+void lkg_poison_remove(struct lkg_poison *poison, size_t at);
+/** lkg_poison_save() - write changes to the state directory. Return: 0; -errno: a later call tries again. */
+int lkg_poison_save(struct lkg_poison *poison, struct lkg_error *err);
+/** lkg_poison_persist() - the same, and the keys of what did no harm; while no caller waits. */
+int lkg_poison_persist(struct lkg_poison *poison, struct lkg_error *err);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Value trees within core/, beyond <lkg/doc.h>: finding codes, changes in place, scalars.
+ * Value trees within core/, beyond <lkg/documents.h>: finding codes, changes in place, scalars.
  */
 #pragma once
 
-#include <lkg/buf.h>
-#include <lkg/decode.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
 #include <lkg/limits.h>
-#include <lkg/utf8.h>
 
 /* Finding codes of core/documents and core/layers; core/base/findings.c has one row for each. */
 enum lkg_config_code {

@@ -21,7 +21,7 @@
 #include <sys/inotify.h>
 #include <sys/wait.h>
 
-#include <lkg/command.h>
+#include <lkg/component.h>
 #include "disk.h"
 
 #define STEPS_MAX  40u

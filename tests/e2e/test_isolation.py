@@ -338,12 +338,12 @@ def test_no_helper_keeps_the_next_lkgfsd_out(mount, directory):
     check_engine_works(mount, 79)
 
 
-# See lkg/handover.h: the file server does not pass on a connection to the engine.
+# See lkg/messages.h: the file server does not pass on a connection to the engine.
 LINK = 8
 
 
 def handover(kind):
-    header = pathlib.Path(__file__).parents[2] / "include" / "lkg" / "control.h"
+    header = pathlib.Path(__file__).parents[2] / "include" / "lkg" / "messages.h"
     version = int(re.search(r"#define LKG_MESSAGE_VERSION (\d+)", header.read_text()).group(1))
     return struct.pack("=IIQII", version, kind, 0, 0, 0)
 

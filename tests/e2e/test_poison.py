@@ -59,7 +59,7 @@ class Item(ctypes.Structure):
 
 
 class Note(ctypes.Structure):
-    """The head of struct lkg_judging (include/lkg/judging.h)."""
+    """The head of struct lkg_judging (include/lkg/admission.h)."""
     _fields_ = [("magic", ctypes.c_uint64), ("since_ns", ctypes.c_uint64), ("n_items", ctypes.c_uint32),
                 ("others", ctypes.c_uint32), ("end", ctypes.c_uint32), ("end_status", ctypes.c_int32),
                 ("n_killed", ctypes.c_uint32), ("killed_with", ctypes.c_ubyte * 16), ("n_known", ctypes.c_uint64),

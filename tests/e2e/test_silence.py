@@ -496,7 +496,7 @@ def test_below_a_virtual_directory(mounts):
 
 
 def test_a_command_of_an_engine_that_died_in_the_middle_is_not_called_refused(mounts):
-    """ETIMEDOUT means that it is never carried out. This engine had claimed it (include/lkg/claims.h) and may have carried it out."""
+    """ETIMEDOUT means that it is never carried out. This engine had claimed it (include/lkg/messages.h) and may have carried it out."""
     mount = mounts(config={"engineTimeout": "5s"})
     engine, claims = mount.child("lkgfs-engine"), os.path.join(mount.runtime, "private", "claims")
     for pid in (mount.process.pid, engine):

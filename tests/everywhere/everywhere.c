@@ -21,10 +21,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include <lkg/configmap.h>
-#include <lkg/kinds.h>
-#include <lkg/merge.h>
-#include <lkg/render.h>
+#include <lkg/objects.h>
+#include <lkg/schema.h>
+#include <lkg/documents.h>
 
 #include "tests/lib/layer-place.h"
 

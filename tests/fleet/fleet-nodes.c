@@ -30,8 +30,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <lkg/decode.h>
-#include <lkg/log.h>
+#include <lkg/documents.h>
+#include <lkg/base.h>
 #include <lkg/places.h>
 
 #include "slot-clock.h"

@@ -6,7 +6,7 @@
  */
 #include <sys/socket.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 
 #include "fs/supervisor/facts-collectors.h"
 #include "fs/supervisor/supervisor.h"

@@ -4,11 +4,11 @@
  * An accepted configuration must be usable: names have no slash, paths are absolute, settings survive a
  * round trip through their text form.
  */
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/config.h>
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 #include <lkg/file.h>
-#include <lkg/settings.h>
+#include <lkg/messages.h>
 
 #include "fuzz-check.h"
 

@@ -4,7 +4,7 @@
  * a path, and its checkpoint reads back as the same object.
  */
 
-#include <lkg/configmap.h>
+#include <lkg/objects.h>
 #include <lkg/limits.h>
 
 #include "fuzz-document.h"

@@ -2,8 +2,7 @@
 /* Any datagram on our sockets: it is one of our messages, within its bounds, or it is refused. */
 #include <sys/socket.h>
 
-#include <lkg/control.h>
-#include <lkg/handover.h>
+#include <lkg/messages.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,9 +2,7 @@
 /* Properties of every accepted document, in any format. */
 #pragma once
 
-#include <lkg/decode.h>
-#include <lkg/merge.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #include "fuzz-check.h"
 

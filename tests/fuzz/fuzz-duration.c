@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a duration: an accepted one prints in a canonical form with the same meaning. */
-#include <lkg/duration.h>
+#include <lkg/text.h>
 
 #include "fuzz-document.h"
 

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 
 #include <lkg/file.h>
-#include <lkg/handover.h>
-#include <lkg/log.h>
+#include <lkg/messages.h>
+#include <lkg/base.h>
 #include <lkg/shared.h>
 
 #include "fs/supervisor/supervisor.h"

@@ -7,8 +7,8 @@
  * Each byte is a step: the lower four bits select it, the upper four are the length of its text, which
  * follows.
  */
-#include <lkg/decode.h>
-#include <lkg/json-out.h>
+#include <lkg/documents.h>
+#include <lkg/text.h>
 
 #include "fuzz-check.h"
 

@@ -4,7 +4,7 @@
  * finding contains a line break or text from the place of a secret, even if the space before it is missing.
  */
 
-#include <lkg/kubeconfig.h>
+#include <lkg/http.h>
 
 #include "fuzz-check.h"
 

@@ -3,7 +3,7 @@
  * A manifest that is parsed, written back and read again gives the same text.
  * Rule: docs/specification.md 6.1.
  */
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/publication.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
-#include <lkg/log.h>
-#include <lkg/settings.h>
+#include <lkg/base.h>
+#include <lkg/messages.h>
 
 #include "fs/supervisor/consumer-plan.h"
 #include "fs/supervisor/consumer.h"

@@ -6,8 +6,7 @@
  * The first byte is 'j' for JSON; the next two select the byte to change, and the fourth is its new value.
  */
 #include <lkg/limits.h>
-#include <lkg/readback.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #include "fuzz-check.h"
 

@@ -4,7 +4,7 @@
  * short form.
  */
 
-#include <lkg/reference.h>
+#include <lkg/objects.h>
 
 #include "fuzz-document.h"
 

@@ -5,7 +5,7 @@
  * ConfigMaps and as one of Leases.
  */
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 #include <lkg/slots.h>
 
 #include "fuzz-check.h"

@@ -5,7 +5,7 @@
  * identity.
  */
 #include <lkg/limits.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #include "core/remote/follow.h"
 

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <strings.h>
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/stack.h>
 
 static struct lkg_stack_config config = {

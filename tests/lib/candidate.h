@@ -7,8 +7,7 @@
  */
 #pragma once
 
-#include <lkg/decode.h>
-#include <lkg/merge.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 

@@ -18,8 +18,8 @@
 #include <sysexits.h>
 #include <fcntl.h>
 
-#include <lkg/informer.h>
-#include <lkg/render.h>
+#include <lkg/client.h>
+#include <lkg/documents.h>
 
 enum limit { CONNECT, REQUEST, BODY, IDLE, HALF, QUIET, BACKOFF, POLL, REFRESH, MAX_BYTES, _LIMIT_MAX };
 

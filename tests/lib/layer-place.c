@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 #include "core/layers/layers.h"
 #include <lkg/component.h>
-#include <lkg/generation.h>
+#include <lkg/store.h>
 
 #define CHECK(condition)                                                                        \
         do {                                                                                    \

@@ -12,9 +12,9 @@
  */
 #pragma once
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/config.h>
-#include <lkg/remote-base.h>
+#include <lkg/objects.h>
 #include <lkg/schema.h>
 #include <lkg/stack.h>
 

@@ -2,7 +2,7 @@
 """A stand-in for the engine: a test decides what the file server is told and which publication it serves.
 
 lkgfsd finds its helpers in its own build folder, so a StandIn makes such a folder: copies of the real programs, and as engine a
-script that hands its descriptors to the test and waits. The test then speaks include/lkg/control.h itself.
+script that hands its descriptors to the test and waits. The test then speaks include/lkg/messages.h itself.
 """
 import array
 import ctypes
@@ -29,8 +29,8 @@ def constant(text, name):
     return int(re.search(rf"#define {name}\s+(\d+)", text).group(1))
 
 
-VERSION = constant(header("control.h"), "LKG_MESSAGE_VERSION")
-TYPES = re.search(r"LKG_MSG_CHANGED = 1,(.*?)_LKG_MSG_MAX", header("control.h"), re.S).group(1)
+VERSION = constant(header("messages.h"), "LKG_MESSAGE_VERSION")
+TYPES = re.search(r"LKG_MSG_CHANGED = 1,(.*?)_LKG_MSG_MAX", header("messages.h"), re.S).group(1)
 TYPES = ["NONE", "CHANGED"] + re.findall(r"LKG_MSG_(\w+),", TYPES)
 TEXT_MAX = 256 + constant(header("limits.h"), "LKG_CONTROL_TEXT_MAX") + 1
 

@@ -46,7 +46,7 @@ USES = {
 }
 
 # Files that may contain JSON as text: the two writers, the documents on which a reader is tested, and a message that shows the
-# expected JSON. All others use <lkg/json-out.h>.
+# expected JSON. All others use <lkg/text.h>.
 TYPED_JSON = ("core/base/buf.c", "core/base/json-out.c", "core/documents/readback.c", "core/documents/render.c",
               "core/remote/watch-stream.c")
 # Files that may use json-c and libyaml.

@@ -32,7 +32,7 @@
 #include <fcntl.h>
 #include <sysexits.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/client.h>
 
 #define CALLS_MAX 64u

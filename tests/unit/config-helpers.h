@@ -12,10 +12,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
-#include <lkg/decode.h>
-#include <lkg/merge.h>
-#include <lkg/render.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
 
 /* Decodes or fails the test. The caller owns the reference. */
 static inline struct lkg_value *doc_from(const char *text, unsigned flags)

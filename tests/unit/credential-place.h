@@ -15,8 +15,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <lkg/buf.h>
-#include <lkg/credential.h>
+#include <lkg/text.h>
+#include <lkg/http.h>
 #include <lkg/file.h>
 
 #include "tmpdir.h"

@@ -15,13 +15,11 @@
 
 #include <cmocka.h>
 
-#include <lkg/claims.h>
+#include <lkg/messages.h>
 #include <lkg/config.h>
-#include <lkg/control.h>
-#include <lkg/fallback.h>
-#include <lkg/file.h>
-#include <lkg/log.h>
 #include <lkg/publication.h>
+#include <lkg/file.h>
+#include <lkg/base.h>
 
 #include "core/engine/engine.h"
 #include "core/engine/engine-internal.h"

@@ -5,9 +5,8 @@
  */
 #pragma once
 
-#include <lkg/decode.h>
-#include <lkg/informer.h>
-#include <lkg/reporter.h>
+#include <lkg/documents.h>
+#include <lkg/client.h>
 
 #define FAKE_OBJECTS 4
 #define FAKE_EVENTS  32

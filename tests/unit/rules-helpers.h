@@ -9,8 +9,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/decode.h>
-#include <lkg/merge.h>
+#include <lkg/documents.h>
 
 #include "core/schema/pipeline.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/account.h>
+#include <lkg/process.h>
 #include <lkg/file.h>
 
 #include "tmpdir.h"

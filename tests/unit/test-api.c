@@ -10,7 +10,7 @@
 #include "core/remote/api-answer.h"
 #include "core/remote/api-request.h"
 
-#include <lkg/utf8.h>
+#include <lkg/text.h>
 
 static const struct lkg_resource configmap = { "v1", "configmaps", "ConfigMap", "kube-system", "cm", NULL };
 static const struct lkg_resource node = { "v1", "nodes", "Node", NULL, "n1", NULL };

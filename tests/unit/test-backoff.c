@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/backoff.h>
+#include <lkg/process.h>
 
 #define S    LKG_NSEC_PER_SEC
 #define MS   LKG_NSEC_PER_MSEC

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <lkg/claims.h>
+#include <lkg/messages.h>
 
 #include "tmpdir.h"
 

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/config.h>
-#include <lkg/decode.h>
-#include <lkg/settings.h>
+#include <lkg/documents.h>
+#include <lkg/messages.h>
 
 #include "tmpdir.h"
 

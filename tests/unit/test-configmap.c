@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/configmap.h>
-#include <lkg/decode.h>
+#include <lkg/objects.h>
+#include <lkg/documents.h>
 #include <lkg/limits.h>
 
 #define META                                                                                        \

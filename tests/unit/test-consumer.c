@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
-#include <lkg/control.h>
+#include <lkg/text.h>
+#include <lkg/messages.h>
 #include <lkg/file.h>
 
 #include "fake-systemd.h"

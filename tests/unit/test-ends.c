@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include <lkg/base.h>
-#include <lkg/ends.h>
+#include <lkg/process.h>
 
 #define SECOND LKG_NSEC_PER_SEC
 

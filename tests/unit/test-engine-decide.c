@@ -8,12 +8,10 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
-#include <lkg/condition.h>
-#include <lkg/decide.h>
-#include <lkg/utf8.h>
+#include <lkg/text.h>
+#include <lkg/lifecycle.h>
 
-#include <lkg/command.h>
+#include <lkg/component.h>
 
 #define FREE                          \
         {                             \

@@ -7,8 +7,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/decode.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 static struct lkg_value *decode(const char *layer, const char *text, size_t size)

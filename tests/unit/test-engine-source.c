@@ -3,9 +3,8 @@
  * What an engine follows when its checkpoint is lost or cannot be read, when only the resourceVersion changes, and when there is
  * nothing to roll back to. The disk fails at link time: an error of reading a checkpoint, and no space for the pointers.
  */
-#include <lkg/dynamic.h>
-#include <lkg/record.h>
 #include <lkg/store.h>
+#include <lkg/documents.h>
 
 #include "engine-node.h"
 

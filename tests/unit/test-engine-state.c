@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/history.h>
-#include <lkg/state.h>
+#include <lkg/store.h>
 #include "tmpdir.h"
 
 struct place {

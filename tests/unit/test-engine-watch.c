@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/inotify.h>
+#include <lkg/stack.h>
 #include "tmpdir.h"
 
 #define T0 (UINT64_C(100) * LKG_NSEC_PER_SEC)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/decode.h>
-#include <lkg/exec-plugin.h>
+#include <lkg/documents.h>
+#include <lkg/http.h>
 #include <lkg/file.h>
 
 #include "tmpdir.h"

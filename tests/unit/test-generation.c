@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A valid candidate is checked by a second reader before it is published. Rule: docs/specification.md 2.2. */
 #include "config-helpers.h"
-#include <lkg/generation.h>
+#include <lkg/store.h>
 
 #include <lkg/schema.h>
 

@@ -10,11 +10,10 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
-#include <lkg/decode.h>
-#include <lkg/guard.h>
-#include <lkg/kinds.h>
-#include <lkg/span.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
+#include <lkg/objects.h>
+#include <lkg/schema.h>
 
 static struct lkg_value *value_of(const char *text)
 {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <openssl/x509_vfy.h>
 
-#include <lkg/backoff.h>
+#include <lkg/process.h>
 
 #include "core/remote/http-internal.h"
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/decode.h>
-#include <lkg/informer.h>
+#include <lkg/documents.h>
+#include <lkg/client.h>
 
 #define MAX 2000u
 

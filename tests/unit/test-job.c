@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/job.h>
+#include <lkg/process.h>
 
 #define LIMIT_NS (30 * LKG_NSEC_PER_SEC) /* for tests that do not reach it */
 #define SOON_NS  (50 * LKG_NSEC_PER_MSEC)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config-helpers.h"
 
-#include <lkg/json-out.h>
+#include <lkg/text.h>
 
 /* ---- out of memory ---- */
 

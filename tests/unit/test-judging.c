@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <lkg/judging.h>
+#include <lkg/admission.h>
 
 #include "fs/supervisor/work.h"
 #include "tmpdir.h"

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
-#include <lkg/kubeconfig.h>
+#include <lkg/text.h>
+#include <lkg/http.h>
 
 #define FILE_NAME "/k/config"
 

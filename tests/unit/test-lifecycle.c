@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/lifecycle.h>
 
 #define NOW  (UINT64_C(1000) * LKG_NSEC_PER_SEC)

@@ -9,10 +9,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
-#include <lkg/control.h>
-#include <lkg/handover.h>
-#include <lkg/settings.h>
+#include <lkg/text.h>
+#include <lkg/messages.h>
 
 static int pair[2];
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/nearest.h>
+#include <lkg/text.h>
 
 static const char *nearest(const char *wrong)
 {

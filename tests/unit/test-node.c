@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/decode.h>
-#include <lkg/node.h>
+#include <lkg/documents.h>
+#include <lkg/objects.h>
 
 #define ID       "\"name\":\"n1\",\"uid\":\"u-1\",\"resourceVersion\":\"9\""
 #define NONE_SET "invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 
 #include "core/remote/answered-object.h"
 

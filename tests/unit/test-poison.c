@@ -15,7 +15,7 @@
 
 #include <lkg/file.h>
 
-#include <lkg/poison.h>
+#include <lkg/store.h>
 #include "tmpdir.h"
 
 static char top[TMPDIR_MAX];

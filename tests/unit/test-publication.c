@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/file.h>
 #include <lkg/publication.h>
 

@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 #include <yaml.h>
 
-#include <lkg/readback.h>
+#include <lkg/documents.h>
 
 #include "config-helpers.h"
 

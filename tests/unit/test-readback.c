@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The second reader: it accepts correct text, and says where incorrect text is wrong. */
 #include <lkg/limits.h>
-#include <lkg/readback.h>
+#include <lkg/documents.h>
 
 #include "config-helpers.h"
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include <lkg/limits.h>
-#include <lkg/reference.h>
+#include <lkg/objects.h>
 
 #define NONE_SET "invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil"
 

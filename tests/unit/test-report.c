@@ -7,10 +7,9 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
-#include <lkg/error.h>
+#include <lkg/text.h>
+#include <lkg/base.h>
 #include <lkg/limits.h>
-#include <lkg/utf8.h>
 
 /*
  * Control characters of both sets, bidirectional marks, and characters without width; letters of any script

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 
 #include "core/remote/reporter-body.h"
 

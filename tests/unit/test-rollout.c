@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/rollout.h>
+#include <lkg/objects.h>
 
 #define UID "6f1c2a34-9d1e-4b7f-8a55-0c1d2e3f4a5b" /* bucket 4.455; with the salt 2: 0.260 */
 

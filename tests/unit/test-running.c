@@ -10,9 +10,8 @@
 #include "config-helpers.h"
 #include "tmpdir.h"
 
-#include <lkg/buf.h>
-#include <lkg/merge.h>
-#include <lkg/render.h>
+#include <lkg/text.h>
+#include <lkg/documents.h>
 #include <lkg/stack.h>
 #include <lkg/tree.h>
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/fallback.h>
+#include <lkg/publication.h>
 
 #include "quota.h"
 #include "server-place.h"

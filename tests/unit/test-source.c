@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/source.h>
+#include <lkg/lifecycle.h>
 
 static const char *many(char c, size_t n, char *buf)
 {

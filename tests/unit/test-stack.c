@@ -10,7 +10,7 @@
 #include "config-helpers.h"
 #include "tmpdir.h"
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 #include <lkg/limits.h>
 #include <lkg/stack.h>
 

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <lkg/render.h>
-#include <lkg/suspects.h>
+#include <lkg/documents.h>
+#include <lkg/schema.h>
 
 #include "store-place.h"
 

@@ -13,9 +13,8 @@
 
 #include <cmocka.h>
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 #include <lkg/file.h>
-#include <lkg/render.h>
 
 #include "tests/lib/store-sample.h"
 #include "tmpdir.h"

@@ -10,10 +10,9 @@
 
 #include <cmocka.h>
 
-#include <lkg/array.h>
-#include <lkg/decode.h>
-#include <lkg/render.h>
-#include <lkg/suspects.h>
+#include <lkg/base.h>
+#include <lkg/documents.h>
+#include <lkg/schema.h>
 
 #define HEADER "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 

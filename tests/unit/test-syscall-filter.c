@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include <lkg/base.h>
-#include <lkg/sandbox.h>
+#include <lkg/process.h>
 
 #include "../../core/base/syscall-policy.h"
 

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include <core/schema/findings-codes.h>
-#include <lkg/kinds.h>
+#include <lkg/schema.h>
 #include <core/schema/tree.h>
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 
 #include "known-tables.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/decode.h>
+#include <lkg/documents.h>
 
 #include "fs/tool/fleet.h"
 

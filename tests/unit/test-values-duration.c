@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/duration.h>
+#include <lkg/text.h>
 
 static void test_values(void **state)
 {

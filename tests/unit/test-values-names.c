@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/buf.h>
+#include <lkg/text.h>
 
 #include "core/schema/values/image.h"
 #include "core/schema/values/names.h"

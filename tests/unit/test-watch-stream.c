@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <lkg/watch-stream.h>
+#include <lkg/client.h>
 
 #define MAX 1000u
 

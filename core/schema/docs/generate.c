@@ -8,8 +8,8 @@
  *
  * Writes to standard output; reads no input. Not installed.
  */
-#include <lkg/error.h>
-#include <lkg/kinds.h>
+#include <lkg/base.h>
+#include <lkg/schema.h>
 
 /* ---- lkgfs-findings(7) ---- */
 

@@ -4,7 +4,7 @@
  * (`lkgfs explain`); values/startup.c and rules-later.c decide what is allowed. Feature gates have a table
  * of their own, except the two names that stand for a whole stage.
  */
-#include <lkg/kinds.h>
+#include <lkg/schema.h>
 
 static const char *const thresholds[] = { "evictionHard", "evictionSoft", "evictionSoftGracePeriod",
                                           "evictionMinimumReclaim", NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/kinds.h>
+#include <lkg/schema.h>
 
 const struct lkg_kind lkg_kinds[] = {
         { "KubeletConfiguration", "kubelet.config.k8s.io/v1beta1", "kubelet", lkg_kubelet_fields,

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /* An address in 16 bytes; IPv4 in the last four, after ::ffff. */
 struct lkg_ip {

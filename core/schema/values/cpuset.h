@@ -2,7 +2,7 @@
 /* Lists of CPUs: `0-3,8`. Rule: k8s.io/utils/cpuset, Parse. */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 #define LKG_CPUSET_MAX (INT64_C(1) << 26) /* CPUs named in one list; the component keeps each in memory */
 

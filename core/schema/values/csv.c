@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one record of encoding/csv that pflag reads for a stringSlice: comma, double quotes, no comments. */
-#include <lkg/buf.h>
+#include <lkg/text.h>
 
 #include "flags.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flags.h"
 
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 #include "number.h"
 

@@ -22,7 +22,7 @@
 #pragma once
 
 #include "quantity.h"
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /**
  * lkg_flag_slice() - a stringSlice: the first record of a comma-separated text, quoted as in CSV

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /**
  * lkg_image_name() - a name with or without registry, without tag and digest: `quay.io:443/team/app`

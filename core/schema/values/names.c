@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "names.h"
 
-#include <lkg/error.h>
+#include <lkg/base.h>
 
 #define NAME_MAX_SIZE 63
 

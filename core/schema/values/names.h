@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include <lkg/name.h>
+#include <lkg/text.h>
 
 /**
  * lkg_name_qualified() - a label key: `name` or `dns.subdomain/name`, the name at most 63 bytes. Return: 0;

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /** lkg_bool_parse() - 1 t T TRUE true True, 0 f F FALSE false False. Return: 0; -EINVAL. */
 int lkg_bool_parse(const char *text, size_t size, bool *ret, char *reason);

@@ -12,9 +12,7 @@
  */
 #pragma once
 
-#include <lkg/buf.h>
-
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 enum lkg_quantity_format {
         LKG_QUANTITY_DECIMAL,  /* n u m - k M G T P E */

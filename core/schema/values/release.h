@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /**
  * lkg_release_hidden_metrics() - showHiddenMetricsForVersion

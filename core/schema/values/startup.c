@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <lkg/duration.h>
+#include <lkg/text.h>
 
 #include "startup.h"
 #include "number.h"

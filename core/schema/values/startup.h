@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /**
  * lkg_startup_check() - would the kubelet refuse to start with this value?

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sysctl.h"
 
-#include <lkg/array.h>
+#include <lkg/base.h>
 
 #define WANT_NAMESPACE "kernel.shm*, kernel.msg*, kernel.sem, net.*"
 

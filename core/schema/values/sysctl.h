@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /**
  * lkg_sysctl_name() - a name such as net.core.somaxconn or net/core/somaxconn, without a star

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include <lkg/span.h>
+#include <lkg/text.h>
 
 /**
  * lkg_url_parse() - does net/url.Parse accept a URL?

@@ -2,7 +2,7 @@
 /* Durations and quantities. */
 #include "answer.h"
 
-#include <lkg/duration.h>
+#include <lkg/text.h>
 
 #include "core/schema/values/quantity.h"
 

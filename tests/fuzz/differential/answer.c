@@ -8,7 +8,7 @@
  */
 #include "answer.h"
 
-#include <lkg/merge.h>
+#include <lkg/documents.h>
 #include <lkg/schema.h>
 
 #include "core/schema/tree.h"

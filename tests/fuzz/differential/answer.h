@@ -2,8 +2,7 @@
 /* Shared by the operations of `answer`; see answer.c. */
 #pragma once
 
-#include <lkg/decode.h>
-#include <lkg/render.h>
+#include <lkg/documents.h>
 
 struct answer {
         struct lkg_buf *out; /* the reply so far: an open JSON object */
