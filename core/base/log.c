@@ -3,17 +3,59 @@
  * Logging: native journal entries with fields if stderr is the journal, plain lines otherwise. Neither ever
  * blocks.
  */
+#include <endian.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
-#include <lkg/text.h>
 #include <lkg/base.h>
+#include <lkg/file.h>
+#include <lkg/text.h>
 
-#include "journal.h"
+/* ---- journal ---- */
+
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
+
+/* add a field to an entry; @value may have several lines. */
+static void lkg_journal_field(struct lkg_buf *entry, const char *name, const char *value)
+{
+        uint64_t size = htole64(strlen(value));
+
+        if (!strchr(value, '\n')) {
+                lkg_buf_printf(entry, "%s=%s\n", name, value);
+                return;
+        }
+        lkg_buf_printf(entry, "%s\n", name);
+        lkg_buf_append(entry, (const char *)&size, sizeof(size));
+        lkg_buf_printf(entry, "%s\n", value);
+}
+
+/**
+ * lkg_journal_send() - send an entry without waiting. (sd_journal_sendv(3) waits if journald is stopped or
+ * too slow, and a daemon that a node depends on must not wait for a log.)
+ *
+ * Return: 0; -EAGAIN: journald is not ready; another -errno.
+ */
+static int lkg_journal_send(const struct lkg_buf *entry)
+{
+        const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET };
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+
+        if (lkg_buf_failed(entry))
+                return -ENOMEM;
+        /* A new socket for each line: none to keep across fork(), and lines are rare. */
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || sendto(fd, entry->data, entry->size, MSG_NOSIGNAL | MSG_DONTWAIT,
+                             (const struct sockaddr *)&address, sizeof(address)) < 0)
+                return -errno;
+        return 0;
+}
+
+/* ---- the rest ---- */
 
 #define LINE_MAX_BYTES 1536
 

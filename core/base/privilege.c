@@ -3,12 +3,19 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/landlock.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
+#include "syscall-policy.h"
+
+#include <lkg/base.h>
 #include <lkg/file.h>
 #include <lkg/process.h>
 
@@ -143,4 +150,197 @@ int lkg_peer_of_host(int socket, int capability, ino_t mount_namespace)
                 return -EPERM;
         end.fd = pidfd; /* while it runs, its pid cannot be reused */
         return poll(&end, 1, 0) == 0 ? cred.pid : -ESRCH;
+}
+
+/* ---- landlock ---- */
+
+/* See <lkg/process.h>. */
+
+/* Newer than the headers of Linux 6.1. */
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
+#ifndef LANDLOCK_ACCESS_FS_IOCTL_DEV
+#define LANDLOCK_ACCESS_FS_IOCTL_DEV (1ULL << 15)
+#endif
+#define NET_BIND_TCP        (1ULL << 0)
+#define SCOPE_ABSTRACT_UNIX (1ULL << 0)
+#define SCOPE_SIGNAL        (1ULL << 1)
+
+/* Rights in our own directories. */
+#define WRITES                                                                                            \
+        (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
+         LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG)
+/* Rights to create special files for a caller. */
+#define SPECIAL                                                                                       \
+        (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | \
+         LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+/* Rights that are never granted. */
+#define NEVER LANDLOCK_ACCESS_FS_EXECUTE
+
+/*
+ * struct landlock_ruleset_attr of the newest ABI that is used here. Older kernels accept the first part of
+ * it.
+ */
+struct ruleset {
+        uint64_t fs, net, scoped;
+};
+
+static const struct abi {
+        int since;
+        size_t size; /* size of struct ruleset in that ABI */
+        uint64_t fs_writes, fs_never, net, scoped;
+} abis[] = {
+        { 1, offsetof(struct ruleset, net), WRITES, SPECIAL | NEVER, 0, 0 },
+        { 2, offsetof(struct ruleset, net), LANDLOCK_ACCESS_FS_REFER, 0, 0, 0 },
+        { 3, offsetof(struct ruleset, net), LANDLOCK_ACCESS_FS_TRUNCATE, 0, 0, 0 },
+        { 4, offsetof(struct ruleset, scoped), 0, 0, NET_BIND_TCP, 0 },
+        { 5, offsetof(struct ruleset, scoped), 0, LANDLOCK_ACCESS_FS_IOCTL_DEV, 0, 0 },
+        { 6, sizeof(struct ruleset), 0, 0, 0, SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL },
+};
+
+static int allow(int ruleset, int directory, uint64_t access)
+{
+        struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = directory };
+
+        return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno
+                                                                                                 : 0;
+}
+
+int lkg_landlock_enter(const int *writable, size_t n_writable, bool special, struct lkg_error *err)
+{
+        int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), r = 0;
+        LKG_CLEANUP(lkg_closep) int ruleset = -EBADF;
+        struct ruleset handled = { 0 };
+        uint64_t writes = special ? SPECIAL : 0;
+        size_t size = 0;
+
+        if (abi < 0 && (errno == ENOSYS || errno == EOPNOTSUPP))
+                return 0;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(abis) && abis[i].since <= abi; i++) {
+                writes |= abis[i].fs_writes;
+                handled.fs |= abis[i].fs_writes | abis[i].fs_never;
+                handled.net |= abis[i].net;
+                handled.scoped |= abis[i].scoped;
+                size = abis[i].size;
+        }
+        ruleset = abi < 0 ? -1 : (int)syscall(SYS_landlock_create_ruleset, &handled, size, 0);
+        if (ruleset < 0)
+                return lkg_error_set(err, -errno, NULL, "Landlock");
+        for (size_t i = 0; r == 0 && i < n_writable; i++)
+                r = allow(ruleset, writable[i], writes);
+        if (r == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+                r = -errno;
+        return r < 0 ? lkg_error_set(err, r, NULL, "Landlock") : abi;
+}
+
+/* ---- sandbox ---- */
+
+/* Drops privileges: see <lkg/process.h>. */
+
+#define DATA_BYTES_MAX     (256u << 20)
+#define THREAD_STACK_BYTES (1u << 20) /* the default is 8 MiB; the resolver needs a tenth of this */
+
+static const int reading[] = { CAP_DAC_READ_SEARCH, -1 };
+
+static int limit(int resource, rlim_t value)
+{
+        const struct rlimit both = { value, value };
+
+        return setrlimit((__rlimit_resource_t)resource, &both) < 0 ? -errno : 0;
+}
+
+/* Limits the stacks of the resolver's threads (libcurl starts one per lookup): stacks count as data. */
+static int bound_thread_stacks(void)
+{
+        pthread_attr_t attr;
+        int r = pthread_attr_init(&attr);
+
+        if (r != 0)
+                return -r;
+        r = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
+        if (r == 0)
+                r = pthread_setattr_default_np(&attr);
+        (void)pthread_attr_destroy(&attr);
+        return -r;
+}
+
+int lkg_sandbox_hide_memory(struct lkg_error *err)
+{
+        int r = limit(RLIMIT_CORE, 0);
+
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "resource limits");
+        /*
+         * RLIMIT_CORE does not apply to a core dump that is piped to a program: core(5). The leak checker of
+         * a sanitizer build traces its own process, so that build stays dumpable.
+         */
+        if (prctl(PR_SET_DUMPABLE, LKG_SANITIZED, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        return 0;
+}
+
+/*
+ * The C library's resolver sends both address queries in one sendmmsg(2), which is refused
+ * (syscalls.c). glibc then sends them one by one; another library might take the error for a server
+ * that does not respond. With single-request, they are always sent one by one.
+ */
+static int ask_one_by_one(void)
+{
+        const char *set = getenv("RES_OPTIONS");
+        char options[512];
+        int n = snprintf(options, sizeof(options), "%s%ssingle-request", set ? set : "", set ? " " : "");
+
+        return setenv("RES_OPTIONS", n < (int)sizeof(options) ? options : "single-request", 1);
+}
+
+/*
+ * A user that is not mapped in this user namespace cannot be used: better root without capabilities than no
+ * engine.
+ */
+static int become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err)
+{
+        int r = account->uid == 0 ? 0 : lkg_become(account, capabilities, err);
+
+        if (r != -EINVAL)
+                return r;
+        lkg_log_warning("the engine stays root: %s", err->message);
+        return 0;
+}
+
+int lkg_sandbox_become(const struct lkg_account *account, struct lkg_error *err)
+{
+        int r = become(account, reading, err);
+
+        if (r < 0)
+                return r;
+        lkg_trust_root_alone();
+        /* Changing the user makes the process dumpable again if fs.suid_dumpable says so: proc(5). */
+        return lkg_sandbox_hide_memory(err);
+}
+
+int lkg_sandbox_enter(const int *writable, size_t n_writable, struct lkg_error *err)
+{
+        static const int nothing[] = { -1 };
+        bool root = geteuid() == 0;
+        int r = 0;
+
+        if (!LKG_SANITIZED) /* a sanitizer's shadow memory counts as data */
+                r = limit(RLIMIT_DATA, DATA_BYTES_MAX);
+        if (r >= 0)
+                r = bound_thread_stacks();
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "resource limits");
+        /*
+         * If SSLKEYLOGFILE is set to debug TLS in a shell, libcurl would write the engine's keys to that
+         * file, too.
+         */
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || unsetenv("SSLKEYLOGFILE") < 0 ||
+            ask_one_by_one() < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        r = LKG_SANITIZED ? 0 : lkg_landlock_enter(writable, n_writable, false, err);
+        if (r < 0)
+                return r;
+        return root ? lkg_confine(nothing, &lkg_engine_syscalls_of_root, err)
+                    : lkg_confine(reading, &lkg_engine_syscalls, err);
 }

@@ -4,8 +4,14 @@
  * another process with the same pid, and its namespaces.
  */
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
+#include <lkg/file.h>
+#include <lkg/process.h>
 #include <lkg/shared.h>
 
 /* Return: the state (field 3); 0: no such process. */
@@ -62,4 +68,208 @@ int lkg_process_running(int pid, uint64_t start_time)
         if (!state || (start_time && began != start_time) || state == 'Z' || state == 'X')
                 return -ESRCH;
         return state != 'T' && state != 't';
+}
+
+/* ---- account ---- */
+
+#define NO_ID_16_BITS 65535u /* -1 in old system calls with 16-bit ids */
+
+static void close_file(FILE **file)
+{
+        if (*file)
+                (void)fclose(*file);
+}
+
+static bool is_number(const char *text)
+{
+        return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+static int parse_id(const char *text, uint32_t *ret)
+{
+        unsigned long long id;
+        char *end;
+
+        errno = 0;
+        id = strtoull(text, &end, 10);
+        if (!is_number(text) || errno || *end || id >= UINT32_MAX || id == NO_ID_16_BITS)
+                return -ENOENT;
+        *ret = (uint32_t)id;
+        return 0;
+}
+
+/* Parses `name:password:uid:gid:...`. Return: 0; -ENOENT: not a valid line, or not that of @name. */
+static int parse_line(char *line, const char *name, struct lkg_account *ret)
+{
+        const char *fields[4] = { NULL };
+        uint32_t uid, gid;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++) {
+                fields[i] = strsep(&line, ":\n");
+                if (!fields[i])
+                        return -ENOENT;
+        }
+        if (strcmp(fields[0], name) != 0 || parse_id(fields[2], &uid) < 0 || parse_id(fields[3], &gid) < 0)
+                return -ENOENT;
+        *ret = (struct lkg_account){ .uid = uid, .gid = gid };
+        return 0;
+}
+
+int lkg_account_find(const char *database, const char *name, struct lkg_account *ret)
+{
+        LKG_CLEANUP(close_file) FILE *file = NULL;
+        LKG_CLEANUP(lkg_freep) char *line = NULL;
+        size_t size = 0;
+        uint32_t id;
+
+        *ret = (struct lkg_account){ 0 };
+        if (!*name || strcmp(name, "root") == 0)
+                return 0;
+        if (is_number(name)) {
+                if (parse_id(name, &id) < 0)
+                        return -ENOENT;
+                *ret = (struct lkg_account){ .uid = id, .gid = id };
+                return 0;
+        }
+        file = fopen(database, "re");
+        if (!file)
+                return -errno;
+        while (getline(&line, &size, file) >= 0)
+                if (parse_line(line, name, ret) == 0)
+                        return 0;
+        return -ENOENT;
+}
+
+int lkg_account_parse(char *text, struct lkg_account *ret)
+{
+        char *group = strchr(text, ':');
+        struct lkg_account user, other;
+
+        if (!group || strspn(text, "0123456789:") != strlen(text))
+                return -EINVAL;
+        *group++ = '\0';
+        if (lkg_account_find(LKG_PASSWD_FILE, text, &user) < 0 ||
+            lkg_account_find(LKG_PASSWD_FILE, group, &other) < 0)
+                return -EINVAL;
+        *ret = (struct lkg_account){ .uid = user.uid, .gid = other.gid };
+        return 0;
+}
+
+/* ---- ends ---- */
+
+/* See ends.h. */
+
+void lkg_ends_note(struct lkg_ends *ends, int code, int status, uint64_t now_ns)
+{
+        uint64_t n = atomic_load(&ends->n);
+
+        atomic_store(&ends->at_ns[n % LKG_ENDS_KEPT], now_ns);
+        atomic_store(&ends->code, code);
+        atomic_store(&ends->status, status);
+        atomic_store(&ends->n, n + 1);
+}
+
+unsigned lkg_ends_recent(const struct lkg_ends *ends, uint64_t now_ns)
+{
+        uint64_t n = atomic_load(&ends->n);
+        unsigned recent = 0;
+
+        while (recent < LKG_ENDS_KEPT && recent < n &&
+               atomic_load(&ends->at_ns[(n - 1 - recent) % LKG_ENDS_KEPT]) + LKG_ENDS_RECENT_NS > now_ns)
+                recent++;
+        return recent;
+}
+
+void lkg_ends_reason(const struct lkg_ends *ends, char *ret, size_t size)
+{
+        int code = atomic_load(&ends->code), status = atomic_load(&ends->status);
+        const char *name = sigabbrev_np(status);
+
+        if (code == CLD_EXITED)
+                (void)snprintf(ret, size, "exit code %d", status);
+        else if (code != 0 && name)
+                (void)snprintf(ret, size, "killed by SIG%s", name);
+        else if (code != 0)
+                (void)snprintf(ret, size, "killed by signal %d", status);
+        else
+                (void)snprintf(ret, size, "unknown");
+}
+
+/* ---- backoff ---- */
+
+#define DOUBLINGS_MAX 6u /* 800 ms << 6 is over 30 s */
+
+static uint64_t share(uint64_t ns, uint32_t random)
+{
+        return (uint64_t)((unsigned __int128)ns * random >> 32);
+}
+
+static bool has_been_healthy(const struct lkg_backoff *backoff, uint64_t now_ns)
+{
+        return backoff->healthy_ns > 0 && now_ns > backoff->healthy_ns &&
+               now_ns - backoff->healthy_ns >= LKG_BACKOFF_HEALTHY_NS;
+}
+
+void lkg_backoff_succeeded(struct lkg_backoff *backoff, uint64_t now_ns)
+{
+        if (backoff->healthy_ns == 0)
+                backoff->healthy_ns = now_ns;
+        if (has_been_healthy(backoff, now_ns))
+                backoff->n_failures = 0;
+}
+
+uint64_t lkg_backoff_failed(struct lkg_backoff *backoff, uint64_t retry_after_ns, uint32_t random,
+                            uint64_t now_ns)
+{
+        const uint64_t first_ns = backoff->first_ns ? backoff->first_ns : LKG_BACKOFF_FIRST_NS;
+        const uint64_t max_ns = first_ns * (LKG_BACKOFF_MAX_NS / LKG_NSEC_PER_MSEC) /
+                                (LKG_BACKOFF_FIRST_NS / LKG_NSEC_PER_MSEC);
+        uint64_t ns;
+
+        /*
+         * Health is checked here too: a watch that stays open for an hour reports it once, at the beginning.
+         */
+        if (has_been_healthy(backoff, now_ns))
+                backoff->n_failures = 0;
+        backoff->healthy_ns = 0;
+        ns = first_ns << (backoff->n_failures < DOUBLINGS_MAX ? backoff->n_failures : DOUBLINGS_MAX);
+        if (ns > max_ns)
+                ns = max_ns;
+        if (backoff->n_failures < DOUBLINGS_MAX)
+                backoff->n_failures++;
+        if (retry_after_ns > LKG_RETRY_AFTER_MAX_NS)
+                retry_after_ns = LKG_RETRY_AFTER_MAX_NS;
+        /* Many nodes may get the same Retry-After; they must not all retry at the same moment. */
+        return (ns > retry_after_ns ? ns : retry_after_ns) + share(ns, random);
+}
+
+uint64_t lkg_jitter(uint64_t ns, unsigned percent, uint32_t random)
+{
+        uint64_t width = (uint64_t)((unsigned __int128)ns * (percent < 100 ? percent : 100) / 100);
+
+        return ns - width + share(2 * width, random);
+}
+
+uint32_t lkg_random(void)
+{
+        uint32_t random;
+
+        /*
+         * Random bytes are missing only early in a boot, before the kernel's pool is filled; then the clock
+         * spreads well enough.
+         */
+        if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+                random = (uint32_t)(lkg_boottime_ns() * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+        return random;
+}
+
+uint64_t lkg_bucket_take(struct lkg_bucket *bucket, const struct lkg_bucket_rate *rate, uint64_t now_ns)
+{
+        const uint64_t depth_ns = (rate->burst - 1) * rate->interval_ns;
+        uint64_t full_ns = bucket->full_ns > now_ns ? bucket->full_ns : now_ns;
+
+        if (full_ns - now_ns > depth_ns)
+                return full_ns - now_ns - depth_ns;
+        bucket->full_ns = full_ns + rate->interval_ns;
+        return 0;
 }

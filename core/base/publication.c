@@ -11,8 +11,6 @@
 #include <lkg/file.h>
 #include <lkg/publication.h>
 
-#include "escape.h"
-
 #define FIELDS_MAX 13
 
 struct parser {

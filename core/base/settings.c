@@ -7,8 +7,6 @@
 #include <lkg/file.h>
 #include <lkg/messages.h>
 
-#include "escape.h"
-
 struct list {
         char ***items;
         size_t *n_items;

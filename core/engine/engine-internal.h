@@ -119,7 +119,7 @@ void lkg_engine_layers_soon(struct lkg_engine *e);
 /** lkg_engine_persist() - write history, state files and number reservation, and request fallback copies. */
 void lkg_engine_persist(struct lkg_engine *e);
 
-/* engine-parts.c: used by all parts */
+/* engine-report.c: used by all parts */
 /** lkg_engine_save_record() - save @record durably as that of @c. Return: 0 or -errno, already logged. */
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);
@@ -129,7 +129,7 @@ void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns);
 /** lkg_engine_env() - the environment that the components use now. Borrowed until the next call. */
 const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);
 
-/* engine-snapshot.c */
+/* engine-report.c */
 struct lkg_engine_snapshot {
         struct lkg_snapshot snapshot;
         struct lkg_snapshot_component components[LKG_COMPONENTS_MAX];
@@ -140,7 +140,7 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
 /** lkg_engine_note_published() - keep dirty what the publisher has not shown yet. */
 void lkg_engine_note_published(struct lkg_engine *e, const struct lkg_engine_snapshot *snapshot);
 
-/* engine-fallback.c */
+/* engine-loop.c */
 /** lkg_engine_ask_fallback() - ask lkgfsd to update the fallback copies of @c, or to remove the one under the view's name. */
 void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_component *c);
 /**
@@ -153,7 +153,7 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
 /** lkg_engine_add_sources() - add inotify, the timer and deferred work to the event loop. */
 int lkg_engine_add_sources(struct lkg_engine *e);
 
-/* engine-config.c: steps of a start that a reload repeats. */
+/* engine-reload.c: steps of a start that a reload repeats. */
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
@@ -169,7 +169,7 @@ bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m);
 /** lkg_engine_learn() - judge with the current facts about @c and publish the result. */
 void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c);
 
-/* engine-starts.c: what follows from a start. */
+/* engine-facts.c: what follows from a start. */
 /** lkg_engine_start_seen() - handle STARTED: answer at once, or when the service manager has given the reason. */
 void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m);
 /** lkg_engine_resolve_starts() - answer the starts whose reason is known now, or whose time limit has expired. */
@@ -192,7 +192,7 @@ int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int
 int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                     struct lkg_error *err);
 
-/* engine-trial.c */
+/* engine-effects.c */
 /** lkg_engine_update_alive() - the trial's clock runs while a process is alive that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
@@ -231,7 +231,7 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
  */
 int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 
-/* engine-consume.c */
+/* engine-facts.c */
 /** lkg_engine_consume() - c->active is new: request a restart of the component, if configured and if it changes anything. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_consumed() - a starting process reads the served document, so a planned restart is not needed. */

@@ -2,6 +2,8 @@
 /* What the cluster is told about the component that follows a reference: condition and Events. */
 #include "engine-internal.h"
 
+#include <lkg/base.h>
+
 void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
                       const struct lkg_config_source *source, const char *words)
 {
@@ -41,4 +43,86 @@ void lkg_engine_report(struct lkg_engine *e, const struct lkg_component *c)
                 return;
         tell_activated(e, c);
         lkg_places_published(e->places, &condition);
+}
+
+/* ---- engine-parts ---- */
+
+/* Shared by the parts of the engine. These functions call none of the parts. */
+
+const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e)
+{
+        e->env = (struct lkg_component_env){
+                .config = e->config,
+                .state = &e->state,
+                .poison = &e->poison,
+                .source_fd = e->options.source_fd,
+                .source_path = e->source_path,
+                .settled = &e->settled,
+                .store = &e->store,
+        };
+        return &e->env;
+}
+
+void lkg_engine_mark_findings(struct lkg_engine *e)
+{
+        lkg_report_deinit(&e->shown);
+        lkg_report_append(&e->shown, &e->report);
+        lkg_report_append(&e->shown, &e->reload_report);
+        for (size_t i = 0; i < e->n_components; i++)
+                e->components[i].dirty |= LKG_DIRTY_FINDINGS;
+}
+
+int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
+                           const struct lkg_component_state *record)
+{
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        struct lkg_error err = { 0 };
+        int r = lkg_state_save_component(&e->state, c->config->name, record, /* durable= */ true, &err);
+
+        if (r < 0)
+                lkg_log(LOG_ERR, &fields, "cannot save the state: %s", err.message);
+        else
+                c->state_changed = false;
+        return r;
+}
+
+void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns)
+{
+        if (e->retry_at_ns > at_ns)
+                e->retry_at_ns = at_ns;
+}
+
+/* ---- engine-snapshot ---- */
+
+/* What the engine knows at one moment, for the publisher (<lkg/publish.h>). */
+
+void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *ret)
+{
+        for (size_t i = 0; i < e->n_components; i++) {
+                const struct lkg_component *c = &e->components[i];
+
+                if (c->api_findings) {
+                        lkg_places_status(e->places, &ret->remote[i]);
+                        ret->remote[i].restart_ns = lkg_component_planned_restart(c);
+                }
+                ret->components[i] = (struct lkg_snapshot_component){
+                        .component = c,
+                        .remote = c->api_findings ? &ret->remote[i] : NULL,
+                        .changed = c->dirty,
+                };
+        }
+        ret->snapshot = (struct lkg_snapshot){
+                .config = e->config,
+                .components = ret->components,
+                .n_components = e->n_components,
+                .rules = &e->rules,
+                .findings = &e->shown,
+                .now_ns = lkg_realtime_ns(),
+        };
+}
+
+void lkg_engine_note_published(struct lkg_engine *e, const struct lkg_engine_snapshot *snapshot)
+{
+        for (size_t i = 0; i < e->n_components; i++)
+                e->components[i].dirty = snapshot->components[i].changed;
 }

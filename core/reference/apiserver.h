@@ -98,7 +98,7 @@ void lkg_apiserver_fetch(struct lkg_apiserver *api);
 /** lkg_apiserver_exec_done() - see lkg_places_exec_done(). @api: NULL = only remove the output of the plugin */
 void lkg_apiserver_exec_done(struct lkg_apiserver *api, int runtime_fd, const struct lkg_message *m);
 
-/* ---- shared: apiserver-parts.c ---- */
+/* ---- shared: apiserver-objects.c ---- */
 
 /** lkg_apiserver_kick() - check everything again, from the event loop. NULL is fine. */
 void lkg_apiserver_kick(struct lkg_apiserver *api);

@@ -86,7 +86,7 @@ struct lkg_server {
         (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_DIRECT | O_NOATIME | (O_TMPFILE & ~O_DIRECTORY))
 
 extern const struct server_hooks server_hooks; /* wiring.c */
-extern struct lkg_server server; /* globals.c: one per process; filled by main() before any thread starts */
+extern struct lkg_server server; /* kernel.c: one per process; filled by main() before any thread starts */
 
 /* What one thread is doing; the reply hook looks at it. */
 struct lkg_task {
@@ -186,10 +186,10 @@ static inline const char *fd_path(int fd, char buf[static FD_PATH_MAX])
         return buf;
 }
 
-/* loading.c */
+/* published.c */
 int publication_load(struct lkg_error *err); /* make runtime/current current; 0 also if it already is */
 
-/* reclaim.c */
+/* content.c */
 struct lkg_name {
         uint64_t parent;
         char name[LKG_NODE_NAME];
@@ -357,7 +357,7 @@ int source_stat(int dirfd, const char *name, int flags, struct stat *ret);
  */
 int source_open_path(const char *path, int flags);
 
-/* program-file.c */
+/* confine.c */
 struct lkg_program_file {
         dev_t dev;
         ino_t ino; /* 0 = it does not exist, or is not known */
@@ -392,7 +392,7 @@ void health_waited(uint64_t timeout_ns); /* a caller has waited this long in vai
 int outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
                 struct lkg_node **ret);
 
-/* announce.c */
+/* relay.c */
 void announce(void);
 void announce_newer(uint64_t number); /* hooks; loads it first, if it has not been announced */
 

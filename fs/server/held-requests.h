@@ -40,7 +40,7 @@ bool request_locks(const struct fuse_in_header *header);
 /** request_locks_root() - does the kernel hold the lock of the view's root until the request is answered? */
 bool request_locks_root(const struct fuse_in_header *header);
 
-/* shape.c */
+/* request-kinds.c */
 /**
  * request_is_sound() - is everything there that its handling reads? If not, it is answered with EIO, and
  * nothing is done.
@@ -128,7 +128,7 @@ int thread_init(const char *name);
 void thread_end(void);
 int thread_start(void *(*main)(void *), void *arg);
 
-/* handle.c */
+/* helpers.c */
 void request_handle(struct lkg_slot *slot, size_t size);
 void request_reply_code(uint64_t unique, int error); /* without a body */
 
@@ -141,7 +141,7 @@ void replay_slot(struct lkg_slot *slot);
 bool replay_needed(void); /* call it once: it also decides which request killed the last server */
 int replay_start(unsigned (*when_freed)(void)); /* @when_freed: called when another slot is free */
 
-/* answers.c: which thread answers a request */
+/* slots.c: which thread answers a request */
 bool task_claim(size_t slot_number); /* false: it has already been answered */
 void task_reset_claim(size_t slot_number);
 void task_mark_interrupted(size_t slot_number); /* perhaps before it is held */

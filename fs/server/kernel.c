@@ -50,3 +50,24 @@ bool kernel_knows(uint64_t node)
 {
         return invalidate(node) != -ENOENT;
 }
+
+/* ---- globals ---- */
+
+/* The server of this process. */
+
+struct lkg_server server = {
+        .device = -EBADF,
+        .shared_fd = -EBADF,
+        .source = -EBADF,
+        .runtime = -EBADF,
+        .blobs = -EBADF,
+        .pinned = -EBADF,
+        .listen = -EBADF,
+        .supervisor = -EBADF,
+        .engine = -EBADF,
+        .publication_lock = PTHREAD_MUTEX_INITIALIZER,
+        .parked_lock = PTHREAD_MUTEX_INITIALIZER,
+        .nodes_lock = PTHREAD_MUTEX_INITIALIZER,
+        .files_lock = PTHREAD_MUTEX_INITIALIZER,
+        .kept_lock = PTHREAD_MUTEX_INITIALIZER,
+};

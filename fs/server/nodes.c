@@ -13,7 +13,7 @@
  *
  * Users that may create files in the source could create as many as there are nodes, so nodes of inodes that
  * root does not own are limited for each owner (quota.h); when an owner has used most of the share, the
- * kernel is told to forget some (reclaim.c). A file that is about to be created gets its node first.
+ * kernel is told to forget some (content.c). A file that is about to be created gets its node first.
  *
  * A node made in bad/ has neither inode nor content; simultaneous opens of the same name share it.
  */

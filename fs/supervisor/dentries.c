@@ -2,7 +2,7 @@
 /*
  * The kernel caches unused names, and the file server has a node for each. A user whose share of nodes is
  * used up by directories would be refused from then on: files can be forgotten one by one
- * (fs/server/reclaim.c), but invalidating the name of a directory detaches every mount on it, in any
+ * (fs/server/content.c), but invalidating the name of a directory detaches every mount on it, in any
  * namespace. Reconfiguring the file system with the same options drops all unused names and affects no
  * mount.
  *

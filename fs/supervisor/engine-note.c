@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include <lkg/base.h>
-
 #include "supervisor.h"
+
+#include <lkg/base.h>
 
 void lkg_engine_note_open(struct lkg_supervisor *s)
 {
@@ -69,4 +69,29 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
                       (int)child->pid, (unsigned)(lkg_work_limit_ns(bytes) / LKG_NSEC_PER_SEC));
         (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
         return work;
+}
+
+/* ---- engine-channel ---- */
+
+/* Messages to the engine. */
+
+int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+        int r;
+
+        if (child->channel < 0)
+                return -ENOTCONN;
+        r = lkg_message_send(child->channel, message);
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* those: it has just ended */
+                lkg_child_log(child, LOG_WARNING, "does not take messages: %s", strerror(-r));
+        return r;
+}
+
+void lkg_engine_send(struct lkg_supervisor *s, uint32_t type)
+{
+        struct lkg_message message;
+
+        lkg_message_init(&message, type);
+        (void)lkg_engine_tell(s, &message);
 }

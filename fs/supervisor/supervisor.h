@@ -34,7 +34,6 @@
 #include "restart.h"
 #include "said.h"
 #include "spawn.h"
-#include "work.h"
 
 /*
  * Every descriptor that we keep has this number or a higher one, so that children can have theirs at 3, 4, 5
@@ -400,7 +399,7 @@ int lkg_process_end(const struct lkg_process *process, bool (*is_wanted)(const s
 int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
                  uint64_t limit_ns);
 
-/* engine-channel.c */
+/* engine-note.c */
 /** lkg_engine_tell() - Return: 0; -errno; -ENOTCONN: no engine is running. */
 int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
 /** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost if no engine is running. */

@@ -113,7 +113,7 @@ int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const
 int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
                     struct lkg_error *err);
 
-/* adopt-systemd.c */
+/* adopt-look.c */
 /** lkg_adopt_live() - is this the running node, under systemd? */
 bool lkg_adopt_live(const struct lkg_adopt_node *look);
 /** lkg_adopt_systemctl() - run one command, or print it if the node is not live. Words end with NULL. A status after a message. */

@@ -162,7 +162,7 @@ int lkg_tool_check_release(const struct lkg_tool *tool);
 /** lkg_tool_format_options() - the options in @bits, one per line, for `VERB --help`. */
 void lkg_tool_format_options(unsigned bits, struct lkg_buf *buf);
 
-/* help.c */
+/* verbs.c */
 void lkg_tool_help(struct lkg_buf *buf);
 void lkg_tool_verb_help(const struct lkg_tool_verb *verb, struct lkg_buf *buf);
 

@@ -6,14 +6,15 @@
  * /proc/self/mountinfo. Which directory in it: --virtual-dir, else the root if it has
  * status/<name>/generation, else the directory in it that has.
  */
-#include "tool.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "tool.h"
+
 #include <lkg/base.h>
+#include <lkg/component.h>
 #include <lkg/file.h>
 #include <lkg/text.h>
 
@@ -516,4 +517,28 @@ int lkg_view_command(const struct lkg_tool *tool, const char *command, const cha
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         }
         return lkg_view_write(tool, &view, component, path, 0, text);
+}
+
+/* ---- verb-command ---- */
+
+/*
+ * rollback, promote, forget, hold, sync, try, commit, startup: one write to the control file of the same
+ * name. The words are those of the file, and checked before there is a view to ask.
+ */
+
+#define DEFAULT_WORD "now" /* of the files that accept it: promote, sync, commit, startup */
+
+int lkg_verb_command(const struct lkg_tool *tool)
+{
+        const char *word = tool->n_words > 0 ? tool->words[0] : DEFAULT_WORD;
+        struct lkg_command_call call;
+        char why[256];
+
+        /* An empty write would do nothing and look successful. */
+        if (!*word)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "want %s", tool->verb->words);
+        if (lkg_command_parse(tool->verb->name, word, strlen(word), &call, why) < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "%s",
+                                     why + strlen(tool->verb->name) + strlen(": "));
+        return lkg_view_command(tool, tool->verb->name, word);
 }

@@ -214,7 +214,7 @@ struct lkg_error {
  * @code: -errno
  * @where: the place in a user's file, or NULL
  *
- * Appends `: strerror` if @code is a plain system error and @fmt does not end in '.'; see core/base/error.c.
+ * Appends `: strerror` if @code is a plain system error and @fmt does not end in '.'; see core/base/report.c.
  *
  * Return: @code, so that `return lkg_error_set(...)` reads well.
  */

@@ -15,7 +15,7 @@
 
 #include <lkg/admission.h>
 
-#include "fs/supervisor/work.h"
+#include "fs/supervisor/alive.h"
 #include "tmpdir.h"
 
 #define S LKG_NSEC_PER_SEC
