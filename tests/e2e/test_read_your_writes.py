@@ -426,8 +426,9 @@ def test_through_links(mount, how):
         assert mount.condition()[0] == "True", mount.status("findings")
 
 
-def test_more_links_than_are_waited_for(mount):
+def test_more_links_than_are_waited_for(mounts):
     """It is said, and what is beyond the limit is served as if it had changed behind the mount."""
+    mount = mounts(components=[{"name": "kubelet", "maxDropIns": 2000}])
     os.makedirs(mount.behind("shared"))
     for i in range(1100):
         lib.write_file(mount.behind("shared", f"z{i}"), text(5))
