@@ -10,8 +10,8 @@
 
 #include <lkg/component.h>
 
-#define TEXT_MAX \
-        LKG_SOURCE_ID_MAX /* the longest word; a longer write is EINVAL, not E2BIG, which shells misreport */
+/* the longest word; a longer write is EINVAL, not E2BIG, which shells misreport */
+#define TEXT_MAX LKG_SOURCE_ID_MAX
 
 static int parse_now(const char *text)
 {

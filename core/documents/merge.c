@@ -18,8 +18,8 @@ const char *const lkg_header_fields[LKG_HEADER_FIELDS] = { "apiVersion", "kind" 
 struct merge_job {
         const struct lkg_value *base; /* the map underneath; NULL = @patch is only pruned of nulls */
         const struct lkg_value *patch;
-        struct lkg_value
-                *to; /* owned; NULL while nothing differs from the base (or the patch, when pruning) */
+        /* owned; NULL while nothing differs from the base (or the patch, when pruning) */
+        struct lkg_value *to;
         size_t i;
 };
 

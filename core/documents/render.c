@@ -13,8 +13,8 @@
 #include <lkg/documents.h>
 #include <lkg/tree.h>
 
-#define SIMPLE_KEY_MAX \
-        1000 /* readers give up on `key:` after 1024 characters; longer keys are written `? key` */
+/* readers give up on `key:` after 1024 characters; longer keys are written `? key` */
+#define SIMPLE_KEY_MAX 1000
 
 /* ---- strings ---- */
 

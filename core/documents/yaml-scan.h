@@ -23,8 +23,8 @@ struct lkg_yaml_mark {
 };
 
 struct lkg_yaml_span {
-        const char *
-                text; /* borrowed, not terminated; NULL only in an anchor, tag or handle that is not there */
+        /* borrowed, not terminated; NULL only in an anchor, tag or handle that is not there */
+        const char *text;
         size_t size;
 };
 

@@ -19,8 +19,8 @@
 #define LKG_ORPHAN_NS      (30 * LKG_NSEC_PER_SEC) /* lifetime without a supervisor and a file server */
 #define LKG_LAYERS_BUDGET  16u /* files of layers/ rendered at once while no caller waits: below 1 ms */
 #define LKG_LAYERS_MANY    64u /* with more layers than this, the rest of layers/ waits longer */
-#define LKG_LAYERS_NS \
-        (20 * LKG_NSEC_PER_MSEC) /* quiet time before the rest of layers/; with many: LKG_PERSIST_NS */
+/* quiet time before the rest of layers/; with many: LKG_PERSIST_NS */
+#define LKG_LAYERS_NS       (20 * LKG_NSEC_PER_MSEC)
 #define LKG_FORGETTING_NAME "forgetting" /* runtime directory: ticket of the last removal of bad marks */
 #define LKG_STARTING_NAME   "starting"   /* runtime directory: an engine has started and not published yet */
 

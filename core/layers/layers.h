@@ -31,8 +31,8 @@ struct lkg_layer {
         char sha256[LKG_SHA256_HEX];
         size_t size; /* bytes of the file */
         enum lkg_format format;
-        struct lkg_value *
-                *docs; /* usually one; a kubeadm patch file may contain several; none if it is broken */
+        /* usually one; a kubeadm patch file may contain several; none if it is broken */
+        struct lkg_value **docs;
         size_t n_docs;
         char *resembles; /* what it looks like, if its header is that of no component: lkg_resembles(); NULL = nothing */
         bool kubeconfig;

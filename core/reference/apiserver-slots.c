@@ -19,12 +19,12 @@ struct lkg_slot_keeper {
         struct lkg_seeker seeker;
         char uid[LKG_SLOT_TEXT_MAX];      /* of the ConfigMap whose slots are watched; "" = none */
         char position[LKG_SLOT_TEXT_MAX]; /* resourceVersion of what was heard last */
-        char floor
-                [LKG_SLOT_TEXT_MAX]; /* the same when the list was asked for: a list from before it is of a server that was restored */
+        /* the same when the list was asked for: a list from before it is of a server that was restored */
+        char floor[LKG_SLOT_TEXT_MAX];
         struct lkg_call *call, *watch;
         struct lkg_watch_stream stream;
-        struct lkg_rollout_slot
-                noted; /* the failure that this node has written last, until it was listed; hash "" = none */
+        /* the failure that this node has written last, until it was listed; hash "" = none */
+        struct lkg_rollout_slot noted;
         unsigned halts_with; /* so many of that content */
         struct lkg_backoff watch_backoff;
         uint64_t watch_at_ns, heard_ns;

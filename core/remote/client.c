@@ -11,8 +11,8 @@
 #include "api-request.h"
 
 #define WATCH_GRACE_S 30u /* a server that does not end a watch as it was asked to */
-#define DOUBT_IDLES \
-        3u /* limits of a reply without a byte: more than a minute, the time between two bookmarks */
+/* limits of a reply without a byte: more than a minute, the time between two bookmarks */
+#define DOUBT_IDLES       3u
 #define LOOK_BUSY_NS      (10 * LKG_NSEC_PER_SEC)
 #define LOOK_IDLE_NS      (45 * LKG_NSEC_PER_SEC)
 #define LOOK_ACCURACY_NS  (4 * LKG_NSEC_PER_SEC) /* wake up together with something else where it can be */

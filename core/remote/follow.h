@@ -50,8 +50,8 @@ struct lkg_follow {
         uint64_t idle_max_ns, half_max_ns, quiet_ns; /* LKG_FOLLOW_IDLE_NS, _HALF_NS, _QUIET_NS */
 
         enum lkg_follow_knowledge known;
-        struct lkg_object_id
-                id; /* PRESENT: of the last reported state; ABSENT: of the last object that existed, "" = none */
+        /* PRESENT: of the last reported state; ABSENT: of the last object that existed, "" = none */
+        struct lkg_object_id id;
         char position[LKG_OBJECT_ID_MAX + 1]; /* "" = the state of now */
         bool expired; /* the server has forgotten our position: the next watch begins with the state of now */
 

@@ -7,9 +7,9 @@
 #include <lkg/text.h>
 #include <lkg/http.h>
 
-#define LKG_HTTP_HEADER_BYTES_MAX \
-        (256u << 10)          /* all header lines of one reply, trailers and 1xx replies too */
-#define LKG_HTTP_PEER_MAX 288 /* "host:port" with its final NUL */
+/* all header lines of one reply, trailers and 1xx replies too */
+#define LKG_HTTP_HEADER_BYTES_MAX (256u << 10)
+#define LKG_HTTP_PEER_MAX         288 /* "host:port" with its final NUL */
 
 /*
  * The connections of one identity: a multi handle and its event sources. Requests of the current identity
@@ -63,8 +63,8 @@ struct lkg_http_transfer {
 
 struct lkg_http {
         sd_event *event;
-        sd_event_source *
-                settle; /* adds, removes and frees handles, which must not happen inside a callback of curl */
+        /* adds, removes and frees handles, which must not happen inside a callback of curl */
+        sd_event_source *settle;
         char *user_agent;
         size_t max_bytes, buffered_bytes; /* of the bodies of all transfers */
         uint64_t connect_ns, doubt_ns;

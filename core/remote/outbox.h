@@ -49,9 +49,9 @@ void lkg_outbox_add(struct lkg_outbox *outbox, bool warning, const char *reason,
 
 /* An event to send. */
 struct lkg_outbox_letter {
-        const struct lkg_node_event
-                *event; /* count and times as they are to be; borrowed until the next call */
-        bool patch;     /* raise the count of event->name; else create event->name */
+        /* count and times as they are to be; borrowed until the next call */
+        const struct lkg_node_event *event;
+        bool patch; /* raise the count of event->name; else create event->name */
 };
 
 /**

@@ -13,9 +13,9 @@
 #define REFUSED_DOUBLINGS 9u
 #define ASKED_RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* who is asked has no time for a long backoff */
 #define IN_VAIN_DOUBLINGS 3u                      /* of a second, as that */
-#define PER_NODE_NS \
-        (10 * LKG_NSEC_PER_MSEC) /* of the first window, for each node of a fleet whose size is known */
-#define WIDEST 8u                /* times the first window, then */
+/* of the first window, for each node of a fleet whose size is known */
+#define PER_NODE_NS (10 * LKG_NSEC_PER_MSEC)
+#define WIDEST      8u /* times the first window, then */
 
 const char *lkg_slot_verdict_name(enum lkg_slot_verdict verdict)
 {

@@ -13,8 +13,8 @@ struct lkg_flag_apply {
         size_t n_flags;
         unsigned char *used; /* by flag: of flag-value.c; zeroed at first */
         struct lkg_value *object;
-        struct lkg_value
-                *zeros; /* fields that a flag set to zero: path -> value as given; NULL = not needed */
+        /* fields that a flag set to zero: path -> value as given; NULL = not needed */
+        struct lkg_value *zeros;
         struct lkg_report *report;
         bool observed; /* see lkg_judge_config */
         unsigned runs;

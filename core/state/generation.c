@@ -7,8 +7,8 @@
 
 #include <lkg/store.h>
 
-#define META_DIGESTS_MAX \
-        64 /* meta.json has digests only up to this number of layers: a thousand would cost more than the merge */
+/* meta.json has digests only up to this number of layers: a thousand would cost more than the merge */
+#define META_DIGESTS_MAX 64
 
 void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint,
                          struct lkg_buf *buf)

@@ -17,8 +17,8 @@
 #define FORMAT_PREFIX "lkgfs-state "
 #define FORMAT_NUMBER UINT64_C(1)
 #define FORMAT_MAX    64u
-#define LOCK_NAME \
-        "store.lock" /* `lock` is that of lkgfsd; this one also excludes two engines of one lkgfsd */
+/* `lock` is that of lkgfsd; this one also excludes two engines of one lkgfsd */
+#define LOCK_NAME "store.lock"
 
 /* ---- format ---- */
 

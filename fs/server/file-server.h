@@ -68,8 +68,8 @@ struct lkg_server {
         int engine;                  /* connected socket, -EBADF while there is none */
         uint64_t engine_link;
         uint64_t armed_ns;
-        uint64_t taken_until_ns
-                [LKG_PARKED]; /* a command that the engine has begun: the deadline for its result */
+        /* a command that the engine has begun: the deadline for its result */
+        uint64_t taken_until_ns[LKG_PARKED];
         int timer;
         struct lkg_claims *claims; /* commands that may still be carried out */
 

@@ -15,8 +15,8 @@
 #define ALL_SLOTS   (LKG_SLOTS + LKG_MORE_SLOTS)
 #define HELD_MAX    (ALL_SLOTS - LKG_SLOTS) /* the rest is for reading requests */
 #define HELPERS_MAX 64u
-#define HELD_OF_FS \
-        (HELD_MAX / 4) /* requests to one file system that is mounted below the source directory */
+/* requests to one file system that is mounted below the source directory */
+#define HELD_OF_FS (HELD_MAX / 4)
 #define RUN_OF_FS  (HELPERS_MAX / 4)       /* threads that wait for it */
 #define PATIENT_NS LKG_NSEC_PER_SEC        /* an answer takes a while: who waits longer may give up */
 #define WAIT_NS    (3 * LKG_NSEC_PER_MSEC) /* a thread that takes longer is waiting for something */

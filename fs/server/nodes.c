@@ -36,8 +36,8 @@
 #define WAY_MAX     2048u /* directories: more do not fit into PATH_MAX */
 #define OWN_BATCH   64u   /* when there are this many of our own, forget some */
 #define PRUNE_AFTER (10 * LKG_NSEC_PER_SEC)
-#define VIRTUAL_INO \
-        (UINT64_C(1) << 48) /* start of virtual inode numbers: no local file system goes that far */
+/* start of virtual inode numbers: no local file system goes that far */
+#define VIRTUAL_INO (UINT64_C(1) << 48)
 
 static uint32_t buckets[BUCKETS];  /* index + 1 of the first node; rebuilt at start */
 static _Atomic int fds[LKG_NODES]; /* O_PATH descriptors of source nodes, stored as fd + 1 */

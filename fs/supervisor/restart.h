@@ -35,8 +35,8 @@ uint64_t lkg_restart_pause_ns(struct lkg_restart *restart, const struct lkg_rest
                               bool early);
 
 #define LKG_HEARTBEAT_TICK_NS (500 * LKG_NSEC_PER_MSEC)
-#define LKG_HEARTBEAT_HUNG_NS \
-        (2 * LKG_NSEC_PER_SEC) /* docs/specification.md 7: a request older than 2 s without a heartbeat */
+/* docs/specification.md 7: a request older than 2 s without a heartbeat */
+#define LKG_HEARTBEAT_HUNG_NS (2 * LKG_NSEC_PER_SEC)
 
 enum lkg_heartbeat_verdict {
         LKG_HEARTBEAT_IDLE,  /* nothing to do and nothing done: stop checking until the next request */

@@ -13,9 +13,9 @@
 
 #include "supervisor.h"
 
-#define EXIT_OTHER_BUILD \
-        EX_NOPERM                /* its FUSE_INIT reply differs from the one this connection was made with */
-#define CHANNEL_BUFFER (2 << 20) /* room for all kept descriptors before the server reads the first */
+/* its FUSE_INIT reply differs from the one this connection was made with */
+#define EXIT_OTHER_BUILD EX_NOPERM
+#define CHANNEL_BUFFER   (2 << 20) /* room for all kept descriptors before the server reads the first */
 
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd)
 {

@@ -270,8 +270,8 @@ int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret
 
 /* sources.c: input of the offline verbs */
 struct lkg_tool_sources {
-        struct lkg_tool_node
-                *node; /* of lkg_tool_node_load(): the rest borrows from it; NULL = documents were named */
+        /* of lkg_tool_node_load(): the rest borrows from it; NULL = documents were named */
+        struct lkg_tool_node *node;
         struct lkg_stack *stack;
         struct lkg_judge *judge;
         struct lkg_remote_base *remote; /* NULL = the base is a file, or missing */

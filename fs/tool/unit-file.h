@@ -13,8 +13,8 @@
 struct lkg_unit_on_disk {
         char *exec_start;    /* as written, in one line */
         size_t n_exec_start; /* more than one: not a service that stays */
-        struct lkg_strings
-                words; /* its words with the variables filled in, without prefixes (`-`, `+`) of the program */
+        /* its words with the variables filled in, without prefixes (`-`, `+`) of the program */
+        struct lkg_strings words;
         struct lkg_strings files;   /* that were read: the unit, drop-ins, environment files */
         struct lkg_strings lacking; /* variables without a value */
 };

@@ -18,8 +18,8 @@
 #include <lkg/limits.h>
 #include <lkg/documents.h>
 
-#define JUDGED \
-        "judged" /* below the private directory: the one file that is put over the drop-in directory */
+/* below the private directory: the one file that is put over the drop-in directory */
+#define JUDGED "judged"
 
 /* Exit statuses of the judging child. */
 enum { JUDGED_SAME = 10, JUDGED_CHANGED, JUDGED_REFUSED };

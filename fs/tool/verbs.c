@@ -6,10 +6,10 @@
 
 #include <lkg/text.h>
 
-#define VIEW_LIMIT_S \
-        20 /* engineTimeout is 2 s by default; a mount that is silent for ten times as long is broken */
+/* engineTimeout is 2 s by default; a mount that is silent for ten times as long is broken */
+#define VIEW_LIMIT_S 20
 
-#define NPD_LIMIT_S 3 /* shorter than the timeout of the rules in contrib/node-problem-detector */
+#define NPD_LIMIT_S  3 /* shorter than the timeout of the rules in contrib/node-problem-detector */
 
 const struct lkg_tool_verb lkg_tool_verbs[] = {
         { "render", "", "merged document on stdout, findings on stderr",

@@ -118,8 +118,8 @@ struct lkg_judging {
 
         /* Of all content added since the work began: read, merged, judged together; each counts again. */
         _Atomic uint64_t bytes;
-        _Atomic uint64_t
-                between; /* 1: the last item is not worked on any more: the next one is looked for */
+        /* 1: the last item is not worked on any more: the next one is looked for */
+        _Atomic uint64_t between;
 };
 
 /**

@@ -56,9 +56,9 @@ struct lkg_api_answer {
         unsigned http_status; /* 0 = none received */
         bool cut;             /* UNREACHABLE: the answer had begun when the connection broke */
         uint64_t retry_after_ns;
-        char words
-                [LKG_API_WORDS_MAX]; /* not OK: a sentence. 403: verb, resource, name and the server's message */
-        char flow_schema[64];        /* the server's priority level; "" = not given. For logs of 429 */
+        /* not OK: a sentence. 403: verb, resource, name and the server's message */
+        char words[LKG_API_WORDS_MAX];
+        char flow_schema[64];           /* the server's priority level; "" = not given. For logs of 429 */
         const struct lkg_value *object; /* OK: the decoded reply */
         const char *text;               /* OK: its bytes */
         size_t size;
@@ -71,8 +71,8 @@ struct lkg_client_options {
         struct lkg_credential *credential; /* borrowed */
         const char *user_agent;
         size_t max_bytes; /* remote.maxBytes: limit of one object */
-        const struct lkg_admission
-                *admission; /* called before a reply is decoded; borrowed, NULL = no check */
+        /* called before a reply is decoded; borrowed, NULL = no check */
+        const struct lkg_admission *admission;
         /*
          * 0 = the limits above, and LKG_HTTP_CONNECT_NS. A watch has no limit of silence here: a server need
          * not send anything on it, and the reader of the stream knows whether this server does.
@@ -210,8 +210,8 @@ struct lkg_informer_options {
         struct lkg_resource resource; /* texts are copied */
         uint64_t poll_interval_ns;
         size_t max_bytes;
-        const struct lkg_admission
-                *admission; /* called before an event is decoded; borrowed, NULL = no check */
+        /* called before an event is decoded; borrowed, NULL = no check */
+        const struct lkg_admission *admission;
         /*
          * For tests; 0 = the defaults above: a watch without a byte, an incomplete event, the first wait
          * after a failure.
@@ -280,9 +280,9 @@ struct lkg_watch_event {
 struct lkg_watch_stream {
         struct lkg_buf line;
         size_t max_bytes; /* of one line */
-        const struct lkg_admission
-                *admission; /* asked before a line is decoded; borrowed, NULL = no check */
-        const char *what;   /* as it is asked about; NULL = "a watch" */
+        /* asked before a line is decoded; borrowed, NULL = no check */
+        const struct lkg_admission *admission;
+        const char *what; /* as it is asked about; NULL = "a watch" */
 };
 
 void lkg_watch_stream_init(struct lkg_watch_stream *stream, size_t max_bytes);

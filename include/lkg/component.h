@@ -82,10 +82,10 @@ struct lkg_component {
         struct lkg_track local,
                 good; /* local: open while base is remote; good: open while the last known good is another source */
         struct lkg_track tried; /* open while the assigned source is judged */
-        struct lkg_candidate
-                *waited; /* local candidate that was invalid when the assigned source was tried */
-        char untried
-                [LKG_REASON_MAX]; /* the local fault (memory, disk) that prevents trying the assigned source */
+        /* local candidate that was invalid when the assigned source was tried */
+        struct lkg_candidate *waited;
+        /* the local fault (memory, disk) that prevents trying the assigned source */
+        char untried[LKG_REASON_MAX];
         uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: no new try before this; the pause before it */
         struct lkg_report remote_findings; /* about the assigned source */
         /* Slots of the rollout. Of the assigned source, or of the one that was tried last: */
@@ -140,15 +140,15 @@ struct lkg_component {
         char health_last_bad
                 [_LKG_CHECK_MAX]
                 [LKG_HEALTH_WORDS_MAX]; /* what it said when it was bad; "" = not since the start */
-        char health_url
-                [LKG_HEALTH_URL_MAX]; /* of generation health_generation, for trial.health.http.url: auto */
-        uint64_t health_generation;   /* 0 = not looked up yet */
-        bool health_remote;           /* allowRemote at that time */
-        const char *health_off;       /* why that document's endpoint is not asked; "" or NULL = it is */
-        bool own_event;               /* the last process exited because of our change event ... */
+        /* of generation health_generation, for trial.health.http.url: auto */
+        char health_url[LKG_HEALTH_URL_MAX];
+        uint64_t health_generation; /* 0 = not looked up yet */
+        bool health_remote;         /* allowRemote at that time */
+        const char *health_off;     /* why that document's endpoint is not asked; "" or NULL = it is */
+        bool own_event;             /* the last process exited because of our change event ... */
         int ended_fd; /* ... unless this pidfd says that it was killed; -EBADF = there is none */
-        uint64_t
-                trial_failed_ns; /* CLOCK_BOOTTIME: a due step could not be stored; the next look tries again */
+        /* CLOCK_BOOTTIME: a due step could not be stored; the next look tries again */
+        uint64_t trial_failed_ns;
         bool unloaded; /* what is followed could not be loaded, and what follows from that is not done yet ... */
         bool unread;        /* ... because the disk has an error: its checkpoint may be there */
         bool answers_start; /* a process that is just starting will read the next generation */
@@ -705,8 +705,8 @@ bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_comp
 struct lkg_good_merge {
         bool usable; /* its checkpoint could be loaded */
         bool valid;  /* the merge can be served */
-        char sha256
-                [LKG_SHA256_HEX]; /* of the merge, if the local layers have not changed since the failed configuration; else "" */
+        /* of the merge, if the local layers have not changed since the failed configuration; else "" */
+        char sha256[LKG_SHA256_HEX];
         char fault[LKG_REASON_MAX]; /* why it is not usable */
 };
 /**

@@ -120,8 +120,8 @@ struct lkg_above {
 struct lkg_leaf {
         const char *pointer; /* JSON pointer, valid during the call */
         const struct lkg_value *value;
-        const struct lkg_above
-                *above; /* @n_above maps around it, the outermost first; valid during the call */
+        /* @n_above maps around it, the outermost first; valid during the call */
+        const struct lkg_above *above;
         size_t n_above;
 };
 typedef int (*lkg_leaf_fn)(const struct lkg_leaf *leaf, void *userdata);

@@ -145,8 +145,8 @@ struct lkg_offline {
         struct lkg_judge *judge;
         struct lkg_remote_base *remote; /* NULL = the base is a file, or missing */
         struct lkg_candidate *candidate;
-        struct lkg_facts *
-                facts; /* of the component that runs here; the judge borrows its command line. NULL = unknown */
+        /* of the component that runs here; the judge borrows its command line. NULL = unknown */
+        struct lkg_facts *facts;
 };
 
 /**

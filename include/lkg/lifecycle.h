@@ -322,10 +322,10 @@ struct lkg_good {
 struct lkg_pointers {
         struct lkg_config_source assigned; /* local = nothing is assigned */
         uint64_t assigned_ns;              /* wall time of its last change */
-        char node_uid[LKG_IDENTIFIER_MAX +
-                      1]; /* UID of the Node whose reference was followed last; "" = none */
-        struct lkg_config_source
-                active; /* the configuration that the view follows; not the assigned one while that is bad or held */
+        /* UID of the Node whose reference was followed last; "" = none */
+        char node_uid[LKG_IDENTIFIER_MAX + 1];
+        /* the configuration that the view follows; not the assigned one while that is bad or held */
+        struct lkg_config_source active;
         struct lkg_good good;
         /* Why active is not assigned; reason "" = no rollback. */
         struct {
@@ -364,18 +364,18 @@ struct lkg_component_state {
         struct lkg_hold hold;
         struct lkg_held_by held_by;
         struct lkg_held_by tried_by; /* who started the armed or running try */
-        char pinned_for[LKG_SOURCE_ID_MAX +
-                        1]; /* assigned at the rollback: the pin ends when that changes; "" = not known */
+        /* assigned at the rollback: the pin ends when that changes; "" = not known */
+        char pinned_for[LKG_SOURCE_ID_MAX + 1];
         struct lkg_unfinished unfinished;
-        char lost
-                [LKG_LOST_MAX]; /* what of the above was lost, as text for people; kept until an operator acts on it */
+        /* what of the above was lost, as text for people; kept until an operator acts on it */
+        char lost[LKG_LOST_MAX];
         uint64_t last_good; /* generation served last; 0 = none yet */
-        char base
-                [PATH_MAX]; /* path of the local base in what was served last, as configured; "" = never any */
+        /* path of the local base in what was served last, as configured; "" = never any */
+        char base[PATH_MAX];
         enum lkg_condition_status status;
         uint64_t transition_ns; /* of the condition; 0 = never set */
-        uint64_t
-                ticket; /* of the last command carried out in this boot: a repeated one is not carried out again */
+        /* of the last command carried out in this boot: a repeated one is not carried out again */
+        uint64_t ticket;
 };
 
 /* Why something is marked bad, for programs. The reason is for people and may contain foreign text. */
@@ -419,8 +419,8 @@ const struct lkg_bad *lkg_bad_same_content(const struct lkg_bad_list *list,
 struct lkg_startup {
         uint64_t time_ns; /* wall time */
         int pid;          /* 0 = reported by hand */
-        uint64_t
-                start_time; /* field 22 of /proc/PID/stat: with pid, identifies a process of this boot; 0 = none */
+        /* field 22 of /proc/PID/stat: with pid, identifies a process of this boot; 0 = none */
+        uint64_t start_time;
         bool counted;
         bool local; /* with the local configuration or the last known good */
 };
@@ -592,8 +592,8 @@ struct lkg_event {
         const struct lkg_trial *stored; /* NULL = none */
         bool servable;                  /* ROLLBACK_GOOD, FINISH: a last known good could be served */
         bool usable, valid;             /* MERGED: the base can be used; the merge result can be served */
-        const char *
-                sha256; /* MERGED: of the failed merge with the same local layers, "" = none; LAYERS: see there */
+        /* MERGED: of the failed merge with the same local layers, "" = none; LAYERS: see there */
+        const char *sha256;
         enum lkg_hold_mode mode;
         const struct lkg_hold *hold;
         const struct lkg_startup *startup;

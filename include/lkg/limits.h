@@ -19,8 +19,8 @@
 #define LKG_LAYER_BYTES_LIMIT (16u << 20) /* more would need more memory than an engine may have */
 #define LKG_WALK_DEPTH_MAX    64u         /* nested directories below a drop-in directory */
 #define LKG_WALK_ENTRIES_MAX  65536u      /* directory entries read in one walk */
-#define LKG_FINDINGS_MAX \
-        1000u /* findings stored in a report, and advice about a component's layers; others are counted */
+/* findings stored in a report, and advice about a component's layers; others are counted */
+#define LKG_FINDINGS_MAX       1000u
 #define LKG_LAYER_FINDINGS_MAX 100u /* of those about reading one layer */
 #define LKG_QUOTE_MAX          64u  /* bytes of a user's value in a message: docs/specification.md 2.13 */
 
@@ -28,10 +28,10 @@
 #define LKG_MANIFEST_BYTES_MAX   (16u << 20)
 #define LKG_MANIFEST_ENTRIES_MAX 65536u
 #define LKG_CONTROL_TEXT_MAX     1024u /* one control write */
-#define LKG_MESSAGE_TEXT_MAX \
-        (256u + LKG_CONTROL_TEXT_MAX + 1) /* a name and NUL, a write, one byte too many */
-#define LKG_MESSAGE_BYTES_MAX  8192u      /* one datagram between two processes of ours */
-#define LKG_MESSAGES_AT_ONCE   64u        /* from one peer, before others have their turn */
+/* a name and NUL, a write, one byte too many */
+#define LKG_MESSAGE_TEXT_MAX   (256u + LKG_CONTROL_TEXT_MAX + 1)
+#define LKG_MESSAGE_BYTES_MAX  8192u /* one datagram between two processes of ours */
+#define LKG_MESSAGES_AT_ONCE   64u   /* from one peer, before others have their turn */
 
 #define LKG_FALLBACK_BYTES_MAX (64u << 20) /* a served document, read again from where it was published */
 

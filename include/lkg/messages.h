@@ -163,8 +163,8 @@ struct lkg_message {
         uint32_t text_size;  /* bytes used in text */
         char command[32];    /* COMMAND: name of the control file */
         char exe[256];       /* COMMAND, STARTED: executable of the caller, truncated */
-        char text[LKG_MESSAGE_TEXT_MAX +
-                  3]; /* COMMAND: the written text; CHANGED: source path; NUL-terminated */
+        /* COMMAND: the written text; CHANGED: source path; NUL-terminated */
+        char text[LKG_MESSAGE_TEXT_MAX + 3];
 };
 
 /** lkg_message_init() - zero it and set version and type. */
@@ -206,16 +206,16 @@ int lkg_message_recv(int fd, struct lkg_message *ret);
 #define LKG_PRIVATE_DIR   "private" /* of the runtime directory: for our own processes only */
 
 #define LKG_FACT_VERSION  "version" /* lkgfsd: struct lkg_fact_version */
-#define LKG_FACT_EXEC_START \
-        "exec-start" /* lkgfsd: words of the unit's ExecStart after the first, each ended by a NUL */
-#define LKG_FACT_START     "start"        /* lkgfsd: struct lkg_fact_start */
-#define LKG_FACT_RESTARTED "restarted"    /* lkgfsd: struct lkg_fact_restarted */
-#define LKG_FACT_RESTARTS  "restarts"     /* lkgfsd: lines for people */
-#define LKG_FACT_PLAN      "restart-plan" /* lkgfsd, for itself; the engine shows lkg_fact_plan_due() */
-#define LKG_FACT_END       "end"          /* lkgfsd, for itself */
-#define LKG_FACT_PROCESS   "process"      /* the engine, for its successor */
+/* lkgfsd: words of the unit's ExecStart after the first, each ended by a NUL */
+#define LKG_FACT_EXEC_START "exec-start"
+#define LKG_FACT_START      "start"        /* lkgfsd: struct lkg_fact_start */
+#define LKG_FACT_RESTARTED  "restarted"    /* lkgfsd: struct lkg_fact_restarted */
+#define LKG_FACT_RESTARTS   "restarts"     /* lkgfsd: lines for people */
+#define LKG_FACT_PLAN       "restart-plan" /* lkgfsd, for itself; the engine shows lkg_fact_plan_due() */
+#define LKG_FACT_END        "end"          /* lkgfsd, for itself */
+#define LKG_FACT_PROCESS    "process"      /* the engine, for its successor */
 
-#define LKG_FACT_BYTES_MAX (256u << 10)
+#define LKG_FACT_BYTES_MAX  (256u << 10)
 
 /* The output of `EXE --version`. */
 struct lkg_fact_version {

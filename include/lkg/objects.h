@@ -77,8 +77,8 @@ bool lkg_reference_allowed(const char *const *patterns, size_t n_patterns, const
 
 /* Immutable; may be moved. */
 struct lkg_configmap {
-        struct lkg_value
-                *object; /* the whole object, one reference; with uid and version, even generated ones */
+        /* the whole object, one reference; with uid and version, even generated ones */
+        struct lkg_value *object;
         const char *ns, *name, *uid, *version; /* inside the object */
 };
 

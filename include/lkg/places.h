@@ -158,13 +158,13 @@ struct lkg_places_answer {
         enum lkg_places_says says;
         enum lkg_reference_place place; /* the one that counts */
         char words[LKG_REASON_MAX];     /* UNKNOWN, WAITING */
-        const struct lkg_configmap
-                *configmap; /* CONFIGMAP: valid until lkg_places_answer_deinit() or the next question */
+        /* CONFIGMAP: valid until lkg_places_answer_deinit() or the next question */
+        const struct lkg_configmap *configmap;
         struct lkg_config_source source;
         /* The Node that refers to source, for any value of says; NULL = no Node does. Valid as long as configmap. */
         const char *node_uid;
-        uint64_t
-                again_at_ns; /* CLOCK_BOOTTIME: ask again then at the latest; UINT64_MAX = only on an event */
+        /* CLOCK_BOOTTIME: ask again then at the latest; UINT64_MAX = only on an event */
+        uint64_t again_at_ns;
         struct lkg_configmap own; /* storage for configmap, if it comes from a file */
 };
 

@@ -17,8 +17,8 @@
  * On the event loop, after all local work. Nothing blocks. One thread.
  */
 
-#define LKG_PROBES_IDLE_NS \
-        (60 * LKG_NSEC_PER_SEC) /* between two requests while nothing is on trial; interval if longer */
+/* between two requests while nothing is on trial; interval if longer */
+#define LKG_PROBES_IDLE_NS (60 * LKG_NSEC_PER_SEC)
 
 struct lkg_probes;
 

@@ -49,8 +49,8 @@ int lkg_account_parse(char *text, struct lkg_account *ret);
 struct lkg_ends {
         _Atomic uint64_t n;           /* in total; counts when the rest is written */
         _Atomic int32_t code, status; /* of the last one: si_code and si_status of waitid(2); 0 = unknown */
-        _Atomic uint64_t
-                at_ns[LKG_ENDS_KEPT]; /* CLOCK_BOOTTIME of the latest; number i is at i % LKG_ENDS_KEPT */
+        /* CLOCK_BOOTTIME of the latest; number i is at i % LKG_ENDS_KEPT */
+        _Atomic uint64_t at_ns[LKG_ENDS_KEPT];
 };
 
 void lkg_ends_note(struct lkg_ends *ends, int code, int status, uint64_t now_ns);

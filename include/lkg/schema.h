@@ -101,8 +101,8 @@ struct lkg_field {
          * most expensive class of its fields.
          */
         const char *change;
-        const char *
-                news; /* JSON text of the one value that means something else since @since; NULL = none does */
+        /* JSON text of the one value that means something else since @since; NULL = none does */
+        const char *news;
         /* Members of maps and lists without a row have that of the deepest row above them. A struct has the worst of its fields. */
         enum lkg_danger danger;
         unsigned flags;        /* enum lkg_field_flags */

@@ -72,8 +72,8 @@ struct lkg_slot {
         _Atomic uint64_t since_ns;   /* CLOCK_BOOTTIME when it became busy */
         _Atomic uint32_t reply_size; /* 0 = no reply recorded yet */
         struct lkg_intent intent;
-        _Atomic uint64_t
-                made_file; /* file handle that this OPEN or CREATE made: released when it is replayed */
+        /* file handle that this OPEN or CREATE made: released when it is replayed */
+        _Atomic uint64_t made_file;
         char reply[LKG_REPLY_MAX];
         char buf[LKG_SLOT_BUF] __attribute__((aligned(4096)));
 };
@@ -341,8 +341,8 @@ static inline struct lkg_slot *lkg_shared_slot(struct lkg_shared *s, size_t i)
         return i < LKG_SLOTS ? &s->slots[i] : &s->more_slots[i - LKG_SLOTS];
 }
 
-#define LKG_SHARED_MIN \
-        offsetof(struct lkg_shared, health) /* size of the first build with this layout, 0.1.0 */
+/* size of the first build with this layout, 0.1.0 */
+#define LKG_SHARED_MIN offsetof(struct lkg_shared, health)
 
 /**
  * lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or has another layout.

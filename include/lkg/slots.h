@@ -41,14 +41,14 @@
 #define LKG_SLOT_TEXT_MAX      254u  /* names and uids, with NUL */
 #define LKG_SLOT_REASON_MAX    257u
 #define LKG_SLOT_PATIENCE_MORE (300 * LKG_NSEC_PER_SEC) /* beyond the trial */
-#define LKG_SLOT_ASKED_NS \
-        (120 * LKG_NSEC_PER_SEC)  /* the last part of the patience: a silent holder is asked first */
+/* the last part of the patience: a silent holder is asked first */
+#define LKG_SLOT_ASKED_NS      (120 * LKG_NSEC_PER_SEC)
 #define LKG_SLOT_REFUSALS_SURE 5u /* so many one after the other, in a quarter of a minute, are believed */
 #define LKG_SLOT_PATIENCE_MAX  (176400 * LKG_NSEC_PER_SEC) /* 49 h; longer ones count as that */
 #define LKG_SLOT_WINDOW_MIN    LKG_NSEC_PER_SEC
 #define LKG_SLOT_WINDOW_MAX    (300 * LKG_NSEC_PER_SEC)
-#define LKG_SLOT_OLD_NS \
-        (86400 * LKG_NSEC_PER_SEC) /* of a finished rollout, before its slots are collected */
+/* of a finished rollout, before its slots are collected */
+#define LKG_SLOT_OLD_NS        (86400 * LKG_NSEC_PER_SEC)
 #define LKG_SLOT_COLLECT_NS    (360 * LKG_NSEC_PER_SEC) /* between two that one node collects */
 
 #define LKG_SLOTS_NAMESPACE    "lkgfs-rollout"

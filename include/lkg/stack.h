@@ -125,8 +125,8 @@ struct lkg_candidate {
         bool has_dropin_dir; /* there is a drop-in directory, even an empty one */
 
         /* Filled by the judge (core/schema), when the kind has a table. */
-        struct lkg_value
-                *effective; /* the component's effective document: defaults, merge, flags; may be NULL */
+        /* the component's effective document: defaults, merge, flags; may be NULL */
+        struct lkg_value *effective;
         const struct lkg_schema *schema;
 
         /* The merge of the first @n layers: see lkg_candidate_partial(). */

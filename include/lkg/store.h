@@ -55,8 +55,8 @@ struct lkg_store {
         int fd;         /* state directory; borrowed */
         int lock_fd;    /* held */
         bool read_only; /* on a read-only file system: the stored state is used, every save fails with -EROFS */
-        const struct lkg_admission
-                *admission; /* asked before a checkpoint is parsed; borrowed; NULL = no check */
+        /* asked before a checkpoint is parsed; borrowed; NULL = no check */
+        const struct lkg_admission *admission;
 };
 
 /**
@@ -516,8 +516,8 @@ struct lkg_refused {
         char component[LKG_JUDGING_OWNER_MAX];
         char file[LKG_JUDGING_FILE_MAX];
         char sha256[LKG_SHA256_HEX];
-        char layers
-                [LKG_SHA256_HEX]; /* digest of all layers of the component since then; "" = not yet known */
+        /* digest of all layers of the component since then; "" = not yet known */
+        char layers[LKG_SHA256_HEX];
         char source[LKG_SOURCE_ID_MAX + 1]; /* the id that was marked bad because of it; "" = none */
 };
 

@@ -13,11 +13,11 @@
 #include <lkg/base.h>
 
 #define LKG_TRIAL_THRESHOLD_MAX 10u
-#define LKG_TRIAL_ASK_NS \
-        (60 * LKG_NSEC_PER_SEC) /* after a restart, until a check that does not answer counts as such */
-#define LKG_TRIAL_ABSENT_NS \
-        (300 * LKG_NSEC_PER_SEC) /* beyond its duration, until a component that has ended is given up */
-#define LKG_TRIAL_SAVE_NS (30 * LKG_NSEC_PER_SEC) /* a power failure may lose this much of the clock */
+/* after a restart, until a check that does not answer counts as such */
+#define LKG_TRIAL_ASK_NS (60 * LKG_NSEC_PER_SEC)
+/* beyond its duration, until a component that has ended is given up */
+#define LKG_TRIAL_ABSENT_NS (300 * LKG_NSEC_PER_SEC)
+#define LKG_TRIAL_SAVE_NS   (30 * LKG_NSEC_PER_SEC) /* a power failure may lose this much of the clock */
 
 /*
  * Where a candidate sets its own rules (docs/specification.md 4.8): fields of the document, annotations of
@@ -31,8 +31,8 @@
 struct lkg_trial_rules {
         uint64_t duration_ns; /* 0 = no trial */
         unsigned threshold;   /* 0 to LKG_TRIAL_THRESHOLD_MAX */
-        uint64_t
-                stable_for_ns; /* what the component must have lived healthily without a break; 0 = nothing */
+        /* what the component must have lived healthily without a break; 0 = nothing */
+        uint64_t stable_for_ns;
 };
 
 /** lkg_trial_stable_for() - trial.health.stableFor of a trial of this length: at most half of it. */

@@ -10,8 +10,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define SIZE_MAX_PEER \
-        2000u /* libyaml is quadratic, and a key of more than 1024 characters is a known case */
+/* libyaml is quadratic, and a key of more than 1024 characters is a known case */
+#define SIZE_MAX_PEER 2000u
 
 /* ---- the cases that are known ---- */
 
