@@ -244,7 +244,8 @@ static int put_chunk(struct map_value *map, size_t i, struct chunk *chunk)
 static int split(struct map_value *map, struct spot *spot)
 {
         struct chunk *full = map->chunks[spot->chunk];
-        unsigned keep = spot->i == full->n ? full->n : full->n / 2u;
+        bool last = spot->i == full->n && spot->chunk + 1 == map->n_chunks;
+        unsigned keep = last ? full->n : full->n / 2u;
         int r = put_chunk(map, spot->chunk + 1, chunk_new(keep == full->n ? CHUNK_MIN : LKG_CHUNK_MAX));
         struct chunk *behind;
 

@@ -192,6 +192,7 @@ struct lkg_stack {
         struct lkg_way watches;
         struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings of the last walk, by role */
         bool has_base;                                  /* as the last walk found it */
+        bool too_big;                                   /* a layer was left out because of max_bytes */
         bool complete; /* the last refresh saw everything: nothing vanished, no new file was skipped */
         struct lkg_stack_stats stats;
         bool has_dropin_dir;

@@ -32,7 +32,7 @@ struct collect {
         enum lkg_layer_role role;                       /* of the current walk */
         size_t n_of[_LKG_LAYER_ROLE_MAX];
         uint64_t n_bytes; /* of all layers so far */
-        bool vanished, too_big;
+        bool vanished, too_big, too_many[_LKG_LAYER_ROLE_MAX];
         bool has_base, has_dropin_dir;
 };
 
@@ -294,19 +294,19 @@ static int poll(struct collect *c, const struct lkg_place *place)
 static bool is_one_too_many(struct collect *c, const struct lkg_place *place)
 {
         const uint64_t max = lkg_stack_max_dropins(&c->stack->config);
+        bool patch = place->role == LKG_LAYER_PATCH;
         char text[256];
 
-        if (place->role != LKG_LAYER_DROPIN && place->role != LKG_LAYER_PATCH)
-                return false;
-        if (++c->n_of[place->role] <= max)
+        if ((place->role != LKG_LAYER_DROPIN && !patch) || c->n_of[place->role] < max)
                 return false;
         (void)snprintf(text, sizeof(text),
                        "more than %" PRIu64
                        " %s (maxDropIns): this one and those after it are not loaded; put "
                        "their fields into fewer files, or raise the setting",
-                       max, place->role == LKG_LAYER_PATCH ? "patches" : "drop-ins");
-        if (c->n_of[place->role] == max + 1)
+                       max, patch ? "patches" : "drop-ins");
+        if (!c->too_many[place->role])
                 say(c, place->role, LKG_ERROR, LKG_C_WALK_LIMIT, place->path, text);
+        c->too_many[place->role] = true;
         return true;
 }
 
@@ -315,10 +315,8 @@ static bool is_too_big(struct collect *c, const struct lkg_layer *layer)
         const uint64_t max = lkg_stack_max_bytes(&c->stack->config);
         char text[256];
 
-        if (c->n_bytes + layer->size <= max) {
-                c->n_bytes += layer->size;
+        if (c->n_bytes + layer->size <= max)
                 return false;
-        }
         (void)snprintf(text, sizeof(text),
                        "with this file the layers are larger than %" PRIu64
                        " bytes together (maxLayerBytes), so "
@@ -330,13 +328,26 @@ static bool is_too_big(struct collect *c, const struct lkg_layer *layer)
         return true;
 }
 
-/* Take one layer file. Return: 0; 1: it has just been removed; negative: fault. */
-static int take(struct collect *c, struct lkg_place *place)
+/* Takes over @layer, unless it is too big. */
+static int accept_layer(struct collect *c, struct lkg_layer *layer)
+{
+        if (is_too_big(c, layer)) {
+                lkg_layer_unref(layer);
+                return 0;
+        }
+        c->n_of[layer->role]++;
+        c->n_bytes += layer->size;
+        return layers_add(&c->layers, layer);
+}
+
+/* Take one layer file. *@ret_there: does it exist? Return: 0; 1: it has just been removed; negative: fault. */
+static int take(struct collect *c, struct lkg_place *place, bool *ret_there)
 {
         LKG_CLEANUP(lkg_layer_unrefp) struct lkg_layer *layer = NULL;
         struct lkg_stack *stack = c->stack;
         int r;
 
+        *ret_there = false;
         if (is_one_too_many(c, place))
                 return 0;
         place->realtime_ns = stack->config.realtime_ns;
@@ -345,10 +356,9 @@ static int take(struct collect *c, struct lkg_place *place)
         r = lkg_stack_load(stack, place, cached(stack, place->path, place->role), &layer);
         if (r != 0 || !layer)
                 return r;
-        if (is_too_big(c, layer))
-                return 0;
+        *ret_there = true;
         r = layer->other_names ? poll(c, place) : 0;
-        return r < 0 ? r : layers_add(&c->layers, LKG_STEAL(layer));
+        return r < 0 ? r : accept_layer(c, LKG_STEAL(layer));
 }
 
 char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
@@ -376,7 +386,6 @@ static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch
         struct lkg_place place = {
                 .role = role, .type = type, .dirfd = c->stack->config.source_fd, .entry = path
         };
-        size_t before = c->layers.n;
         int r;
 
         if (!full)
@@ -386,8 +395,7 @@ static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch
         r = lkg_watches_add_way(&c->watches, full);
         if (r < 0)
                 return r;
-        r = take(c, &place);
-        *ret_found = c->layers.n > before;
+        r = take(c, &place, ret_found);
         return r < 0 ? r : 0;
 }
 
@@ -411,7 +419,7 @@ static int take_remote(struct collect *c)
         if (r < 0)
                 return r;
         c->has_base = true;
-        return layers_add(&c->layers, layer);
+        return accept_layer(c, layer);
 }
 
 static int on_found(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
@@ -425,6 +433,7 @@ static int on_found(int dirfd, const char *entry, const char *path, const char *
                                    .path = path,
                                    .name = name,
                                    .st = st };
+        bool there;
 
         if (c->role == LKG_LAYER_PATCH)
                 (void)lkg_patch_name(entry, c->stack->config.patches_target, &place.type);
@@ -434,7 +443,7 @@ static int on_found(int dirfd, const char *entry, const char *path, const char *
                 if (r < 0)
                         return r;
         }
-        return take(c, &place);
+        return take(c, &place, &there);
 }
 
 static void on_directory(const char *path, void *userdata)
@@ -814,6 +823,7 @@ static int keep(struct lkg_stack *stack, struct collect *c)
                 stack->reports[role] = c->reports[role];
                 c->reports[role] = (struct lkg_report)LKG_REPORT_INIT;
         }
+        stack->too_big = c->too_big;
         stack->has_base = c->has_base;
         stack->has_dropin_dir = c->has_dropin_dir;
         return 0;

@@ -215,7 +215,8 @@ int lkg_stack_touch(struct lkg_stack *stack, const char *const *paths, size_t n_
         free(t.tree);
         if (r < 0)
                 stack->complete = false; /* some may have been replaced: the next refresh is a full one */
-        if (r == 0 && size_of_all(stack) > lkg_stack_max_bytes(&stack->config))
-                return -EAGAIN;
+        if (r == 0 && t.changed &&
+            (stack->too_big || size_of_all(stack) > lkg_stack_max_bytes(&stack->config)))
+                return -EAGAIN; /* a walk decides which of them are loaded */
         return r < 0 ? r : t.changed;
 }

@@ -3,6 +3,7 @@
 #include <lkg/tree.h>
 
 #include "config-helpers.h"
+#include "core/documents/doc-layout.h"
 
 static struct lkg_value *number(unsigned n)
 {
@@ -183,16 +184,24 @@ static void test_map_against_model(void **state)
         }
 }
 
-/* In order, backwards, and with runs in between, as from layers with their own names. */
+/*
+ * In order, backwards, backwards above some, and with runs in between, as from layers with their own names. A chunk
+ * for each member would make every insertion cost all members.
+ */
 static void test_map_in_order(void **state)
 {
         enum { N = 200000, RUN = 100 };
-        struct model up, down, runs;
+        struct model up, down, above, runs;
 
         (void)state;
         model_init(&up, N);
         model_init(&down, N);
+        model_init(&above, N);
         model_init(&runs, N);
+        for (unsigned k = 0; k < RUN; k++)
+                model_set(&above, k, k + 1);
+        for (unsigned k = N; k-- > RUN;)
+                model_set(&above, k, k + 1);
         for (unsigned k = 0; k < N; k++) {
                 model_set(&up, k, k + 1);
                 model_set(&down, N - 1 - k, k + 1);
@@ -202,9 +211,15 @@ static void test_map_in_order(void **state)
                         model_set(&runs, first * 7 % (N / RUN) * RUN + k, k + 1);
         model_check(&up);
         model_check(&down);
+        model_check(&above);
         model_check(&runs);
+        assert_true(lkg_as_map(up.map)->n_chunks <= N / (LKG_CHUNK_MAX / 2));
+        assert_true(lkg_as_map(down.map)->n_chunks <= N / (LKG_CHUNK_MAX / 4));
+        assert_true(lkg_as_map(above.map)->n_chunks <= N / (LKG_CHUNK_MAX / 4));
+        assert_true(lkg_as_map(runs.map)->n_chunks <= N / (LKG_CHUNK_MAX / 4));
         model_deinit(&up);
         model_deinit(&down);
+        model_deinit(&above);
         model_deinit(&runs);
 }
 

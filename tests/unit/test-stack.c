@@ -853,6 +853,26 @@ static void test_limit_of_bytes(void **state)
         put_sized("kubelet.conf.d/50.conf", 2000);
         look_at("kubelet.conf.d/50.conf");
         assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+        put_sized("kubelet.conf.d/60.conf", 2000);
+        look();
+        assert_refused("kubelet.conf.d/60.conf: error: with this file");
+        put_sized("kubelet.conf.d/50.conf", 200); /* another one is shorter now */
+        look_at("kubelet.conf.d/50.conf");
+        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+}
+
+/* A base that is too big is not said to be missing. */
+static void test_a_base_that_is_too_big(void **state)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+
+        (void)state;
+        max_bytes = 50;
+        sample();
+        look();
+        assert_refused("kubelet.conf: error: with this file");
+        text = lkg_report_format(&candidate->report, NULL);
+        assert_null(strstr(text, "has no base file"));
 }
 
 /* An emptied patch file, as a user may leave one: alone, before others, under a drop-in. */
@@ -1162,6 +1182,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_thousand_layers, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_limit_of_dropins, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_limit_of_bytes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_base_that_is_too_big, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
