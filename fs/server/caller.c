@@ -15,7 +15,7 @@
  * The kernel has checked the caller's permissions (default_permissions) with the caller's groups, which we
  * do not have: so we keep the permission to search and write, and drop everything else that root may do.
  */
-static void set_caps(bool full)
+static void set_caps(bool full, bool set_id)
 {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[2];
@@ -23,7 +23,7 @@ static void set_caps(bool full)
         if (syscall(SYS_capget, &header, data) < 0)
                 return;
         if (full) {
-                data[0].effective = data[0].permitted;
+                data[0].effective = data[0].permitted & ~(set_id ? 0 : 1u << CAP_FSETID);
                 data[1].effective = data[1].permitted;
         } else {
                 data[0].effective |=
@@ -32,16 +32,47 @@ static void set_caps(bool full)
         (void)syscall(SYS_capset, &header, data);
 }
 
+static bool has_capability(int tid, unsigned capability)
+{
+        char status[4096];
+        const char *p = caller_read_proc(tid, "status", status, sizeof(status)) > 0
+                                ? strstr(status, "\nCapEff:")
+                                : NULL;
+
+        return p && strtoull(p + strlen("\nCapEff:"), NULL, 16) & UINT64_C(1) << capability;
+}
+
+/* The kernel says so if the caller has no CAP_FSETID, which root may lack, too; but not of every call. */
+static bool ends_set_id_bits(void)
+{
+        const struct fuse_in_header *header = (const void *)task.slot->buf;
+        const void *in = task_argument();
+
+        switch (header->opcode) {
+        case FUSE_WRITE:
+                return ((const struct fuse_write_in *)in)->write_flags & FUSE_WRITE_KILL_SUIDGID;
+        case FUSE_OPEN:
+                return ((const struct fuse_open_in *)in)->open_flags & FUSE_OPEN_KILL_SUIDGID;
+        case FUSE_SETATTR:
+                return ((const struct fuse_setattr_in *)in)->valid & FATTR_KILL_SUIDGID;
+        case FUSE_FALLOCATE:
+        case FUSE_COPY_FILE_RANGE:
+                return !has_capability((int)header->pid, CAP_FSETID);
+        default:
+                return false;
+        }
+}
+
 void caller_enter(const struct fuse_ctx *ctx, struct caller *ret)
 {
         (void)umask(ctx->umask);
-        ret->switched = ctx->uid != 0 || ctx->gid != 0;
+        ret->switched = ctx->uid != 0 || ctx->gid != 0 || ends_set_id_bits();
         if (!ret->switched)
                 return;
         (void)setfsgid(ctx->gid);
         (void)setfsuid(ctx->uid); /* clears the effective file capabilities of this thread */
-        if (ctx->uid != 0)
-                set_caps(false);
+        if (ctx->uid != 0 || ends_set_id_bits())
+                set_caps(ctx->uid == 0, false);
 }
 
 void caller_leave(const struct caller *caller)
@@ -50,7 +81,7 @@ void caller_leave(const struct caller *caller)
                 return;
         (void)setfsuid(0);
         (void)setfsgid(0);
-        set_caps(true);
+        set_caps(true, true);
 }
 
 /*

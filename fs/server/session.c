@@ -88,16 +88,20 @@ static int new_session(int fd, struct lkg_error *err)
         return 0;
 }
 
-/* Does the kernel offer it? libfuse 3.14 does not know the second half of the flags. */
-static bool kernel_maps_directly(const char *request, size_t size)
+/* What does the kernel offer? libfuse 3.14 knows none of these flags. */
+static struct lkg_init_choice kernel_offers(const char *request, size_t size)
 {
         const size_t end = offsetof(struct fuse_init_in, flags2) + sizeof(uint32_t);
         struct fuse_init_in in = { 0 };
 
-        if (size < sizeof(struct fuse_in_header) + end)
-                return false;
-        memcpy(&in, request + sizeof(struct fuse_in_header), end);
-        return in.flags & FUSE_INIT_EXT && in.flags2 & LKG_INIT_MAPS_DIRECTLY;
+        if (size > sizeof(struct fuse_in_header)) {
+                size -= sizeof(struct fuse_in_header);
+                memcpy(&in, request + sizeof(struct fuse_in_header), size < end ? size : end);
+        }
+        return (struct lkg_init_choice){
+                .maps_directly = in.flags & FUSE_INIT_EXT && in.flags2 & LKG_INIT_MAPS_DIRECTLY,
+                .kills_privileges = in.flags & FUSE_HANDLE_KILLPRIV_V2,
+        };
 }
 
 static void replay_init(const void *request, size_t size)
@@ -110,7 +114,7 @@ static void replay_init(const void *request, size_t size)
         task.swallowed_size = 0;
         fuse_session_process_buf(server.session, &buf);
         task.swallow = false;
-        (void)lkg_init_set_maps(task.swallowed, task.swallowed_size, kernel_maps_directly(request, size));
+        (void)lkg_init_choose(task.swallowed, task.swallowed_size, kernel_offers(request, size));
 }
 
 int session_open(struct lkg_error *err)
@@ -125,8 +129,9 @@ int session_open(struct lkg_error *err)
                                      "the shared memory is not what a supervisor leaves.");
         replay_init(server.shm->init_request, server.shm->init_request_size);
         memcpy(agreed, server.shm->init_reply, sizeof(agreed));
-        server.maps_directly = lkg_init_set_maps(agreed, sizeof(agreed), false);
-        (void)lkg_init_set_maps(task.swallowed, task.swallowed_size, false);
+        server.maps_directly =
+                lkg_init_choose(agreed, sizeof(agreed), (struct lkg_init_choice){ 0 }).maps_directly;
+        (void)lkg_init_choose(task.swallowed, task.swallowed_size, (struct lkg_init_choice){ 0 });
         if (task.swallowed_size != server.shm->init_reply_size ||
             memcmp(task.swallowed, agreed, task.swallowed_size) != 0)
                 return lkg_error_set(

@@ -157,19 +157,21 @@ static int set_times(int fd, const struct stat *attr, int valid)
         return utimensat(fd, "", times, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-static int set_size(const char *path, off_t size, const struct fuse_file_info *fi)
+/* As the caller: a truncation by root keeps the set-id bits. */
+static int set_size(fuse_req_t req, const char *path, off_t size, const struct fuse_file_info *fi)
 {
-        int fd;
+        int fd = fi && handle_is_file(fi->fh) ? file_fd(fi->fh) : AT_FDCWD, r;
+        struct caller caller;
 
-        if (!fi || !handle_is_file(fi->fh))
-                return truncate(path, size) < 0 ? -errno : 0;
-        fd = file_fd(fi->fh);
-        if (fd < 0)
+        if (fd < 0 && fd != AT_FDCWD)
                 return fd;
-        return ftruncate(fd, size) < 0 ? -errno : 0;
+        caller_enter(fuse_req_ctx(req), &caller);
+        r = (fd == AT_FDCWD ? truncate(path, size) : ftruncate(fd, size)) < 0 ? -errno : 0;
+        caller_leave(&caller);
+        return r;
 }
 
-static int set_attributes(struct lkg_node *node, const struct stat *attr, int valid,
+static int set_attributes(fuse_req_t req, struct lkg_node *node, const struct stat *attr, int valid,
                           const struct fuse_file_info *fi)
 {
         int fd = node_fd(node), r = 0;
@@ -179,13 +181,13 @@ static int set_attributes(struct lkg_node *node, const struct stat *attr, int va
                 return fd;
         (void)fd_path(fd, path);
         if (valid & FUSE_SET_ATTR_SIZE)
-                r = set_size(path, attr->st_size, fi);
+                r = set_size(req, path, attr->st_size, fi);
         if (r == 0 && (valid & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) &&
             fchownat(fd, "", valid & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1,
                      valid & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1,
                      AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
                 r = -errno;
-        /* After the owner: chown clears set-id bits, and the kernel sends the final mode. */
+        /* After the owner: chown clears set-id bits, and an earlier view's kernel sends the final mode. */
         if (r == 0 && (valid & FUSE_SET_ATTR_MODE) && chmod(path, attr->st_mode & 07777) < 0)
                 r = -errno;
         if (r == 0 && (valid & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
@@ -225,7 +227,7 @@ void source_setattr(fuse_req_t req, struct lkg_node *node, struct stat *attr, in
         int r;
 
         relay_begin(node->parent, node->name);
-        r = set_attributes(node, attr, valid, fi);
+        r = set_attributes(req, node, attr, valid, fi);
         relay_end(node->parent, node->name);
         if (r < 0) {
                 fuse_reply_err(req, -r);

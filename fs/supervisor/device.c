@@ -204,8 +204,8 @@ bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *sh
             lkg_run_wait(&run, INIT_LIMIT_NS, sizeof(shared->init_reply), &reply, &size) != 0)
                 return false;
         memcpy(agreed, shared->init_reply, sizeof(agreed));
-        (void)lkg_init_set_maps(agreed, sizeof(agreed), false);
-        (void)lkg_init_set_maps(reply, size, false);
+        (void)lkg_init_choose(agreed, sizeof(agreed), (struct lkg_init_choice){ 0 });
+        (void)lkg_init_choose(reply, size, (struct lkg_init_choice){ 0 });
         return size == shared->init_reply_size && size <= sizeof(agreed) && memcmp(reply, agreed, size) == 0;
 }
 

@@ -220,27 +220,38 @@ int lkg_fallback_withdraw(int source_fd, const char *name);
 /* ---- init-reply ---- */
 
 /*
- * The one part of the answer to FUSE_INIT in which views differ that the same file server can serve: may files be mapped shared whose content
- * the kernel does not keep? Views of 0.1.0 have not asked for it. <linux/fuse.h>, FUSE_DIRECT_IO_ALLOW_MMAP (Linux 6.6), in the second half of
- * the flags.
+ * What the answer to FUSE_INIT may say or not, by what the kernel offers: the same file server serves a view with
+ * it and without, so a view of an earlier build, which has not asked for it, can be taken over. <linux/fuse.h>
  */
+struct lkg_init_choice {
+        /* files may be mapped shared whose content the kernel does not keep: FUSE_DIRECT_IO_ALLOW_MMAP (Linux 6.6) */
+        bool maps_directly;
+        /*
+         * a write, truncation or chown ends set-id bits and file capabilities here: FUSE_HANDLE_KILLPRIV_V2 (Linux
+         * 5.12). Otherwise the kernel asks for security.capability before each write.
+         */
+        bool kills_privileges;
+};
 
-#define LKG_INIT_MAPS_DIRECTLY (1u << 4)
+#define LKG_INIT_MAPS_DIRECTLY (1u << 4) /* in the second half of the flags */
 
-/** lkg_init_set_maps() - say so in @reply, or not. Return: did it say so? A reply that is too short never does. */
-static inline bool lkg_init_set_maps(void *reply, size_t size, bool maps)
+/** lkg_init_choose() - put @choice into @reply. Return: what it said; a reply that is too short says nothing. */
+static inline struct lkg_init_choice lkg_init_choose(void *reply, size_t size, struct lkg_init_choice choice)
 {
+        struct lkg_init_choice said = { 0 };
         struct fuse_init_out out;
         char *at = (char *)reply + sizeof(struct fuse_out_header);
-        bool did;
 
         if (size < sizeof(struct fuse_out_header) + sizeof(out))
-                return false;
+                return said;
         memcpy(&out, at, sizeof(out));
-        did = out.flags & FUSE_INIT_EXT && out.flags2 & LKG_INIT_MAPS_DIRECTLY;
+        said.maps_directly = out.flags & FUSE_INIT_EXT && out.flags2 & LKG_INIT_MAPS_DIRECTLY;
+        said.kills_privileges = out.flags & FUSE_HANDLE_KILLPRIV_V2;
         out.flags2 &= ~LKG_INIT_MAPS_DIRECTLY;
-        out.flags2 |= maps ? LKG_INIT_MAPS_DIRECTLY : 0;
-        out.flags = out.flags2 ? out.flags | FUSE_INIT_EXT : out.flags & ~(uint32_t)FUSE_INIT_EXT;
+        out.flags2 |= choice.maps_directly ? LKG_INIT_MAPS_DIRECTLY : 0;
+        out.flags &= ~(uint32_t)(FUSE_HANDLE_KILLPRIV_V2 | FUSE_INIT_EXT);
+        out.flags |= choice.kills_privileges ? FUSE_HANDLE_KILLPRIV_V2 : 0;
+        out.flags |= out.flags2 ? FUSE_INIT_EXT : 0;
         memcpy(at, &out, sizeof(out));
-        return did;
+        return said;
 }

@@ -278,6 +278,32 @@ def test_setgid_and_suid(shared):
     assert os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID) == 0, "a write kills setuid"
 
 
+CAP_NET_RAW = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)  # the effective flag, and the capability: linux/capability.h
+CHANGES = {
+    "write": "printf y >> {}", "truncate": "truncate -s 1 {}", "open": ": > {}", "chown": "chown 0:1234 {}", "chmod": "chmod 6755 {}",
+    "copy": "dd if=/etc/hostname of={} conv=notrunc status=none", "allocate": "fallocate -l 4096 {}"}
+
+
+@pytest.mark.parametrize("who", [["setpriv", "--clear-groups", f"--reuid={OTHER}", f"--regid={OTHER}"], [], ["setpriv", "--bounding-set=-fsetid"]],
+                         ids=["user", "root", "root without CAP_FSETID"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_ends_set_id_bits_and_file_capabilities(shared, change, who):
+    """The same as on the file system underneath. Rule: docs/specification.md 2.7."""
+    found = {}
+    os.chmod(shared.root, 0o755)
+    for name, behind in (("view", shared.path("tmp", "privileges")), ("plain", os.path.join(shared.root, "privileges"))):
+        lib.write_file(behind, "content")
+        os.chown(behind, OTHER if who and "fsetid" not in who[-1] else 0, 0)
+        os.chmod(behind, 0o6777)
+        plain = shared.behind("tmp", "privileges") if name == "view" else behind
+        os.setxattr(plain, "security.capability", CAP_NET_RAW)
+        os.chmod(os.path.dirname(behind), 0o755)
+        status = lib.run(*who, "sh", "-c", CHANGES[change].format(behind)).returncode
+        found[name] = (status, oct(os.stat(behind).st_mode), oct(os.stat(plain).st_mode), os.listxattr(plain))
+        os.unlink(behind)
+    assert found["view"] == found["plain"]
+
+
 def test_acls(shared):
     directory = shared.path("tmp", "acl")
     os.mkdir(directory)
