@@ -120,6 +120,14 @@ def test_the_tool_and_the_files_under_the_profile(machine, command, status):
     assert result.returncode == status, result
 
 
+def test_a_write_ends_set_id_bits(machine):
+    """By another user, and never by root: as below /var/tmp, with this kernel and profile. Rule: docs/specification.md 2.7."""
+    script = ("for change in 'echo x >> {0}' ': > {0}' 'truncate -s 1 {0}'; do for user in 0 65534; do install -m 6777 /dev/null {0} && "
+              "setpriv --clear-groups --reuid=$user --regid=$user sh -c \"$change\" && stat --format=%a {0}; rm {0}; done; done")
+    found = machine.output(script.format("/var/tmp/program"))
+    assert found == "6777\n777\n" * 3 and machine.output(script.format(f"{ETC}/manifests/program")) == found
+
+
 def test_a_drop_in_is_published_and_a_bad_one_is_not(machine):
     publishes(machine, 71)
     machine.write(f"{ETC}/kubelet.conf.d/60-bad.conf", "maxPods: [\n")
