@@ -186,7 +186,7 @@ static void test_changes(void **state)
         first = lkg_value_unref(first);
         again = lkg_value_unref(again);
         assert_true(allocated() <= 2 * before);
-                /* nothing accumulates; 0 with another allocator */
+        /* nothing accumulates; 0 with another allocator */
 }
 
 /* The content of every layer is counted once, and what the results add has a limit. */
