@@ -195,6 +195,19 @@ static bool somebody_looks(struct program *p, uint64_t now_ns)
         return true;
 }
 
+void program_file_expect(const char *path)
+{
+        struct program *p;
+
+        (void)pthread_mutex_lock(&lock);
+        p = find(path);
+        if (p && p->asked == 0) {
+                p->asked = 1;
+                (void)somebody_looks(p, monotonic_ns());
+        }
+        (void)pthread_mutex_unlock(&lock);
+}
+
 struct lkg_program_file program_file(const char *path)
 {
         struct lkg_program_file file = { 0, 0 };

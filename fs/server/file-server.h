@@ -364,6 +364,11 @@ struct lkg_program_file {
 };
 /** program_file() - the file at @path, which a rule names. Waits only briefly for its file system. */
 struct lkg_program_file program_file(const char *path);
+/**
+ * program_file_expect() - look at @path once, without waiting: on a machine that has just booted the first look may
+ * take longer than anybody waits, and the process that asks is not looked at again.
+ */
+void program_file_expect(const char *path);
 
 /* start.c */
 /**

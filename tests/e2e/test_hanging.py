@@ -8,6 +8,7 @@ import glob
 import mmap
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -625,9 +626,18 @@ def stopped(pid):
             os.kill(pid, signal.SIGCONT)
 
 
+def threads_of(pid, name):
+    """Return the directories in /proc of the threads with that name."""
+    found = []
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with contextlib.suppress(OSError):  # it has ended
+            found += [task] if lib.read_file(f"{task}/comm") == name.encode() + b"\n" else []
+    return found
+
+
 def threads_poll(pid, name):
     """Return whether the threads with that name wait for an event."""
-    threads = [task for task in glob.glob(f"/proc/{pid}/task/*") if lib.read_file(f"{task}/comm") == name.encode() + b"\n"]
+    threads = threads_of(pid, name)
     return bool(threads) and all(b"poll" in lib.read_file(f"{thread}/wchan") for thread in threads)
 
 
@@ -753,6 +763,24 @@ def test_a_program_on_a_dead_file_system(mounts, over):
                 assert read_in_a_new_process(mount.path("kubelet.conf")) == document
             assert how_long(mount.path("kubelet.conf"))[90] < SOON_S
             assert mount.child("lkgfs-fs") == server
+        finally:
+            fs.close()  # otherwise the child that runs it for its version waits forever
+
+
+def test_a_program_is_looked_at_before_it_starts(mounts):
+    """Nobody waits long for its file system, and who starts is looked at once: what was found before counts."""
+    mount = mounts(start=False)
+    point, program = os.path.join(mount.root, "opt"), os.path.join(mount.root, "cat")
+    os.mkdir(point)
+    shutil.copy("/bin/cat", program)
+    with deadfs.DeadFs(point) as fs:
+        mount.write_config(components=[{"name": "kubelet", "match": {"unit": "", "exe": [f"{point}/dir/../../cat"]}}])
+        mount.start()
+        mount.wait_for(lambda: not threads_of(mount.child("lkgfs-fs"), "program"), "it was looked at")
+        fs.die()
+        try:
+            subprocess.run([program, mount.path("kubelet.conf")], stdout=subprocess.DEVNULL, check=True, timeout=lib.TIMEOUT_S)
+            mount.wait_for(lambda: "kubelet started (pid" in mount.log(), "it is recognised")
         finally:
             fs.close()  # otherwise the child that runs it for its version waits forever
 
