@@ -103,7 +103,7 @@ int lkg_confine(const int *capabilities, const struct lkg_syscall_policy *policy
 
 /* ---- the peer ---- */
 
-static bool has_capability(int pid, int capability)
+bool lkg_process_has_capability(int pid, int capability)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -146,7 +146,7 @@ int lkg_peer_of_host(int socket, int capability, ino_t mount_namespace)
         ours = lkg_process_namespace(getpid(), "user");
         if (cred.uid != geteuid() || ours == 0 || lkg_process_namespace(cred.pid, "user") != ours ||
             (mount_namespace != 0 && lkg_process_namespace(cred.pid, "mnt") != mount_namespace) ||
-            !has_capability(cred.pid, capability))
+            !lkg_process_has_capability(cred.pid, capability))
                 return -EPERM;
         end.fd = pidfd; /* while it runs, its pid cannot be reused */
         return poll(&end, 1, 0) == 0 ? cred.pid : -ESRCH;

@@ -251,6 +251,20 @@ int lkg_merge_json_into(struct lkg_value **base, const struct lkg_value *patch)
         return r;
 }
 
+int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *running, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
+        int r = patch ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < LKG_HEADER_FIELDS; i++)
+                if (!running || lkg_map_get(running, lkg_header_fields[i]))
+                        r = lkg_map_remove(patch, lkg_header_fields[i], strlen(lkg_header_fields[i]));
+        if (r < 0)
+                return r;
+        *ret = LKG_STEAL(patch);
+        return 0;
+}
+
 static int refuse(struct lkg_report *report, const struct lkg_value *value, const char *what,
                   const char *want)
 {

@@ -279,27 +279,6 @@ static int merge_first(const struct lkg_layer_info *info, struct lkg_report *rep
         return lkg_merge_json(empty, info->doc, ret);
 }
 
-/* The document of a drop-in without kind and apiVersion that @running has: those keep their origin. */
-static int without_header(const struct lkg_value *doc, const struct lkg_value *running,
-                          struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
-
-        if (!patch)
-                return -ENOMEM;
-        for (size_t i = 0; i < LKG_HEADER_FIELDS; i++) {
-                int r;
-
-                if (!lkg_map_get(running, lkg_header_fields[i]))
-                        continue;
-                r = lkg_map_remove(patch, lkg_header_fields[i], strlen(lkg_header_fields[i]));
-                if (r < 0)
-                        return r;
-        }
-        *ret = LKG_STEAL(patch);
-        return 0;
-}
-
 /*
  * One layer over *@running (NULL: it is the first), whose reference is taken over.
  * Return: 0; -EBADMSG: @report says why, and *@running is as it was; -ENOMEM.
@@ -313,7 +292,7 @@ static int merge(const struct lkg_layer_info *info, struct lkg_report *report, s
         if (!*running)
                 return merge_first(info, report, running);
         if (info->type == LKG_PATCH_MERGE) {
-                r = without_header(info->doc, *running, &patch);
+                r = lkg_without_header(info->doc, *running, &patch);
                 return r < 0 ? r : lkg_merge_json_into(running, patch);
         }
         r = info->type == LKG_PATCH_JSON ? lkg_patch_json(*running, info->doc, report, &merged)
@@ -495,11 +474,6 @@ static size_t start(const struct lkg_fold *old, size_t n, struct lkg_value **ret
         return below ? old->n_below : base ? old->n_base : 0;
 }
 
-static bool is_base_role(enum lkg_layer_role role)
-{
-        return role == LKG_LAYER_BASE || role == LKG_LAYER_REMOTE || role == LKG_LAYER_PATCH;
-}
-
 static int merge_step_again(const struct lkg_fold_step *step, struct lkg_value **running)
 {
         const struct lkg_layer_info info = lkg_fold_step_info(step);
@@ -525,7 +499,7 @@ static int add_step(struct update *u, struct lkg_fold *fold, size_t i, size_t sa
         if (step->left_out && !u->lacks)
                 u->lacks = step->layer->file;
         u->broken |= !step->whole;
-        if (i >= merged && is_base_role(step->layer->role)) {
+        if (i >= merged && lkg_layer_is_base(step->layer->role)) {
                 lkg_value_unref(fold->base);
                 fold->base = lkg_value_ref(u->running);
                 fold->n_base = i + 1;

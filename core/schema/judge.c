@@ -81,11 +81,6 @@ int lkg_judge_configure(struct lkg_judge *judge, const struct lkg_judge_config *
 
 /* ---- which kind ---- */
 
-static bool is_base_role(enum lkg_layer_role role)
-{
-        return role == LKG_LAYER_BASE || role == LKG_LAYER_REMOTE || role == LKG_LAYER_PATCH;
-}
-
 /* Kinds of the known API groups that are not the configuration of a component. */
 static bool is_other_kind(const char *kind)
 {
@@ -298,7 +293,7 @@ static struct base base_of(const struct lkg_candidate *candidate)
         for (size_t i = 0; i < candidate->n_layers; i++) {
                 const struct lkg_layer_info *layer = &candidate->layers[i];
 
-                if (!is_base_role(layer->role))
+                if (!lkg_layer_is_base(layer->role))
                         break;
                 if (layer->role != LKG_LAYER_PATCH)
                         base.file = layer->beside;
@@ -365,23 +360,9 @@ static int update_base(struct lkg_judge *judge, const struct lkg_candidate *cand
 
 /* ---- the layers above the base ---- */
 
-/* kind and apiVersion add nothing: the result keeps those of the base. */
-static int without_header(const struct lkg_value *doc, struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = lkg_value_clone_shallow(doc);
-        int r = patch ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < LKG_HEADER_FIELDS; i++)
-                r = lkg_map_remove(patch, lkg_header_fields[i], strlen(lkg_header_fields[i]));
-        if (r < 0)
-                return r;
-        *ret = LKG_STEAL(patch);
-        return 0;
-}
-
 /*
- * The same for a drop-in, also without names that are certainly not a field: the component ignores them, and
- * a thousand drop-ins full of them would be merged a second time for nothing.
+ * A drop-in without kind and apiVersion, and without names that are certainly not a field: the component ignores
+ * them, and a thousand drop-ins full of them would be merged a second time for nothing.
  */
 static int known_members(const struct lkg_judge *judge, const struct lkg_value *doc, struct lkg_value **ret)
 {
@@ -416,7 +397,7 @@ static int merge_layer(const struct lkg_judge *judge, struct lkg_judged_layer *l
 
         if (!running || !layer->doc || lkg_value_type(layer->doc) != LKG_MAP)
                 return 0;
-        r = layer->role == LKG_LAYER_INSTANCE ? without_header(layer->doc, &patch)
+        r = layer->role == LKG_LAYER_INSTANCE ? lkg_without_header(layer->doc, NULL, &patch)
                                               : known_members(judge, layer->doc, &patch);
         if (r == 0 && layer->role == LKG_LAYER_INSTANCE)
                 r = lkg_merge_strategic_typed(running, patch, &type, &layer->report, &layer->running);
@@ -480,7 +461,7 @@ static int judge_layer(struct lkg_judge *judge, const struct lkg_candidate *cand
                                           .lint = { .n_elsewhere = n_before } };
         int r = lint_layer(judge, candidate, i, &layer.lint);
 
-        if (r == 0 && is_base_role(layer.role))
+        if (r == 0 && lkg_layer_is_base(layer.role))
                 layer.running = lkg_value_ref(judge->encoded);
         else if (r == 0 && (layer.left_out || !layer.doc))
                 layer.running = lkg_value_ref((struct lkg_value *)running);
@@ -534,7 +515,7 @@ static int resolve_kubelet(const struct lkg_judge *judge, const struct lkg_candi
                            struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret)
 {
         const struct lkg_judged_layer *last = judge->n_layers ? &judge->layers[judge->n_layers - 1] : NULL;
-        bool merged = candidate->has_dropin_dir || (last && !is_base_role(last->role));
+        bool merged = candidate->has_dropin_dir || (last && !lkg_layer_is_base(last->role));
 
         if (!judge->loaded || !last || !last->running)
                 return 0;

@@ -32,16 +32,6 @@ static void set_caps(bool full, bool set_id)
         (void)syscall(SYS_capset, &header, data);
 }
 
-static bool has_capability(int tid, unsigned capability)
-{
-        char status[4096];
-        const char *p = caller_read_proc(tid, "status", status, sizeof(status)) > 0
-                                ? strstr(status, "\nCapEff:")
-                                : NULL;
-
-        return p && strtoull(p + strlen("\nCapEff:"), NULL, 16) & UINT64_C(1) << capability;
-}
-
 /* The kernel says so if the caller has no CAP_FSETID, which root may lack, too; but not of every call. */
 static bool ends_set_id_bits(void)
 {
@@ -57,7 +47,7 @@ static bool ends_set_id_bits(void)
                 return ((const struct fuse_setattr_in *)in)->valid & FATTR_KILL_SUIDGID;
         case FUSE_FALLOCATE:
         case FUSE_COPY_FILE_RANGE:
-                return !has_capability((int)header->pid, CAP_FSETID);
+                return !lkg_process_has_capability((int)header->pid, CAP_FSETID);
         default:
                 return false;
         }
@@ -65,14 +55,16 @@ static bool ends_set_id_bits(void)
 
 void caller_enter(const struct fuse_ctx *ctx, struct caller *ret)
 {
+        bool user = ctx->uid != 0, without_fsetid = !user && ends_set_id_bits(); /* a user never has it */
+
         (void)umask(ctx->umask);
-        ret->switched = ctx->uid != 0 || ctx->gid != 0 || ends_set_id_bits();
+        ret->switched = user || ctx->gid != 0 || without_fsetid;
         if (!ret->switched)
                 return;
         (void)setfsgid(ctx->gid);
         (void)setfsuid(ctx->uid); /* clears the effective file capabilities of this thread */
-        if (ctx->uid != 0 || ends_set_id_bits())
-                set_caps(ctx->uid == 0, false);
+        if (user || without_fsetid)
+                set_caps(!user, false);
 }
 
 void caller_leave(const struct caller *caller)

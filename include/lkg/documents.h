@@ -223,6 +223,12 @@ int lkg_decode_patch(const char *data, size_t size, unsigned flags, struct lkg_s
 extern const char *const lkg_header_fields[LKG_HEADER_FIELDS];
 
 /**
+ * lkg_without_header() - @doc without those that @running has, so that they keep their origin. @running: NULL = without both
+ * Return: 0 or -ENOMEM.
+ */
+int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *running, struct lkg_value **ret);
+
+/**
  * lkg_merge_json() - JSON merge patch as gopkg.in/evanphx/json-patch.v4 applies it (mergePatch).
  * @base: a map (anything else is replaced by the patch)
  * @ret:  caller owns one reference

@@ -195,6 +195,8 @@ int lkg_capabilities_keep(const int *capabilities, struct lkg_error *err);
 
 /** lkg_has_capability() - is it effective in this process? */
 bool lkg_has_capability(int capability);
+/** lkg_process_has_capability() - the same for a process or a thread; false if it has ended. */
+bool lkg_process_has_capability(int pid, int capability);
 
 /**
  * lkg_become() - change to another user for good: all ids, no supplementary groups, only @capabilities, and none of them for

@@ -36,6 +36,12 @@ enum lkg_layer_role {
 const char *lkg_layer_role_name(
         enum lkg_layer_role role); /* "base", "remote", "drop-in", "patch", "instance" */
 
+/** lkg_layer_is_base() - does it make the base: it, what replaces it, or a kubeadm patch? */
+static inline bool lkg_layer_is_base(enum lkg_layer_role role)
+{
+        return role == LKG_LAYER_BASE || role == LKG_LAYER_REMOTE || role == LKG_LAYER_PATCH;
+}
+
 /* How a layer changes what is below it. */
 enum lkg_patch_type {
         LKG_PATCH_BASE,      /* it becomes the intermediate result */
