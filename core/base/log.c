@@ -20,8 +20,8 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-/* add a field to an entry; @value may have several lines. */
-static void lkg_journal_field(struct lkg_buf *entry, const char *name, const char *value)
+/* Add a field to an entry; @value may have several lines. */
+static void put_field(struct lkg_buf *entry, const char *name, const char *value)
 {
         uint64_t size = htole64(strlen(value));
 
@@ -34,13 +34,13 @@ static void lkg_journal_field(struct lkg_buf *entry, const char *name, const cha
         lkg_buf_printf(entry, "%s\n", value);
 }
 
-/**
- * lkg_journal_send() - send an entry without waiting. (sd_journal_sendv(3) waits if journald is stopped or
- * too slow, and a daemon that a node depends on must not wait for a log.)
+/*
+ * Send an entry without waiting. (sd_journal_sendv(3) waits if journald is stopped or too slow, and a daemon that a
+ * node depends on must not wait for a log.)
  *
  * Return: 0; -EAGAIN: journald is not ready; another -errno.
  */
-static int lkg_journal_send(const struct lkg_buf *entry)
+static int send_entry(const struct lkg_buf *entry)
 {
         const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET };
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -55,7 +55,7 @@ static int lkg_journal_send(const struct lkg_buf *entry)
         return 0;
 }
 
-/* ---- the rest ---- */
+/* ---- lines ---- */
 
 #define LINE_MAX_BYTES 1536
 
@@ -119,21 +119,21 @@ static int log_journal(const char *program, int priority, const struct lkg_log_f
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf entry = LKG_BUF_INIT;
         char number[32];
 
-        lkg_journal_field(&entry, "MESSAGE", text);
+        put_field(&entry, "MESSAGE", text);
         (void)snprintf(number, sizeof(number), "%d", priority);
-        lkg_journal_field(&entry, "PRIORITY", number);
-        lkg_journal_field(&entry, "SYSLOG_IDENTIFIER", program);
+        put_field(&entry, "PRIORITY", number);
+        put_field(&entry, "SYSLOG_IDENTIFIER", program);
         if (fields && fields->component)
-                lkg_journal_field(&entry, "LKGFS_COMPONENT", fields->component);
+                put_field(&entry, "LKGFS_COMPONENT", fields->component);
         if (fields && fields->generation) {
                 (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)fields->generation);
-                lkg_journal_field(&entry, "LKGFS_GENERATION", number);
+                put_field(&entry, "LKGFS_GENERATION", number);
         }
         if (fields && fields->layer)
-                lkg_journal_field(&entry, "LKGFS_LAYER", fields->layer);
+                put_field(&entry, "LKGFS_LAYER", fields->layer);
         if (fields && fields->message_id)
-                lkg_journal_field(&entry, "MESSAGE_ID", fields->message_id);
-        return lkg_journal_send(&entry);
+                put_field(&entry, "MESSAGE_ID", fields->message_id);
+        return send_entry(&entry);
 }
 
 /*

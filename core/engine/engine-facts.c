@@ -12,7 +12,8 @@
 
 #include <lkg/base.h>
 
-void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c)
+/* Judge with the current facts about @c and publish the result. */
+static void learn(struct lkg_engine *e, struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         int r = lkg_component_learn(c);
@@ -66,7 +67,7 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
                 LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION; /* the running process, and what it differs in */
         lkg_engine_update_alive(e, c);
         tell_supervisor(e, c);
-        lkg_engine_learn(e, c);
+        learn(e, c);
         return 0;
 }
 
@@ -77,7 +78,8 @@ static int watch_process(struct lkg_engine *e, struct lkg_tracked *t)
         return sd_event_add_io(e->event, &t->gone, t->pidfd, EPOLLIN, on_process_gone, e);
 }
 
-bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m)
+/* A recognised process opened its file. Return: true: it was not known before. */
+static bool note_start(struct lkg_engine *e, const struct lkg_message *m)
 {
         struct lkg_component *c = &e->components[m->component];
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
@@ -148,7 +150,7 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
                         lkg_log(LOG_ERR, none, "cannot read what is known about %s: out of memory",
                                 c->config->name);
                 lkg_component_learn_version(c, &e->report);
-                lkg_engine_learn(e, c);
+                learn(e, c);
         }
         return 0;
 }
@@ -200,7 +202,45 @@ void lkg_engine_unwatch_facts(struct lkg_engine *e)
                 e->facts[i] = sd_event_source_disable_unref(e->facts[i]);
 }
 
-/* ---- engine-starts ---- */
+/* ---- restarts ---- */
+
+/*
+ * The component runs with an older document: asks the supervisor to restart it, if that is configured. Not for a document with the
+ * same meaning, and not while a starting process is about to read the new one.
+ */
+
+void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
+{
+        const struct lkg_generation *before = c->previous;
+        struct lkg_message m;
+
+        if (c->config->restart.policy == LKG_RESTART_NEVER || !c->active || !e->server.supervisor ||
+            c->answers_start || !e->started || !lkg_component_runs_older(c))
+                return;
+        lkg_message_init(&m, LKG_MSG_RESTART);
+        m.component = c->index;
+        m.number = c->active->number;
+        /* The change reaches all nodes at once, so they must not all restart at once. A rollback heals, so it is not delayed. */
+        m.result =
+                c->base && !*c->dynamic->pointers.rollback.reason &&
+                !lkg_config_records_match(c->active->source, c->active->source_sha256,
+                                          before ? before->source : "", before ? before->source_sha256 : "");
+        lkg_peer_send(e->server.supervisor, &m);
+}
+
+/* A starting process reads the served document, so a planned restart is not needed. */
+static void forget_restart(struct lkg_engine *e, const struct lkg_component *c)
+{
+        struct lkg_message m;
+
+        if (c->config->restart.policy == LKG_RESTART_NEVER || !e->server.supervisor)
+                return;
+        lkg_message_init(&m, LKG_MSG_RESTART); /* generation 0: no longer needed */
+        m.component = c->index;
+        lkg_peer_send(e->server.supervisor, &m);
+}
+
+/* ---- starts ---- */
 
 /*
  * A component starts: record it, ask for the reason if the service manager knows it, check the trial, switch, answer. The open()
@@ -268,7 +308,7 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
         e->hooks->cycle(e, /* look= */ false);
         c->answers_start = false;
         if (is_new)
-                lkg_engine_consumed(e, c);
+                forget_restart(e, c);
         if (!s->generation || !c->active || c->active->number == s->generation)
                 return 0;
         /*
@@ -318,7 +358,7 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
         }
         if (is_first(c, &s))
                 lkg_engine_look_before_start(e);
-        is_new = lkg_engine_started(e, m); /* also asks the supervisor */
+        is_new = note_start(e, m); /* also asks the supervisor */
         if ((is_new && must_ask(e, c)) || is_asked_for(e, &s)) {
                 e->starting[e->n_starting++] = s;
                 e->hooks->arm(e);
@@ -326,7 +366,7 @@ void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const st
         }
         lkg_server_done(peer, m->ticket, finish(e, &s), lkg_publisher_number(e->publisher));
         if (is_new)
-                lkg_engine_learn(e, c);
+                learn(e, c);
 }
 
 void lkg_engine_resolve_starts(struct lkg_engine *e)
@@ -347,7 +387,7 @@ void lkg_engine_resolve_starts(struct lkg_engine *e)
                 r = finish(e, &s);
                 if (s.peer)
                         lkg_server_done(s.peer, s.ticket, r, lkg_publisher_number(e->publisher));
-                lkg_engine_learn(e, c);
+                learn(e, c);
         }
 }
 
@@ -377,41 +417,4 @@ int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int
         if (lkg_startups_knows(&c->dynamic->startups, c->dynamic->boot, pid, start_time))
                 return 0;
         return decide_start(e, c, pid, start_time, /* by_command= */ true);
-}
-
-/* ---- engine-consume ---- */
-
-/*
- * The component runs with an older document: asks the supervisor to restart it, if that is configured. Not for a document with the
- * same meaning, and not while a starting process is about to read the new one.
- */
-
-void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c)
-{
-        const struct lkg_generation *before = c->previous;
-        struct lkg_message m;
-
-        if (c->config->restart.policy == LKG_RESTART_NEVER || !c->active || !e->server.supervisor ||
-            c->answers_start || !e->started || !lkg_component_runs_older(c))
-                return;
-        lkg_message_init(&m, LKG_MSG_RESTART);
-        m.component = c->index;
-        m.number = c->active->number;
-        /* The change reaches all nodes at once, so they must not all restart at once. A rollback heals, so it is not delayed. */
-        m.result =
-                c->base && !*c->dynamic->pointers.rollback.reason &&
-                !lkg_config_records_match(c->active->source, c->active->source_sha256,
-                                          before ? before->source : "", before ? before->source_sha256 : "");
-        lkg_peer_send(e->server.supervisor, &m);
-}
-
-void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c)
-{
-        struct lkg_message m;
-
-        if (c->config->restart.policy == LKG_RESTART_NEVER || !e->server.supervisor)
-                return;
-        lkg_message_init(&m, LKG_MSG_RESTART); /* generation 0: no longer needed */
-        m.component = c->index;
-        lkg_peer_send(e->server.supervisor, &m);
 }

@@ -119,7 +119,7 @@ void lkg_engine_layers_soon(struct lkg_engine *e);
 /** lkg_engine_persist() - write history, state files and number reservation, and request fallback copies. */
 void lkg_engine_persist(struct lkg_engine *e);
 
-/* engine-report.c: used by all parts */
+/* engine-report.c: used by all parts; what is known now */
 /** lkg_engine_save_record() - save @record durably as that of @c. Return: 0 or -errno, already logged. */
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);
@@ -129,7 +129,6 @@ void lkg_engine_retry_by(struct lkg_engine *e, uint64_t at_ns);
 /** lkg_engine_env() - the environment that the components use now. Borrowed until the next call. */
 const struct lkg_component_env *lkg_engine_env(struct lkg_engine *e);
 
-/* engine-report.c */
 struct lkg_engine_snapshot {
         struct lkg_snapshot snapshot;
         struct lkg_snapshot_component components[LKG_COMPONENTS_MAX];
@@ -141,8 +140,6 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
 void lkg_engine_note_published(struct lkg_engine *e, const struct lkg_engine_snapshot *snapshot);
 
 /* engine-loop.c */
-/** lkg_engine_ask_fallback() - ask lkgfsd to update the fallback copies of @c, or to remove the one under the view's name. */
-void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_component *c);
 /**
  * lkg_engine_ask_first_fallback() - on the very first start, request the copies before the publication is announced, so that they
  * exist before anyone sees the view: a backup that starts as soon as the unit is ready finds a directory that no longer changes.
@@ -164,10 +161,6 @@ int lkg_engine_open_facts(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_watch_facts() - watch the facts for changes from now on. Return: 0 or -errno. */
 int lkg_engine_watch_facts(struct lkg_engine *e);
 void lkg_engine_unwatch_facts(struct lkg_engine *e);
-/** lkg_engine_started() - a recognised process opened its file. Return: true: it was not known before. */
-bool lkg_engine_started(struct lkg_engine *e, const struct lkg_message *m);
-/** lkg_engine_learn() - judge with the current facts about @c and publish the result. */
-void lkg_engine_learn(struct lkg_engine *e, struct lkg_component *c);
 
 /* engine-facts.c: what follows from a start. */
 /** lkg_engine_start_seen() - handle STARTED: answer at once, or when the service manager has given the reason. */
@@ -234,8 +227,6 @@ int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 /* engine-facts.c */
 /** lkg_engine_consume() - c->active is new: request a restart of the component, if configured and if it changes anything. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
-/** lkg_engine_consumed() - a starting process reads the served document, so a planned restart is not needed. */
-void lkg_engine_consumed(struct lkg_engine *e, const struct lkg_component *c);
 /* engine-remote.c: which configuration each component follows. */
 /** lkg_engine_open_store() - open the durable store of dynamic configuration. Return: 0; -EBUSY or -ENOMEM, which are fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);

@@ -12,6 +12,55 @@
 #include <lkg/base.h>
 #include <lkg/publication.h>
 
+/* ---- fallback copies ---- */
+
+/*
+ * Fallback copies (<lkg/publication.h>): the source directory is read-only for the engine, so it asks lkgfsd to write them; a copy
+ * that cannot be written is a finding.
+ */
+
+/* To update the copies of @c, or to remove the one under the view's name. */
+static void ask_fallback(const struct lkg_engine *e, const struct lkg_component *c)
+{
+        struct lkg_message m;
+
+        if (!e->server.supervisor)
+                return;
+        lkg_message_init(&m, LKG_MSG_FALLBACK);
+        /* By name: during a reload, lkgfsd may number the components differently. */
+        m.text_size = (uint32_t)snprintf(m.text, sizeof(m.text), "%s %s", c->config->name,
+                                         c->active ? c->active->sha256 : "");
+        lkg_peer_send(e->server.supervisor, &m);
+}
+
+void lkg_engine_ask_first_fallback(const struct lkg_engine *e)
+{
+        struct stat st;
+
+        if (e->started || fstatat(e->options.source_fd, LKG_FALLBACK_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                return;
+        for (size_t i = 0; i < e->n_components; i++)
+                if (e->components[i].active)
+                        ask_fallback(e, &e->components[i]);
+}
+
+void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message *m)
+{
+        const struct lkg_where where = { .file = LKG_FALLBACK_DIR };
+        struct lkg_component *c = lkg_component_find(e->components, e->n_components, m->text);
+
+        if (!c || (m->result == 0 && c->fallback_findings.n_findings == 0))
+                return;
+        lkg_report_deinit(&c->fallback_findings);
+        if (m->result < 0)
+                lkg_report_add(&c->fallback_findings, LKG_WARNING, 4002, &where,
+                               "the fallback copy of %s cannot be written: %s", c->config->file,
+                               strerror(-m->result));
+        c->dirty |= LKG_DIRTY_FINDINGS;
+        if (e->started)
+                e->hooks->cycle(e, /* look= */ false);
+}
+
 /* ---- deferred work ---- */
 
 static void persist_component(struct lkg_engine *e, struct lkg_component *c)
@@ -32,7 +81,7 @@ static void persist_component(struct lkg_engine *e, struct lkg_component *c)
         if (!c->fallback_due)
                 return;
         c->fallback_due = false;
-        lkg_engine_ask_fallback(e, c);
+        ask_fallback(e, c);
 }
 
 /* When it has been quiet for a while, but at most LKG_PERSIST_MAX_NS after the first event of a burst. */
@@ -211,52 +260,4 @@ void lkg_engine_stop(struct lkg_engine *e)
         for (size_t i = 0; i < e->n_components; i++)
                 e->components[i].fallback_due = true;
         lkg_engine_persist(e);
-}
-
-/* ---- engine-fallback ---- */
-
-/*
- * Fallback copies (<lkg/publication.h>): the source directory is read-only for the engine, so it asks lkgfsd to write them; a copy
- * that cannot be written is a finding.
- */
-
-void lkg_engine_ask_fallback(const struct lkg_engine *e, const struct lkg_component *c)
-{
-        struct lkg_message m;
-
-        if (!e->server.supervisor)
-                return;
-        lkg_message_init(&m, LKG_MSG_FALLBACK);
-        /* By name: during a reload, lkgfsd may number the components differently. */
-        m.text_size = (uint32_t)snprintf(m.text, sizeof(m.text), "%s %s", c->config->name,
-                                         c->active ? c->active->sha256 : "");
-        lkg_peer_send(e->server.supervisor, &m);
-}
-
-void lkg_engine_ask_first_fallback(const struct lkg_engine *e)
-{
-        struct stat st;
-
-        if (e->started || fstatat(e->options.source_fd, LKG_FALLBACK_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0)
-                return;
-        for (size_t i = 0; i < e->n_components; i++)
-                if (e->components[i].active)
-                        lkg_engine_ask_fallback(e, &e->components[i]);
-}
-
-void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message *m)
-{
-        const struct lkg_where where = { .file = LKG_FALLBACK_DIR };
-        struct lkg_component *c = lkg_component_find(e->components, e->n_components, m->text);
-
-        if (!c || (m->result == 0 && c->fallback_findings.n_findings == 0))
-                return;
-        lkg_report_deinit(&c->fallback_findings);
-        if (m->result < 0)
-                lkg_report_add(&c->fallback_findings, LKG_WARNING, 4002, &where,
-                               "the fallback copy of %s cannot be written: %s", c->config->file,
-                               strerror(-m->result));
-        c->dirty |= LKG_DIRTY_FINDINGS;
-        if (e->started)
-                e->hooks->cycle(e, /* look= */ false);
 }

@@ -511,7 +511,6 @@ void notifier_ring(void);                                        /* there is wor
 void relay_begin(uint64_t dir, const char *name);                /* we are about to change this name */
 void relay_end(uint64_t dir, const char *name); /* we have changed it: the current file is ours */
 /* relay.c: work for the notifier. relay_lookup() and similar functions return true if they have answered. */
-void relay_announce(void); /* wake watchers of view files; have the root directory's attributes fetched */
 bool relay_lookup(fuse_req_t req, struct lkg_node *dir, const char *name);
 bool relay_refuse(fuse_req_t req); /* replies: the notifier makes no such request */
 bool relay_matches(fuse_req_t req, const struct lkg_node *dir,

@@ -60,7 +60,7 @@ static void remember(const struct lkg_publication *publication)
  * Wakes only the watchers of files that have changed: a component may exit on an event, and most publications change only status/.
  * Names that the notifier has not finished stay wanted.
  */
-void relay_announce(void)
+static void wake_watchers(void)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
         uint32_t n = atomic_load(&server.shm->notify.n_view_names), n_new = 0;
@@ -223,7 +223,7 @@ void announce(void)
         view_wake_pollers();
         nodes_prune();
         kernel_invalidate_attributes(FUSE_ROOT_ID);
-        relay_announce();
+        wake_watchers();
 }
 
 /* A worker may have loaded it already, but only here it is announced. */

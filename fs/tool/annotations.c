@@ -5,70 +5,22 @@
 #include "annotations.h"
 #include "lkg-config.h"
 
-bool lkg_annotations_wanted(const struct lkg_tool *tool)
+/* ---- paths ---- */
+
+/* How annotations name a file: as the repository does that the working directory belongs to. */
+
+static const char *shown_path(const struct lkg_annotations *a, const char *path)
 {
-        return tool->options.format == LKG_TOOL_SARIF || tool->options.format == LKG_TOOL_GITHUB;
+        size_t n = a->directory ? strlen(a->directory) : 0;
+
+        if (n > 0 && strncmp(path, a->directory, n) == 0 && path[n])
+                return path + n;
+        while (strncmp(path, "./", 2) == 0 && path[2] && path[2] != '/')
+                path += 2;
+        return path;
 }
 
-void lkg_annotations_init(struct lkg_annotations *a, const struct lkg_tool *tool)
-{
-        LKG_CLEANUP(lkg_freep) char *cwd = getcwd(NULL, 0);
-
-        *a = (struct lkg_annotations){ .tool = tool };
-        if (cwd && asprintf(&a->directory, "%s%s", cwd, strcmp(cwd, "/") == 0 ? "" : "/") < 0)
-                a->directory = NULL;
-        if (tool->options.format != LKG_TOOL_SARIF)
-                return;
-        a->rules = lkg_value_new_list(NULL, 0, 0);
-        a->results = lkg_value_new_list(NULL, 0, 0);
-        a->failures = lkg_value_new_list(NULL, 0, 0);
-        a->rule_of = calloc(lkg_n_finding_kinds, sizeof(*a->rule_of));
-        a->no_memory = !a->rules || !a->results || !a->failures || !a->rule_of;
-}
-
-void lkg_annotations_deinit(struct lkg_annotations *a)
-{
-        free(a->directory);
-        free(a->rule_of);
-        lkg_value_unref(a->rules);
-        lkg_value_unref(a->results);
-        lkg_value_unref(a->failures);
-        lkg_buf_deinit(&a->lines);
-}
-
-void lkg_annotations_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
-        char message[96];
-
-        lkg_tool_arrange(a->tool, report, &arranged);
-        if (a->tool->options.format == LKG_TOOL_SARIF)
-                lkg_sarif_add(a, place, &arranged);
-        else
-                lkg_workflow_add(a, place, &arranged);
-        if (!report->n_dropped)
-                return;
-        (void)snprintf(message, sizeof(message), "%zu more findings are not listed", report->n_dropped);
-        lkg_annotations_fail(a, place, message);
-}
-
-void lkg_annotations_fail(struct lkg_annotations *a, const char *place, const char *message)
-{
-        if (a->tool->options.format == LKG_TOOL_SARIF)
-                lkg_sarif_fail(a, place, message);
-        else
-                lkg_workflow_fail(a, place, message);
-}
-
-int lkg_annotations_print(struct lkg_annotations *a, int status)
-{
-        if (a->no_memory || lkg_buf_failed(&a->lines))
-                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        return a->tool->options.format == LKG_TOOL_SARIF ? lkg_sarif_print(a, status)
-                                                         : lkg_tool_print(&a->lines, status);
-}
-
-/* ---- sarif ---- */
+/* ---- SARIF ---- */
 
 /*
  * SARIF 2.1.0: one log with one run. The rules are the kinds of finding that occur; a result names file, line and column. What
@@ -123,7 +75,7 @@ static void put_location(struct lkg_annotations *a, struct lkg_tool_map *map, co
 
         if (!path)
                 return;
-        lkg_sarif_uri(lkg_annotations_path(a, path), &uri);
+        lkg_sarif_uri(shown_path(a, path), &uri);
         lkg_buf_putc(&uri, '\0');
         map->failed |= lkg_buf_failed(&uri);
         lkg_tool_map_init(&artifact, false);
@@ -190,13 +142,13 @@ static void add_result(struct lkg_annotations *a, const char *place, const struc
         lkg_tool_list_take(a->results, &result, &a->no_memory);
 }
 
-void lkg_sarif_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
+static void add_sarif(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
 {
         for (size_t i = 0; i < report->n_findings && !a->no_memory; i++)
                 add_result(a, place, &report->findings[i]);
 }
 
-void lkg_sarif_fail(struct lkg_annotations *a, const char *place, const char *message)
+static void fail_sarif(struct lkg_annotations *a, const char *place, const char *message)
 {
         struct lkg_tool_map failure;
 
@@ -220,7 +172,7 @@ static void put_tool(struct lkg_annotations *a, struct lkg_tool_map *run)
         put_map(run, "tool", &tool);
 }
 
-int lkg_sarif_print(struct lkg_annotations *a, int status)
+static int print_sarif(struct lkg_annotations *a, int status)
 {
         struct lkg_tool_map log, run, invocation;
         struct lkg_tool json = *a->tool;
@@ -242,7 +194,7 @@ int lkg_sarif_print(struct lkg_annotations *a, int status)
         return lkg_tool_print_map(&json, &log, status);
 }
 
-/* ---- workflow-commands ---- */
+/* ---- workflow commands ---- */
 
 /* Workflow commands of GitHub Actions, one line for each finding: `::error file=F,line=L,col=C,title=T::message`. */
 
@@ -264,7 +216,7 @@ static void put_escaped(struct lkg_buf *buf, const char *text, bool property)
 static void put_file(struct lkg_annotations *a, const char *path)
 {
         lkg_buf_puts(&a->lines, "file=");
-        put_escaped(&a->lines, lkg_annotations_path(a, path), true);
+        put_escaped(&a->lines, shown_path(a, path), true);
         lkg_buf_putc(&a->lines, ',');
 }
 
@@ -297,13 +249,13 @@ static void put_finding(struct lkg_annotations *a, const char *place, const stru
         lkg_buf_putc(&a->lines, '\n');
 }
 
-void lkg_workflow_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
+static void add_workflow(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
 {
         for (size_t i = 0; i < report->n_findings; i++)
                 put_finding(a, place, &report->findings[i]);
 }
 
-void lkg_workflow_fail(struct lkg_annotations *a, const char *place, const char *message)
+static void fail_workflow(struct lkg_annotations *a, const char *place, const char *message)
 {
         lkg_buf_puts(&a->lines, "::error ");
         if (place)
@@ -313,17 +265,67 @@ void lkg_workflow_fail(struct lkg_annotations *a, const char *place, const char 
         lkg_buf_putc(&a->lines, '\n');
 }
 
-/* ---- annotated-path ---- */
+/* ---- both ---- */
 
-/* How annotations name a file: as the repository does that the working directory belongs to. */
-
-const char *lkg_annotations_path(const struct lkg_annotations *a, const char *path)
+bool lkg_annotations_wanted(const struct lkg_tool *tool)
 {
-        size_t n = a->directory ? strlen(a->directory) : 0;
+        return tool->options.format == LKG_TOOL_SARIF || tool->options.format == LKG_TOOL_GITHUB;
+}
 
-        if (n > 0 && strncmp(path, a->directory, n) == 0 && path[n])
-                return path + n;
-        while (strncmp(path, "./", 2) == 0 && path[2] && path[2] != '/')
-                path += 2;
-        return path;
+void lkg_annotations_init(struct lkg_annotations *a, const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_freep) char *cwd = getcwd(NULL, 0);
+
+        *a = (struct lkg_annotations){ .tool = tool };
+        if (cwd && asprintf(&a->directory, "%s%s", cwd, strcmp(cwd, "/") == 0 ? "" : "/") < 0)
+                a->directory = NULL;
+        if (tool->options.format != LKG_TOOL_SARIF)
+                return;
+        a->rules = lkg_value_new_list(NULL, 0, 0);
+        a->results = lkg_value_new_list(NULL, 0, 0);
+        a->failures = lkg_value_new_list(NULL, 0, 0);
+        a->rule_of = calloc(lkg_n_finding_kinds, sizeof(*a->rule_of));
+        a->no_memory = !a->rules || !a->results || !a->failures || !a->rule_of;
+}
+
+void lkg_annotations_deinit(struct lkg_annotations *a)
+{
+        free(a->directory);
+        free(a->rule_of);
+        lkg_value_unref(a->rules);
+        lkg_value_unref(a->results);
+        lkg_value_unref(a->failures);
+        lkg_buf_deinit(&a->lines);
+}
+
+void lkg_annotations_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
+        char message[96];
+
+        lkg_tool_arrange(a->tool, report, &arranged);
+        if (a->tool->options.format == LKG_TOOL_SARIF)
+                add_sarif(a, place, &arranged);
+        else
+                add_workflow(a, place, &arranged);
+        if (!report->n_dropped)
+                return;
+        (void)snprintf(message, sizeof(message), "%zu more findings are not listed", report->n_dropped);
+        lkg_annotations_fail(a, place, message);
+}
+
+void lkg_annotations_fail(struct lkg_annotations *a, const char *place, const char *message)
+{
+        if (a->tool->options.format == LKG_TOOL_SARIF)
+                fail_sarif(a, place, message);
+        else
+                fail_workflow(a, place, message);
+}
+
+int lkg_annotations_print(struct lkg_annotations *a, int status)
+{
+        if (a->no_memory || lkg_buf_failed(&a->lines))
+                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        return a->tool->options.format == LKG_TOOL_SARIF ? print_sarif(a, status)
+                                                         : lkg_tool_print(&a->lines, status);
 }

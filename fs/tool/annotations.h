@@ -29,17 +29,5 @@ void lkg_annotations_add(struct lkg_annotations *a, const char *place, const str
 void lkg_annotations_fail(struct lkg_annotations *a, const char *place, const char *message);
 int lkg_annotations_print(struct lkg_annotations *a, int status);
 
-/* annotations.c */
-/** lkg_annotations_path() - @path relative to the working directory, if it is below it; else as it is. */
-const char *lkg_annotations_path(const struct lkg_annotations *a, const char *path);
-
-/* annotations.c */
-void lkg_sarif_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report);
-void lkg_sarif_fail(struct lkg_annotations *a, const char *place, const char *message);
-int lkg_sarif_print(struct lkg_annotations *a, int status);
 /** lkg_sarif_uri() - @path as a URI reference: relative as it is, absolute with "file://". */
 void lkg_sarif_uri(const char *path, struct lkg_buf *buf);
-
-/* annotations.c */
-void lkg_workflow_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report);
-void lkg_workflow_fail(struct lkg_annotations *a, const char *place, const char *message);
