@@ -12,7 +12,7 @@ enum lkg_credential_code {
         LKG_K_ENDS = 7004, /* certificate or token */
 };
 
-/* ---- heartbeat.c ---- */
+/* ---- identity.c ---- */
 
 /**
  * lkg_identity_same() - would the API server see no difference? Serial and expiry are not compared; either

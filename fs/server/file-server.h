@@ -327,7 +327,7 @@ bool caller_is_host_root(const struct fuse_ctx *ctx);
 void caller_describe(int tid, struct lkg_message *message); /* pid, exe, login uid, start time */
 ssize_t caller_read_proc(int tid, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
 
-/* unit.c */
+/* matching.c */
 /** unit_holds() - according to @cgroups, the text of /proc/<tid>/cgroup, is the thread in @unit? */
 bool unit_holds(const char *cgroups, const char *unit);
 
@@ -336,6 +336,18 @@ bool unit_holds(const char *cgroups, const char *unit);
  * one name)?
  */
 bool cgroup_matches(const char *cgroups, const char *pattern);
+
+struct lkg_program_file {
+        dev_t dev;
+        ino_t ino; /* 0 = it does not exist, or is not known */
+};
+/** program_file() - the file at @path, which a rule names. Waits only briefly for its file system. */
+struct lkg_program_file program_file(const char *path);
+/**
+ * program_file_expect() - look at @path once, without waiting: on a machine that has just booted the first look may
+ * take longer than anybody waits, and the process that asks is not looked at again.
+ */
+void program_file_expect(const char *path);
 
 /* opener.c: processes that open a component's file; @started: component, pid and start time of one */
 void opener_looked(int tid, const struct lkg_node *node); /* this thread has looked up this view file */
@@ -356,19 +368,6 @@ int source_stat(int dirfd, const char *name, int flags, struct stat *ret);
  * Return: a descriptor; -errno; -EAGAIN with task.again: a helper has to do it.
  */
 int source_open_path(const char *path, int flags);
-
-/* confine.c */
-struct lkg_program_file {
-        dev_t dev;
-        ino_t ino; /* 0 = it does not exist, or is not known */
-};
-/** program_file() - the file at @path, which a rule names. Waits only briefly for its file system. */
-struct lkg_program_file program_file(const char *path);
-/**
- * program_file_expect() - look at @path once, without waiting: on a machine that has just booted the first look may
- * take longer than anybody waits, and the process that asks is not looked at again.
- */
-void program_file_expect(const char *path);
 
 /* start.c */
 /**

@@ -128,7 +128,7 @@ int thread_init(const char *name);
 void thread_end(void);
 int thread_start(void *(*main)(void *), void *arg);
 
-/* helpers.c */
+/* session.c */
 void request_handle(struct lkg_slot *slot, size_t size);
 void request_reply_code(uint64_t unique, int error); /* without a body */
 
