@@ -75,13 +75,13 @@ static void chunk_let_go(struct chunk *chunk, struct lkg_value **dying)
         free(chunk);
 }
 
-/* Make *@at the map's own, with room for one more member unless it is full. Return: 0 or -ENOMEM. */
-static int chunk_own(struct chunk **at)
+/* Make *@at the map's own; @room: with room for one more member unless it is full. Return: 0 or -ENOMEM. */
+static int chunk_own(struct chunk **at, bool room)
 {
         struct chunk *chunk = *at, *own;
         unsigned want = chunk->allocated;
 
-        if (chunk->n == want && want < LKG_CHUNK_MAX)
+        if (room && chunk->n == want && want < LKG_CHUNK_MAX)
                 want *= 2;
         if (chunk->refs == 1 && want == chunk->allocated)
                 return 0;
@@ -269,7 +269,7 @@ static int insert(struct map_value *map, struct spot spot, struct key *key, stru
         struct chunk *chunk;
 
         if (r == 0)
-                r = chunk_own(&map->chunks[spot.chunk]);
+                r = chunk_own(&map->chunks[spot.chunk], true);
         if (r == 0 && map->chunks[spot.chunk]->n == LKG_CHUNK_MAX)
                 r = split(map, &spot);
         if (r < 0)
@@ -294,7 +294,7 @@ static int replace(struct lkg_value *value, const struct sought *name, struct ke
 
         assert(value->refs == 1);
         map->at_chunk = map->at_first = 0;
-        if (item && spot.there && chunk_own(&map->chunks[spot.chunk]) == 0) {
+        if (item && spot.there && chunk_own(&map->chunks[spot.chunk], false) == 0) {
                 struct member *member = &map->chunks[spot.chunk]->members[spot.i];
 
                 *ret_earlier = member->value;
@@ -350,7 +350,7 @@ int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
         assert(value->refs == 1);
         if (!spot.there)
                 return 0;
-        if (chunk_own(&map->chunks[spot.chunk]) < 0)
+        if (chunk_own(&map->chunks[spot.chunk], false) < 0)
                 return -ENOMEM;
         chunk = map->chunks[spot.chunk];
         gone = chunk->members[spot.i];

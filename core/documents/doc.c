@@ -107,11 +107,6 @@ struct value_place {
         const struct lkg_value *over;
 };
 
-static struct value_place place_of(const struct lkg_value *value, const struct lkg_value *over)
-{
-        return (struct value_place){ value->source, value->line, value->column, over };
-}
-
 /* All bytes after the head are 0. */
 static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct value_place *place)
 {
@@ -199,7 +194,7 @@ static int share_items(struct list_value *to, const struct list_value *from)
 
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed)
 {
-        const struct value_place place = place_of(value, shadowed);
+        const struct value_place place = { value->source, value->line, value->column, shadowed };
         struct lkg_value *copy = NULL;
         const char *text;
         size_t size;
