@@ -400,9 +400,6 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The kernel limits the number of inotify watches for each user, and the limit is reached. Changes "
           "made behind the mount are then found by polling, which takes longer; changes made through the "
           "mount are not affected." },
-        { 4010, LKG_NOTE, "layers not all shown",
-          "Nothing: the merged document is complete; only the files below layers/ are limited.",
-          "There are more layers than the view lists below layers/. All of them are merged." },
         { 4011, LKG_ERROR, "configuration not reloaded",
           "Repair it and reload again; the previous settings are still in force.",
           "After a reload the configuration of lkgfs was not acceptable. All previous settings stay in "

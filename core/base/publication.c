@@ -172,9 +172,10 @@ static int line_dir(struct parser *p, char **f)
         return add_entry(p, &e);
 }
 
-static int line_bad(struct parser *p, char **f)
+/* A directory that belongs to a component. */
+static int line_component_dir(struct parser *p, char **f)
 {
-        struct lkg_entry e = { .type = LKG_ENTRY_BAD };
+        struct lkg_entry e = { .type = f[0][0] == 'b' ? LKG_ENTRY_BAD : LKG_ENTRY_ASKED };
         int r = parse_path(p, f[1], &e.path);
 
         if (r >= 0)
@@ -210,18 +211,34 @@ static int line_file(struct parser *p, char **f)
         return add_entry(p, &e);
 }
 
-static int line_part(struct parser *p, char **f)
+/* A line `part` is one of an earlier build, which served such files from a blob of many. */
+static int line_rendered(struct parser *p, char **f)
 {
-        struct lkg_entry *e;
-        int r = line_file(p, f);
+        struct lkg_entry e = { .type = LKG_ENTRY_RENDERED };
+        int r = parse_path(p, f[1], &e.path);
+
+        if (r >= 0)
+                r = parse_owner(p, f + 2, &e);
+        if (r >= 0)
+                r = parse_component_index(p, f[strcmp(f[0], "part") == 0 ? 9 : 5], &e.component);
+        if (r >= 0 && e.component == UINT_MAX)
+                r = bad(p, "not a component");
+        return r < 0 ? r : add_entry(p, &e);
+}
+
+static int line_source(struct parser *p, char **f)
+{
+        struct lkg_publication_component *c;
+        unsigned index;
+        int r = parse_component_index(p, f[1], &index);
 
         if (r < 0)
                 return r;
-        e = &p->pub->entries[p->pub->n_entries - 1];
-        if (!lkg_is_sha256(f[11]) || parse_u64(f[12], 10, INT64_MAX, &e->offset) < 0 ||
-            e->size > LKG_PART_BYTES_MAX)
-                return bad(p, "not a part of a pack");
-        e->pack = f[11];
+        if (index == UINT_MAX || lkg_unescape(f[2]) < 0 || lkg_unescape(f[3]) < 0)
+                return bad(p, "not a source");
+        c = &p->pub->components[index];
+        c->source = f[2];
+        c->object = f[3];
         return 0;
 }
 
@@ -269,7 +286,8 @@ static int line_component(struct parser *p, char **f)
                 return bad(p, "not the next component");
         if (LKG_GROW(pub->components, pub->n_components) < 0)
                 return no_memory(p);
-        pub->components[pub->n_components++] = (struct lkg_publication_component){ f[2], generation };
+        pub->components[pub->n_components++] =
+                (struct lkg_publication_component){ .name = f[2], .generation = generation };
         return 0;
 }
 
@@ -344,7 +362,10 @@ static const struct {
         int (*parse)(struct parser *p, char **fields);
 } line_types[] = {
         { "file", 11, line_file },
-        { "part", 13, line_part },
+        { "rendered", 6, line_rendered },
+        { "part", 13, line_rendered },
+        { "asked", 7, line_component_dir },
+        { "source", 4, line_source },
         { "dir", 6, line_dir },
         { "control", 7, line_control },
         { "number", 2, line_number },
@@ -355,7 +376,7 @@ static const struct {
         { "hide", 2, line_path },
         { "clash", 2, line_path },
         { "alias", 3, line_alias },
-        { "bad", 7, line_bad },
+        { "bad", 7, line_component_dir },
         { "end", 1, line_end },
 };
 
@@ -574,12 +595,12 @@ static void put_flags(struct lkg_buf *buf, unsigned flags)
 
 static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
 {
-        static const char *const words[] = { [LKG_ENTRY_DIR] = "dir",
-                                             [LKG_ENTRY_FILE] = "file",
-                                             [LKG_ENTRY_CONTROL] = "control",
-                                             [LKG_ENTRY_BAD] = "bad" };
+        static const char *const words[] = {
+                [LKG_ENTRY_DIR] = "dir", [LKG_ENTRY_FILE] = "file",         [LKG_ENTRY_CONTROL] = "control",
+                [LKG_ENTRY_BAD] = "bad", [LKG_ENTRY_RENDERED] = "rendered", [LKG_ENTRY_ASKED] = "asked"
+        };
 
-        lkg_buf_puts(buf, e->pack ? "part" : words[e->type]);
+        lkg_buf_puts(buf, words[e->type]);
         put_field(buf, e->path);
         put_owner(buf, e);
         switch (e->type) {
@@ -587,7 +608,11 @@ static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
                 put_i64(buf, e->mtime_ns);
                 break;
         case LKG_ENTRY_BAD:
+        case LKG_ENTRY_ASKED:
                 put_i64(buf, e->mtime_ns);
+                put_index(buf, e->component);
+                break;
+        case LKG_ENTRY_RENDERED:
                 put_index(buf, e->component);
                 break;
         case LKG_ENTRY_FILE:
@@ -598,11 +623,6 @@ static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
                 put_flags(buf, e->flags);
                 put_index(buf, e->component);
                 put_u64(buf, e->generation);
-                if (e->pack) {
-                        lkg_buf_putc(buf, '\t');
-                        lkg_buf_puts(buf, e->pack);
-                        put_u64(buf, e->offset);
-                }
                 break;
         case LKG_ENTRY_CONTROL:
                 put_index(buf, e->component);
@@ -620,6 +640,14 @@ void lkg_publication_format(const struct lkg_publication *pub, struct lkg_buf *b
                 lkg_buf_printf(buf, "component\t%zu", i);
                 put_field(buf, pub->components[i].name);
                 lkg_buf_printf(buf, "\t%" PRIu64 "\n", pub->components[i].generation);
+        }
+        for (size_t i = 0; i < pub->n_components; i++) {
+                if (!pub->components[i].source)
+                        continue;
+                lkg_buf_printf(buf, "source\t%zu", i);
+                put_field(buf, pub->components[i].source);
+                put_field(buf, pub->components[i].object);
+                lkg_buf_putc(buf, '\n');
         }
         for (size_t i = 0; i < pub->n_rules; i++)
                 format_rule(&pub->rules[i], buf);
@@ -651,46 +679,36 @@ int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **
         return 0;
 }
 
-/*
- * @data: room for the part and a NUL.
- * Return: 0; -EBADMSG: the file is shorter or has other bytes; -errno.
- */
-static int read_part(int blobs, const struct lkg_entry *entry, char *data)
-{
-        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(blobs, entry->pack);
-        char actual[LKG_SHA256_HEX];
-        ssize_t n;
-        int r;
-
-        if (fd < 0)
-                return fd == -EINVAL ? -EBADMSG : fd;
-        n = pread(fd, data, entry->size, (off_t)entry->offset);
-        if (n < 0)
-                return -errno;
-        data[n] = '\0';
-        r = lkg_sha256_hex(data, (size_t)n, actual);
-        return r < 0 ? r : strcmp(actual, entry->sha256) != 0 ? -EBADMSG : 0;
-}
-
 int lkg_publication_read(int blobs, const struct lkg_entry *entry, size_t max, char **ret, size_t *ret_size)
 {
-        LKG_CLEANUP(lkg_freep) char *data = NULL;
         int r;
 
         if (entry->size > max)
                 return -EFBIG;
-        if (!entry->pack) {
-                r = lkg_publication_read_blob(blobs, entry->sha256, entry->size, ret, ret_size);
-                return r == -EFBIG ? -EBADMSG : r;
-        }
-        data = malloc(entry->size + 1);
-        if (!data)
-                return -ENOMEM;
-        r = read_part(blobs, entry, data);
-        if (r < 0)
-                return r;
-        *ret = LKG_STEAL(data);
-        if (ret_size)
-                *ret_size = entry->size;
+        r = lkg_publication_read_blob(blobs, entry->sha256, entry->size, ret, ret_size);
+        return r == -EFBIG ? -EBADMSG : r;
+}
+
+void lkg_rendered_format(const struct lkg_rendered *rendered, char *buf, size_t size)
+{
+        (void)snprintf(buf, size, "%c %" PRIi64 " %" PRIu64 " %s", rendered->is_dir ? 'd' : 'f',
+                       rendered->mtime_ns, rendered->size, rendered->is_dir ? "-" : rendered->sha256);
+}
+
+int lkg_rendered_parse(char *text, struct lkg_rendered *ret)
+{
+        const char *type = cut(&text, ' '), *mtime = cut(&text, ' '), *size = cut(&text, ' ');
+        struct lkg_rendered rendered = { 0 };
+
+        if (!text || (strcmp(type, "d") != 0 && strcmp(type, "f") != 0) ||
+            parse_i64(mtime, &rendered.mtime_ns) < 0 ||
+            parse_u64(size, 10, LKG_FALLBACK_BYTES_MAX, &rendered.size) < 0)
+                return -EBADMSG;
+        rendered.is_dir = *type == 'd';
+        if (!rendered.is_dir && !lkg_is_sha256(text))
+                return -EBADMSG;
+        if (!rendered.is_dir)
+                memcpy(rendered.sha256, text, LKG_SHA256_HEX);
+        *ret = rendered;
         return 0;
 }

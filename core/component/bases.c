@@ -261,9 +261,7 @@ int lkg_component_look_at_local(struct lkg_component *c, const struct lkg_compon
                 return 0;
         r = c->local.stack ? lkg_track_refresh(&c->local, touched, err)
                            : lkg_component_open_track(c, env, &c->local, NULL, err);
-        if (r > 0) {
+        if (r > 0)
                 c->explained = false;
-                c->dirty |= LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
-        }
         return r;
 }

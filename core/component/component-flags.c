@@ -264,7 +264,6 @@ void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_pl
         bool running;
 
         lkg_report_deinit(&c->facts_findings);
-        c->dirty |= LKG_DIRTY_FINDINGS;
         c->facts_unchecked = false;
         if (!c->facts || !c->candidate ||
             !c->candidate->schema) /* in other programs, flags have other meanings */

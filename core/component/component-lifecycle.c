@@ -68,34 +68,18 @@ static bool is_same_record(const struct lkg_component_state *a, const struct lkg
                a->last_good == b->last_good && a->ticket == b->ticket;
 }
 
-static bool is_same_trial(const struct lkg_trial *a, const struct lkg_trial *b)
-{
-        return a->state == b->state && a->prior == b->prior && a->good_ns == b->good_ns &&
-               a->running_since_ns == b->running_since_ns && a->started_wall_ns == b->started_wall_ns &&
-               a->stable_ns == b->stable_ns && a->stable_since_ns == b->stable_since_ns &&
-               a->calm_ns == b->calm_ns && a->calm_since_ns == b->calm_since_ns &&
-               a->extended == b->extended && a->away_ns == b->away_ns &&
-               a->away_since_ns == b->away_since_ns;
-}
-
 void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
-                         const struct lkg_lifecycle *next, bool saved_record, bool saved_pointers)
+                         const struct lkg_lifecycle *next, bool saved_record)
 {
         struct lkg_dynamic *d = c->dynamic;
 
-        if (!is_same_record(&now->record, &next->record)) {
+        if (!is_same_record(&now->record, &next->record))
                 c->state_changed = !saved_record;
-                c->dirty |= LKG_DIRTY_CONDITION;
-        }
         c->state = next->record;
         if (!d)
                 return;
         if (!lkg_config_source_equal(&now->pointers.active, &next->pointers.active))
                 d->good_failed = false;
-        if (!is_same_trial(&now->trial, &next->trial))
-                c->dirty |= LKG_DIRTY_DYNAMIC;
-        if (now->trial.state != next->trial.state || saved_pointers)
-                c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
         d->pointers = next->pointers;
         d->trial = next->trial;
         d->document = next->document;

@@ -135,8 +135,6 @@ void lkg_component_note(struct lkg_component *c, const char *source_path)
         struct lkg_report report = LKG_REPORT_INIT;
         const char *waiting = lkg_component_waiting(c);
 
-        if (!(c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION)))
-                return;
         if (*c->state.lost)
                 lkg_report_add(&report, LKG_WARNING, 4022, NULL,
                                "could not be kept: %s; give the command again if it is still wanted, any "
@@ -153,11 +151,6 @@ void lkg_component_note(struct lkg_component *c, const char *source_path)
         if (c->candidate && c->candidate->state == LKG_CANDIDATE_NONE && !c->active)
                 note_no_layer(c, source_path, &report);
         note_no_base(c, &report);
-        if (lkg_report_equal(&report, &c->findings)) {
-                lkg_report_deinit(&report);
-                return;
-        }
         lkg_report_deinit(&c->findings);
         c->findings = report;
-        c->dirty |= LKG_DIRTY_FINDINGS;
 }

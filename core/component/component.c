@@ -268,7 +268,6 @@ void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *bas
         c->base = base;
         if (!base)
                 lkg_track_close(&c->local);
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
 }
 
 /* ---- the judge and its inputs ---- */
@@ -340,7 +339,6 @@ int lkg_component_learn(struct lkg_component *c)
         lkg_stack_rejudge(c->stack);
         lkg_track_rejudge(&c->local, &config);
         lkg_track_rejudge(&c->good, &config);
-        c->dirty |= LKG_DIRTY_EFFECTIVE;
         return r < 0 ? r : 1;
 }
 
@@ -353,7 +351,6 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
                 .config = &env->config->components[index],
                 .poison = env->poison,
                 .index = index,
-                .dirty = LKG_DIRTY_ALL,
                 .history = { .dirfd = -EBADF },
                 .ended_fd = -EBADF,
         };
@@ -438,7 +435,6 @@ void lkg_component_keep(struct lkg_component *c, struct lkg_component *known)
         lkg_stack_want_base(c->stack, lkg_component_wanted_base(c));
         c->guard_unchecked = c->facts_unchecked = true;
         c->fallback_due = true;
-        c->dirty = LKG_DIRTY_ALL;
 }
 
 void lkg_component_deinit(struct lkg_component *c)
@@ -464,7 +460,6 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_report_deinit(&c->findings);
         lkg_report_deinit(&c->fallback_findings);
         lkg_report_deinit(&c->facts_findings);
-        lkg_buf_deinit(&c->drift);
         free(c->rendered.data);
         free(c->fault);
         free(c->last_error);
@@ -496,7 +491,6 @@ void lkg_component_set_fault(struct lkg_component *c, const char *fmt, ...)
         }
         free(c->fault);
         c->fault = text;
-        c->dirty |= LKG_DIRTY_CONDITION;
 }
 
 void lkg_component_clear_fault(struct lkg_component *c)
@@ -506,7 +500,6 @@ void lkg_component_clear_fault(struct lkg_component *c)
         free(c->fault);
         c->fault = NULL;
         c->publish_fault = false;
-        c->dirty |= LKG_DIRTY_CONDITION;
 }
 
 void lkg_component_set_last_error(struct lkg_component *c, const char *text)
@@ -515,7 +508,6 @@ void lkg_component_set_last_error(struct lkg_component *c, const char *text)
                 return;
         free(c->last_error);
         c->last_error = text ? strdup(text) : NULL;
-        c->dirty |= LKG_DIRTY_LAST_ERROR;
 }
 
 void lkg_component_set_lost(struct lkg_component *c, const char *text)
@@ -525,7 +517,6 @@ void lkg_component_set_lost(struct lkg_component *c, const char *text)
                 return;
         (void)snprintf(c->state.lost, sizeof(c->state.lost), "%s", text ? text : "");
         c->state_changed = true;
-        c->dirty |= LKG_DIRTY_CONDITION;
 }
 
 /* ---- candidate ---- */
@@ -602,7 +593,6 @@ static int look_up_bad(struct lkg_component *c)
 
 int lkg_component_judge(struct lkg_component *c)
 {
-        enum lkg_verdict before = c->verdict;
         int r;
 
         if (!c->candidate)
@@ -619,8 +609,6 @@ int lkg_component_judge(struct lkg_component *c)
                 return r;
         c->verdict = lkg_decide(&c->state.hold, c->candidate->state, c->same, c->bad_document,
                                 c->active ? c->active->number : 0);
-        if (c->verdict != before)
-                c->dirty |= LKG_DIRTY_CONDITION;
         if (c->same && c->active && c->candidate->state == LKG_CANDIDATE_VALID) {
                 lkg_value_unref(c->served);
                 c->served = lkg_value_ref(c->candidate->doc);
@@ -669,7 +657,6 @@ static void take_candidate(struct lkg_component *c, struct lkg_candidate *candid
         lkg_candidate_unref(c->candidate);
         c->candidate = candidate;
         c->same = c->made_active = false;
-        c->dirty |= LKG_DIRTY_CANDIDATE | LKG_DIRTY_CONDITION | LKG_DIRTY_LAYERS;
         if (invalid && !c->refused_again)
                 c->n_refused++;
         if (!invalid)
@@ -770,7 +757,6 @@ void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *ge
         c->previous = c->active;
         c->active = lkg_generation_ref(generation);
         c->same = c->made_active = false;
-        c->dirty |= LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION;
 }
 
 void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *generation)
@@ -778,7 +764,6 @@ void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *g
         lkg_component_set_active(c, generation);
         c->last_good = false;
         c->served_before = true;
-        c->dirty |= LKG_DIRTY_HISTORY;
 }
 
 bool lkg_component_note_published(struct lkg_component *c)
@@ -944,27 +929,14 @@ bool lkg_component_local_has_base(const struct lkg_component *c)
         return local->has_base || (!c->base && *lkg_component_wanted_base(c));
 }
 
-/* The condition must show the same number as status/<c>/findings. */
-static void count_findings(struct lkg_component *c, const struct lkg_report *node)
-{
-        size_t errors = c->n_findings[LKG_ERROR];
-
-        if (!(c->dirty & (LKG_DIRTY_CANDIDATE | LKG_DIRTY_FINDINGS | LKG_DIRTY_CONDITION)))
-                return;
-        lkg_component_count_findings(c, node, c->n_findings);
-        if (c->n_findings[LKG_ERROR] != errors)
-                c->dirty |= LKG_DIRTY_CONDITION;
-}
-
 void lkg_component_update_condition(struct lkg_component *c, const struct lkg_report *node, bool not_ready)
 {
         uint64_t wall = lkg_realtime_ns();
         struct lkg_config_source shown;
         struct lkg_condition_facts facts;
 
-        count_findings(c, node);
-        if (!(c->dirty & LKG_DIRTY_CONDITION))
-                return;
+        lkg_component_count_findings(c, node,
+                                     c->n_findings); /* the condition shows the number in findings */
         facts = (struct lkg_condition_facts){
                 .remote = c->dynamic ? remote_facts(c, lkg_component_shown(c, &shown))
                                      : (struct lkg_condition_remote){ .assigned = "",

@@ -79,33 +79,28 @@ static void put_value(const struct lkg_value *value, enum lkg_secrecy secrecy, s
 static int put_line(const char *pointer, const struct lkg_value *runs, const struct lkg_value *served,
                     void *userdata)
 {
-        struct lkg_component *c = userdata;
+        struct lkg_buf *buf = userdata;
         enum lkg_secrecy secrecy;
 
-        c->n_drift++;
-        if (lkg_pointer_text(pointer, &c->drift) < 0)
+        if (lkg_pointer_text(pointer, buf) < 0)
                 return -ENOMEM;
         secrecy = lkg_pointer_secrecy(pointer);
-        put_value(runs, secrecy, &c->drift);
-        put_value(served, secrecy, &c->drift);
-        lkg_buf_putc(&c->drift, '\n');
+        put_value(runs, secrecy, buf);
+        put_value(served, secrecy, buf);
+        lkg_buf_putc(buf, '\n');
         return 0;
 }
 
-int lkg_component_update_drift(struct lkg_component *c)
+void lkg_component_drift(const struct lkg_component *c, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *runs = NULL, *served = NULL;
         bool alive;
 
-        if (!(c->dirty & (LKG_DIRTY_ACTIVE | LKG_DIRTY_DYNAMIC)))
-                return 0;
-        lkg_buf_deinit(&c->drift);
-        c->n_drift = 0;
         g = running(c, &alive);
         if (!g || !c->active || g->number == c->active->number || parse(g, &runs) < 0 ||
             parse(c->active, &served) < 0)
-                return 0;
-        (void)lkg_value_compare(runs, served, put_line, c);
-        return lkg_buf_failed(&c->drift) ? -ENOMEM : 0;
+                return;
+        if (lkg_value_compare(runs, served, put_line, buf) == -ENOMEM)
+                buf->failed = true;
 }

@@ -40,7 +40,7 @@ int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generati
 }
 
 /* The last known good merged with today's layers; NULL = it is not known, or not loaded. */
-static const struct lkg_candidate *merged_good(const struct lkg_component *c)
+static struct lkg_candidate *merged_good(const struct lkg_component *c)
 {
         const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
 
@@ -50,9 +50,9 @@ static const struct lkg_candidate *merged_good(const struct lkg_component *c)
 }
 
 /* The candidate of a merge that a rollback would serve now; NULL = it cannot be merged. */
-static const struct lkg_candidate *good_candidate(const struct lkg_component *c)
+static struct lkg_candidate *good_candidate(const struct lkg_component *c)
 {
-        const struct lkg_candidate *candidate = merged_good(c);
+        struct lkg_candidate *candidate = merged_good(c);
 
         return candidate && candidate->state == LKG_CANDIDATE_VALID ? candidate : NULL;
 }
@@ -101,8 +101,7 @@ static bool has_good(const struct lkg_component *c)
         return c->dynamic->scope_all || c->dynamic->desired != LKG_DESIRED_NONE;
 }
 
-/* The result also has the document with its secrets masked. */
-static int render_good(const struct lkg_component *c, const struct lkg_candidate *candidate,
+static int render_good(const struct lkg_component *c, struct lkg_candidate *candidate,
                        struct lkg_generation **ret)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -112,13 +111,12 @@ static int render_good(const struct lkg_component *c, const struct lkg_candidate
         text.data = lkg_buf_steal(&buf, &text.size);
         if (!text.data)
                 return -ENOMEM;
-        return lkg_generation_new(candidate, &c->dynamic->pointers.good.source, c->hint, 0, 0, text, NULL,
-                                  NULL, ret);
+        return lkg_generation_new(candidate, &c->dynamic->pointers.good.source, 0, 0, text, ret);
 }
 
 int lkg_component_good_generation(const struct lkg_component *c, struct lkg_generation **ret)
 {
-        const struct lkg_candidate *candidate = NULL;
+        struct lkg_candidate *candidate = NULL;
         struct lkg_generation *g = NULL;
         int r;
 

@@ -167,7 +167,5 @@ int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_compone
                 if (r >= 0)
                         r = lkg_component_open_track(c, env, &c->good, base, err);
         }
-        if (r > 0)
-                c->dirty |= LKG_DIRTY_DYNAMIC;
         return r;
 }

@@ -34,7 +34,6 @@ static void tell_rejected(const struct telling *t)
                 mark->source.ns, mark->source.name,
                 t->event->kind == LKG_EVENT_FORBIDDEN ? ", the guard forbids it" : "");
         say(t, true, "ConfigRejected", &mark->source, mark->reason);
-        t->c->dirty |= LKG_DIRTY_MARKS;
 }
 
 /* The mark that this rollback follows from, of this step or, after a crash, of an earlier one; NULL = none. */
@@ -76,7 +75,6 @@ static void tell_rolled_back(const struct telling *t)
         lkg_log(LOG_WARNING, &t->fields, "rolling back to the last known good: %s", words);
         say(t, true, "ConfigRolledBack", &p->rollback.from, words);
         t->c->n_rollbacks[lkg_rollback_of(t->step->cause)]++;
-        t->c->dirty |= LKG_DIRTY_MARKS;
         if (t->event->kind == LKG_EVENT_START)
                 t->c->answers_start = true; /* it will read what is served then: no restart is needed */
 }

@@ -34,7 +34,6 @@ void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *befo
         c->previous = LKG_STEAL(before->previous);
         c->same = c->made_active = false;
         c->last_good = before->last_good;
-        c->dirty |= LKG_DIRTY_ACTIVE | LKG_DIRTY_CONDITION | LKG_DIRTY_HISTORY;
 }
 
 /* ---- the history ---- */
@@ -58,8 +57,7 @@ void lkg_component_prune_history(struct lkg_component *c, size_t limit)
         for (size_t i = 0; c->facts && i < c->facts->n_processes; i++)
                 if (c->facts->processes[i].pidfd >= 0)
                         keep[8 + i] = c->facts->processes[i].generation;
-        if (lkg_history_prune(&c->history, limit, keep, LKG_ARRAY_SIZE(keep)))
-                c->dirty |= LKG_DIRTY_HISTORY;
+        lkg_history_prune(&c->history, limit, keep, LKG_ARRAY_SIZE(keep));
 }
 
 void lkg_component_recover_last_good(struct lkg_component *c)

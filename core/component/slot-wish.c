@@ -88,5 +88,4 @@ void lkg_component_say_slot(struct lkg_component *c, const char *words)
         if (strcmp(c->slot_words, words) == 0)
                 return;
         (void)snprintf(c->slot_words, sizeof(c->slot_words), "%s", words);
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
 }

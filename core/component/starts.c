@@ -170,5 +170,4 @@ void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *rep
                 return;
         lkg_log(LOG_INFO, &fields, "bad list and startups of %s count", c->dynamic->store.release);
         c->waited = lkg_candidate_unref(c->waited);
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
 }

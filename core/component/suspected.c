@@ -56,14 +56,15 @@ static int find_condemned(const struct lkg_component *c, const struct lkg_bad *m
 
 /* ---- the comparison ---- */
 
-static int read_side(const struct lkg_generation *g, struct lkg_value **ret_doc,
-                     struct lkg_suspects_side *ret)
+static int read_side(struct lkg_generation *g, struct lkg_value **ret_doc, struct lkg_suspects_side *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         int r = lkg_decode(g->document.data, g->document.size,
                            lkg_detect_format(g->document.data, g->document.size), LKG_DECODE_UNTYPED, NULL,
                            &ignored, ret_doc);
 
+        if (r >= 0)
+                r = lkg_generation_describe(g);
         if (r >= 0)
                 *ret = (struct lkg_suspects_side){ *ret_doc, g->origin.data ? g->origin.data : "",
                                                    g->number };
@@ -82,8 +83,8 @@ static const struct lkg_schema *schema_of(const struct lkg_component *c, const s
 }
 
 /* Return: 0, see @ret; 1: @ret_why; -ENOMEM. */
-static int compare(const struct lkg_component *c, const struct lkg_generation *good,
-                   const struct lkg_generation *condemned, struct lkg_value **ret, const char **ret_why)
+static int compare(const struct lkg_component *c, struct lkg_generation *good,
+                   struct lkg_generation *condemned, struct lkg_value **ret, const char **ret_why)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = NULL;
@@ -147,7 +148,6 @@ int lkg_component_mark_bad(struct lkg_component *c, const struct lkg_bad *bad, s
         generation = lkg_suspects_number(suspects, "generation");
         if (generation)
                 (void)lkg_history_write(&c->history, generation, &ignored);
-        c->dirty |= LKG_DIRTY_MARKS;
         return lkg_store_mark_bad(&d->store, &d->bad, &mark, err);
 }
 

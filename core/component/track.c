@@ -72,7 +72,6 @@ int lkg_component_follow(struct lkg_component *c, struct lkg_track *track)
         c->stack = track->stack;
         *track = before;
         lkg_track_close(track);
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
         return lkg_component_take_candidate(c, candidate);
 }
 

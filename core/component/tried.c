@@ -77,7 +77,6 @@ int lkg_component_open_assigned(struct lkg_component *c, const struct lkg_compon
 
         lkg_report_deinit(&c->remote_findings);
         c->explained = true;
-        c->dirty |= LKG_DIRTY_FINDINGS;
         r = lkg_component_load_base(c, env, &c->dynamic->pointers.assigned, &base, &c->remote_findings, err);
         if (base) {
                 c->limits_of = base->source;
@@ -103,7 +102,6 @@ void lkg_component_say_not_used(struct lkg_component *c, const char *id, const c
         lkg_report_add(&c->remote_findings, LKG_WARNING, 6008, &where,
                        "is assigned and not used: %s; remove %sbad/%s/%s to try it again", reason, c->top,
                        c->config->name, id);
-        c->dirty |= LKG_DIRTY_FINDINGS;
 }
 
 void lkg_component_say_switched_off(struct lkg_component *c)
@@ -133,7 +131,6 @@ void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candi
         }
         if (candidate)
                 lkg_report_count_unlisted(&c->remote_findings, &candidate->report);
-        c->dirty |= LKG_DIRTY_FINDINGS;
 }
 
 void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_component_env *env,
@@ -161,8 +158,6 @@ void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_co
 
 void lkg_component_try_anew(struct lkg_component *c)
 {
-        if (*c->untried)
-                c->dirty |= LKG_DIRTY_CONDITION;
         *c->untried = '\0';
         c->try_at_ns = c->try_pause_ns = 0;
 }
@@ -179,7 +174,6 @@ void lkg_component_set_desired(struct lkg_component *c, enum lkg_desired_state s
         d->desired = state;
         (void)snprintf(d->desired_fault, sizeof(d->desired_fault), "%.500s", fault);
         (void)snprintf(d->waiting, sizeof(d->waiting), "%.255s", waiting);
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
 }
 
 void lkg_component_forgive(struct lkg_component *c, const char *source)
@@ -193,5 +187,4 @@ void lkg_component_forgive(struct lkg_component *c, const char *source)
                 lkg_report_deinit(&c->remote_findings);
         c->explained = false;
         c->waited = lkg_candidate_unref(c->waited);
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
 }

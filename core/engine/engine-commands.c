@@ -169,7 +169,6 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
                 lkg_report_deinit(&c->remote_findings);
         c->waited = lkg_candidate_unref(c->waited);
         (void)lkg_engine_step(e, c, &forgiven, &err); /* the marks are gone, even if this fails */
-        c->dirty |= LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS;
         return 0;
 }
 

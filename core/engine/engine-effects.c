@@ -16,9 +16,9 @@ struct running {
         struct lkg_lifecycle now; /* before the step */
         struct lkg_step step;
         uint64_t now_ns;
-        bool marked;                       /* there is a new bad mark */
-        bool saved_record, saved_pointers; /* those of step.next are on disk */
-        bool settled; /* this effect failed in a nested event, which has handled that itself */
+        bool marked;       /* there is a new bad mark */
+        bool saved_record; /* that of step.next is on disk */
+        bool settled;      /* this effect failed in a nested event, which has handled that itself */
         struct lkg_error *err;
 };
 
@@ -28,7 +28,7 @@ static int carry_out(struct lkg_engine *e, struct lkg_component *c, const struct
 static int adopt(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_component_adopt(run->c, &run->now, &run->step.next, run->saved_record, run->saved_pointers);
+        lkg_component_adopt(run->c, &run->now, &run->step.next, run->saved_record);
         return 0;
 }
 
@@ -108,7 +108,6 @@ static int save_pointers(struct running *run, const struct lkg_effect *effect)
         int r = lkg_store_save_pointers(&run->c->dynamic->store, &run->step.next.pointers, run->err);
 
         (void)effect;
-        run->saved_pointers = r >= 0;
         return r;
 }
 
@@ -129,7 +128,6 @@ static int forgive(struct running *run, const struct lkg_effect *effect)
         int r = lkg_store_forgive_one(&d->store, &d->bad, run->event->marked_id, run->err);
 
         (void)effect;
-        run->c->dirty |= LKG_DIRTY_MARKS;
         return r < 0 ? r : 0;
 }
 
@@ -141,7 +139,6 @@ static int note_start(struct running *run, const struct lkg_effect *effect)
 
         lkg_startups_add(&d->startups, d->boot, &run->step.startup);
         r = lkg_store_save_startups(&d->store, &d->startups, run->err);
-        run->c->dirty |= LKG_DIRTY_DYNAMIC;
         if (r < 0 && run->event->by_command && !effect->optional)
                 d->startups = before; /* refused, so it will be reported again */
         return r;
@@ -209,7 +206,7 @@ static int merge_good(struct running *run, const struct lkg_effect *effect)
 static int serve_merge_or_stored(struct lkg_engine *e, struct lkg_component *c)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
-        int r = e->hooks->commit(e, /* force= */ false);
+        int r = e->hooks->commit(e);
 
         if (r >= 0)
                 r = lkg_component_good_generation(c, &good);

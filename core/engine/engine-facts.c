@@ -18,7 +18,6 @@ static void learn(struct lkg_engine *e, struct lkg_component *c)
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         int r = lkg_component_learn(c);
 
-        c->dirty |= LKG_DIRTY_EFFECTIVE; /* it also says whether the process runs */
         if (r < 0)
                 lkg_log(LOG_ERR, &fields, "cannot judge by the component's command line: %s", strerror(-r));
         if (r > 0)
@@ -63,8 +62,6 @@ static int on_process_gone(sd_event_source *source, int fd, uint32_t revents, vo
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
         lkg_component_note_ends(c);
         lkg_facts_gone(c->facts);
-        c->dirty |=
-                LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION; /* the running process, and what it differs in */
         lkg_engine_update_alive(e, c);
         tell_supervisor(e, c);
         learn(e, c);
@@ -95,23 +92,16 @@ static bool note_start(struct lkg_engine *e, const struct lkg_message *m)
         if (r < 0)
                 lkg_log(LOG_WARNING, &fields, "cannot read the command line of process %d: %s", m->pid,
                         strerror(-r));
-        if (r == 0) { /* a known process may read a newer document now, and so differ in other fields */
-                c->dirty |= LKG_DIRTY_DYNAMIC;
+        if (r == 0) /* a known process, which may read a newer document now */
                 return false;
-        }
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION;
         tell_supervisor(e, c);
         return true;
 }
 
 /* ---- the supervisor's files ---- */
 
-/* status/<c>/restarts shows a file of lkgfsd unchanged; status/<c>/process names the unit's main process. */
-static void mark_shown(struct lkg_engine *e, const sd_event_source *source)
+static void show(struct lkg_engine *e)
 {
-        for (size_t i = 0; i < e->n_components; i++)
-                if (e->facts[i] == source)
-                        e->components[i].dirty |= LKG_DIRTY_DYNAMIC;
         if (e->started)
                 e->hooks->cycle(e, /* look= */ false);
 }
@@ -123,12 +113,12 @@ static int on_facts(sd_event_source *source, const struct inotify_event *event, 
 
         if (event->len > 0 && strcmp(event->name, LKG_FACT_START) == 0) {
                 e->hooks->resolve_starts(e);
-                mark_shown(e, source);
+                show(e);
                 return 0;
         }
         if (event->len > 0 &&
             (strcmp(event->name, LKG_FACT_RESTARTS) == 0 || strcmp(event->name, LKG_FACT_END) == 0)) {
-                mark_shown(e, source);
+                show(e);
                 return 0;
         }
         if (event->len > 0 && strcmp(event->name, LKG_FACT_PLAN) == 0) {
@@ -188,8 +178,6 @@ int lkg_engine_watch_facts(struct lkg_engine *e)
                         r = lkg_facts_load(facts);
                 if (r >= 0)
                         r = lkg_component_learn(&e->components[i]);
-                if (r > 0)
-                        e->components[i].dirty |= LKG_DIRTY_EFFECTIVE;
                 for (size_t k = 0; r >= 0 && k < facts->n_processes; k++)
                         r = watch_process(e, &facts->processes[k]);
         }
@@ -316,7 +304,6 @@ static int finish(struct lkg_engine *e, const struct lkg_starting *s)
          * after the process has ended; for an older generation, as after a rollback to a stored document, there is none.
          */
         if (c->facts && lkg_facts_reads(c->facts, s->pid, s->start_time, c->active->number)) {
-                c->dirty |= LKG_DIRTY_DYNAMIC;
                 lkg_engine_update_alive(e, c);
                 e->hooks->cycle(e, /* look= */ false);
         }

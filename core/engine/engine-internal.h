@@ -11,16 +11,12 @@
 #include "engine.h"
 #include <lkg/process.h>
 
-#define LKG_NEVER          UINT64_MAX
-#define LKG_PERSIST_NS     (200 * LKG_NSEC_PER_MSEC) /* quiet time before the state directory is written */
-#define LKG_PERSIST_MAX_NS (2 * LKG_NSEC_PER_SEC)    /* ... but at most this long after its first change */
-#define LKG_RETRY_MIN_NS   (100 * LKG_NSEC_PER_MSEC)
-#define LKG_RETRY_MAX_NS   (5 * LKG_NSEC_PER_SEC)
-#define LKG_ORPHAN_NS      (30 * LKG_NSEC_PER_SEC) /* lifetime without a supervisor and a file server */
-#define LKG_LAYERS_BUDGET  16u /* files of layers/ rendered at once while no caller waits: below 1 ms */
-#define LKG_LAYERS_MANY    64u /* with more layers than this, the rest of layers/ waits longer */
-/* quiet time before the rest of layers/; with many: LKG_PERSIST_NS */
-#define LKG_LAYERS_NS       (20 * LKG_NSEC_PER_MSEC)
+#define LKG_NEVER           UINT64_MAX
+#define LKG_PERSIST_NS      (200 * LKG_NSEC_PER_MSEC) /* quiet time before the state directory is written */
+#define LKG_PERSIST_MAX_NS  (2 * LKG_NSEC_PER_SEC)    /* ... but at most this long after its first change */
+#define LKG_RETRY_MIN_NS    (100 * LKG_NSEC_PER_MSEC)
+#define LKG_RETRY_MAX_NS    (5 * LKG_NSEC_PER_SEC)
+#define LKG_ORPHAN_NS       (30 * LKG_NSEC_PER_SEC) /* lifetime without a supervisor and a file server */
 #define LKG_FORGETTING_NAME "forgetting" /* runtime directory: ticket of the last removal of bad marks */
 #define LKG_STARTING_NAME   "starting"   /* runtime directory: an engine has started and not published yet */
 
@@ -44,11 +40,10 @@ struct lkg_starting {
 /* Callbacks into the loop and the cycle, which know all parts; the parts do not know them (engine-wiring.c). */
 struct lkg_engine_hooks {
         void (*cycle)(struct lkg_engine *e, bool look);
-        int (*commit)(struct lkg_engine *e, bool force);
+        int (*commit)(struct lkg_engine *e);
         void (*answer_looked_at)(struct lkg_engine *e);
         void (*arm)(struct lkg_engine *e);
         void (*persist_soon)(struct lkg_engine *e);
-        void (*layers_soon)(struct lkg_engine *e);
         void (*resolve_starts)(struct lkg_engine *e);
 };
 extern const struct lkg_engine_hooks lkg_engine_hooks;
@@ -59,7 +54,7 @@ struct lkg_engine {
         char *config_path, *vendor_dir, *source_path;
         char *mount_point; /* NULL = no view */
         sd_event *event;
-        sd_event_source *inotify, *timer, *layers;
+        sd_event_source *inotify, *timer;
         sd_event_source *facts[LKG_COMPONENTS_MAX]; /* inotify of facts/<component>, by index */
         struct lkg_config *config;
         struct lkg_component *components;
@@ -82,8 +77,8 @@ struct lkg_engine {
 
         /* CLOCK_BOOTTIME, LKG_NEVER = not armed */
         uint64_t persist_at_ns, persist_last_ns, retry_at_ns, poll_at_ns, orphan_at_ns;
-        uint64_t layers_at_ns, layers_last_ns;
         uint64_t retry_delay_ns;
+        uint64_t n_cycles; /* what is shown may have changed with each */
 
         struct lkg_pending pending[LKG_BATCH_MAX]; /* CHANGED messages of one batch; one look for all */
         size_t n_pending;
@@ -95,14 +90,19 @@ struct lkg_engine {
         const struct lkg_message *command; /* the one that is being carried out; NULL = none */
 };
 
-/** lkg_engine_cycle() - run one cycle. @look: also look at the layers, not only at commands and timers. */
+/**
+ * lkg_engine_cycle() - something has happened: run one cycle, and when it is quiet save what has to be saved, and look at
+ * everything. @look: also look at the layers now, not only at commands and timers.
+ */
 void lkg_engine_cycle(struct lkg_engine *e, bool look);
+/** lkg_engine_turn() - run one cycle because it is time. */
+void lkg_engine_turn(struct lkg_engine *e, bool look);
 
 /** lkg_engine_look() - refresh what was touched (lkg_watch_touch()) in every component, and update the watches. */
 void lkg_engine_look(struct lkg_engine *e);
 
-/** lkg_engine_commit() - judge and publish. @force: even if nothing is dirty. Return: 0 or -errno. */
-int lkg_engine_commit(struct lkg_engine *e, bool force);
+/** lkg_engine_commit() - judge, and publish what differs from what readers see. Return: 0 or -errno. */
+int lkg_engine_commit(struct lkg_engine *e);
 
 /** lkg_engine_answer_looked_at() - answer the CHANGED messages that caused the current cycle. */
 void lkg_engine_answer_looked_at(struct lkg_engine *e);
@@ -112,9 +112,6 @@ void lkg_engine_arm(struct lkg_engine *e);
 
 /** lkg_engine_persist_soon() - call lkg_engine_persist() when it is quiet. */
 void lkg_engine_persist_soon(struct lkg_engine *e);
-
-/** lkg_engine_layers_soon() - layers/ is out of date: update it after the burst, the first time at once. */
-void lkg_engine_layers_soon(struct lkg_engine *e);
 
 /** lkg_engine_persist() - write history, state files and number reservation, and request fallback copies. */
 void lkg_engine_persist(struct lkg_engine *e);
@@ -136,8 +133,6 @@ struct lkg_engine_snapshot {
 };
 /** lkg_engine_take_snapshot() - everything that is known now. @ret borrows all of it. */
 void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *ret);
-/** lkg_engine_note_published() - keep dirty what the publisher has not shown yet. */
-void lkg_engine_note_published(struct lkg_engine *e, const struct lkg_engine_snapshot *snapshot);
 
 /* engine-loop.c */
 /**

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event sources of the engine, and the work that is done while no caller waits: history, state files, fallback copies, layers/
- * of a component with many layers.
+ * The event sources of the engine, and the work that is done while no caller waits: history, state files, fallback copies.
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -56,7 +55,6 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
                 lkg_report_add(&c->fallback_findings, LKG_WARNING, 4002, &where,
                                "the fallback copy of %s cannot be written: %s", c->config->file,
                                strerror(-m->result));
-        c->dirty |= LKG_DIRTY_FINDINGS;
         if (e->started)
                 e->hooks->cycle(e, /* look= */ false);
 }
@@ -99,21 +97,6 @@ void lkg_engine_persist_soon(struct lkg_engine *e)
         soon(&e->persist_at_ns, &e->persist_last_ns, LKG_PERSIST_NS);
 }
 
-void lkg_engine_layers_soon(struct lkg_engine *e)
-{
-        uint64_t quiet_ns = LKG_LAYERS_NS;
-
-        for (size_t i = 0; i < e->n_components; i++) {
-                const struct lkg_component *c = &e->components[i];
-
-                if (c->dirty & LKG_DIRTY_LAYERS && c->candidate && c->candidate->n_layers > LKG_LAYERS_MANY)
-                        quiet_ns = LKG_PERSIST_NS;
-        }
-        if (e->started)
-                soon(&e->layers_at_ns, &e->layers_last_ns, quiet_ns);
-        (void)sd_event_source_set_enabled(e->layers, e->started ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
-}
-
 void lkg_engine_persist(struct lkg_engine *e)
 {
         struct lkg_error err = { 0 };
@@ -141,7 +124,7 @@ void lkg_engine_arm(struct lkg_engine *e)
         uint64_t at =
                 earlier(earlier(e->persist_at_ns, e->retry_at_ns), earlier(e->poll_at_ns, e->orphan_at_ns));
 
-        at = earlier(earlier(at, e->layers_at_ns), lkg_watch_deadline(&e->watch));
+        at = earlier(at, lkg_watch_deadline(&e->watch));
         for (size_t i = 0; i < e->n_components; i++)
                 at = earlier(at, earlier(lkg_hold_deadline(&e->components[i].state.hold),
                                          lkg_component_trial_deadline(&e->components[i], e->config)));
@@ -178,19 +161,17 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         if (look || persist)
                 lkg_watch_touch(&e->watch, NULL);
         look = lkg_watch_tick(&e->watch, now) || drained || look || persist;
-        if (due(&e->layers_at_ns, now))
-                (void)sd_event_source_set_enabled(e->layers, SD_EVENT_ONESHOT);
         if (due(&e->orphan_at_ns, now)) {
                 lkg_log_notice("no supervisor and no file server for 30 s, exiting");
                 lkg_engine_stop(e);
                 return sd_event_exit(e->event, 0);
         }
         lkg_engine_resolve_starts(e);
-        lkg_engine_cycle(e, look);
+        lkg_engine_turn(e, look);
         if (persist) {
                 (void)malloc_trim(0); /* a burst fragments the heap; an idle engine should be small */
                 lkg_engine_persist(e);
-                lkg_engine_cycle(e, /* look= */ false); /* a failed write is a finding */
+                lkg_engine_turn(e, /* look= */ false); /* a failed write is a finding */
         }
         return 0;
 }
@@ -209,34 +190,6 @@ static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *u
         return 0;
 }
 
-/* layers/ of a component with many layers: a slice now, the rest when the loop is idle. */
-static int on_layers(sd_event_source *source, void *userdata)
-{
-        struct lkg_engine *e = userdata;
-        struct lkg_engine_snapshot now;
-        struct lkg_error err = { 0 };
-        bool behind = false;
-        int r;
-
-        for (size_t i = 0; i < e->n_components; i++)
-                behind = behind || e->components[i].dirty & LKG_DIRTY_LAYERS;
-        if (!behind)
-                return 0; /* a later change has rendered them */
-        lkg_engine_take_snapshot(e, &now);
-        r = lkg_publish_layers(e->publisher, &now.snapshot, LKG_LAYERS_BUDGET, &err);
-        lkg_engine_note_published(e, &now);
-        if (r > 0)
-                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        if (r == 0) {
-                (void)lkg_engine_commit(e, /* force= */ true);
-        } else {
-                lkg_log_warning("cannot render layers/, trying again: %s", err.message);
-                e->layers_at_ns = e->layers_last_ns = lkg_boottime_ns() + LKG_RETRY_MAX_NS;
-        }
-        lkg_engine_arm(e);
-        return 0;
-}
-
 int lkg_engine_add_sources(struct lkg_engine *e)
 {
         int r = sd_event_add_io(e->event, &e->inotify, e->watch.fd, EPOLLIN, on_inotify, e);
@@ -245,12 +198,6 @@ int lkg_engine_add_sources(struct lkg_engine *e)
                 r = sd_event_add_time(e->event, &e->timer, CLOCK_BOOTTIME, 0, 1000, on_timer, e);
         if (r >= 0)
                 r = sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_defer(e->event, &e->layers, on_layers, e);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(e->layers, SD_EVENT_OFF);
-        if (r >= 0) /* sources of the same priority take turns; a waiting caller goes first */
-                r = sd_event_source_set_priority(e->layers, SD_EVENT_PRIORITY_IDLE);
         return r;
 }
 

@@ -75,6 +75,31 @@ static void on_command(struct lkg_engine *e, struct lkg_peer *peer, const struct
         lkg_server_done(peer, m->ticket, r, lkg_publisher_number(e->publisher));
 }
 
+/* ---- RENDER ---- */
+
+/* Not remembered by its ticket: whoever asks again gets what is true then. */
+static void on_render(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
+{
+        struct lkg_engine_snapshot now;
+        struct lkg_rendered rendered;
+        struct lkg_message answer;
+        struct lkg_error err = { 0 };
+
+        lkg_message_init(&answer, LKG_MSG_DONE);
+        answer.ticket = m->ticket;
+        lkg_engine_take_snapshot(e, &now);
+        answer.result =
+                lkg_publisher_render(e->publisher, &now.snapshot, m->text, e->n_cycles, &rendered, &err);
+        answer.number = lkg_publisher_number(e->publisher);
+        if (answer.result == 0) {
+                lkg_rendered_format(&rendered, answer.text, sizeof(answer.text));
+                answer.text_size = (uint32_t)strlen(answer.text);
+        } else if (answer.result != -ENOENT) {
+                lkg_log_warning("cannot render a file for a reader: %s", err.message);
+        }
+        lkg_peer_send(peer, &answer);
+}
+
 /* ---- other messages ---- */
 
 static void on_loaded(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m)
@@ -116,6 +141,10 @@ static void on_message(struct lkg_peer *peer, const struct lkg_message *m, void 
         }
         if (m->type == LKG_MSG_LOADED) {
                 on_loaded(e, peer, m);
+                return;
+        }
+        if (m->type == LKG_MSG_RENDER) {
+                on_render(e, peer, m);
                 return;
         }
         if (lkg_server_repeat(peer, m->ticket))

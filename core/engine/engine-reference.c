@@ -108,7 +108,6 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
         lkg_component_try_anew(c);
         lkg_report_deinit(&c->remote_findings);
         c->explained = false;
-        c->dirty |= LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_BAD | LKG_DIRTY_FINDINGS;
 }
 
 static void reset(struct lkg_engine *e, struct lkg_component *c)
@@ -131,7 +130,6 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         lkg_component_try_anew(c);
         lkg_track_close(&c->good);
         lkg_report_deinit(&c->remote_findings);
-        c->dirty |= LKG_DIRTY_FINDINGS;
         lkg_component_set_base(c, NULL);
         (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
 }
@@ -234,11 +232,9 @@ static bool turn(void *userdata)
 
         if (!c)
                 return false;
-        c->dirty |= LKG_DIRTY_REMOTE;
         if (lkg_component_is_remote(c, e->config))
                 follow(e, c, NULL);
-        if (lkg_places_update_findings(e->places))
-                c->dirty |= LKG_DIRTY_FINDINGS;
+        lkg_places_update_findings(e->places);
         e->hooks->cycle(e, /* look= */ lkg_places_looks_at_file(e->places));
         return true;
 }

@@ -202,7 +202,6 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
         if (strcmp(c->untried, why->message) != 0) {
                 lkg_log(LOG_ERR, &fields, "cannot try what is assigned, trying again: %s", why->message);
                 (void)snprintf(c->untried, sizeof(c->untried), "%.500s", why->message);
-                c->dirty |= LKG_DIRTY_CONDITION;
         }
         c->try_pause_ns = c->try_pause_ns == 0                     ? LKG_RETRY_MIN_NS
                           : 2 * c->try_pause_ns < TRY_PAUSE_MAX_NS ? 2 * c->try_pause_ns

@@ -68,8 +68,6 @@ void lkg_engine_mark_findings(struct lkg_engine *e)
         lkg_report_deinit(&e->shown);
         lkg_report_append(&e->shown, &e->report);
         lkg_report_append(&e->shown, &e->reload_report);
-        for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].dirty |= LKG_DIRTY_FINDINGS;
 }
 
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
@@ -108,7 +106,6 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
                 ret->components[i] = (struct lkg_snapshot_component){
                         .component = c,
                         .remote = c->api_findings ? &ret->remote[i] : NULL,
-                        .changed = c->dirty,
                 };
         }
         ret->snapshot = (struct lkg_snapshot){
@@ -119,10 +116,4 @@ void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *
                 .findings = &e->shown,
                 .now_ns = lkg_realtime_ns(),
         };
-}
-
-void lkg_engine_note_published(struct lkg_engine *e, const struct lkg_engine_snapshot *snapshot)
-{
-        for (size_t i = 0; i < e->n_components; i++)
-                e->components[i].dirty = snapshot->components[i].changed;
 }

@@ -135,7 +135,7 @@ int lkg_engine_new(const struct lkg_engine_options *options, sd_event *event, st
         e->options = *options;
         e->event = sd_event_ref(event);
         e->watch.fd = e->store.lock_fd = -EBADF;
-        e->persist_at_ns = e->retry_at_ns = e->poll_at_ns = e->orphan_at_ns = e->layers_at_ns = LKG_NEVER;
+        e->persist_at_ns = e->retry_at_ns = e->poll_at_ns = e->orphan_at_ns = LKG_NEVER;
         e->retry_delay_ns = LKG_RETRY_MIN_NS;
         e->config_path = copy_or_null(options->config_path);
         e->vendor_dir = copy_or_null(options->vendor_dir);
@@ -162,7 +162,6 @@ struct lkg_engine *lkg_engine_free(struct lkg_engine *e)
                 return NULL;
         sd_event_source_disable_unref(e->inotify);
         sd_event_source_disable_unref(e->timer);
-        sd_event_source_disable_unref(e->layers);
         lkg_engine_unwatch_facts(e);
         e->places = lkg_places_free(e->places);
         e->probes = lkg_probes_free(e->probes);
@@ -214,7 +213,7 @@ static void publish_before_looking(struct lkg_engine *e)
         if (died && any && lkg_publisher_is_fresh(e->publisher)) {
                 lkg_log_warning("an engine died before its first publication; serving the last good "
                                 "documents first");
-                (void)lkg_engine_commit(e, /* force= */ true);
+                (void)lkg_engine_commit(e);
         }
         (void)lkg_write_file_atomic(e->options.runtime_fd, LKG_STARTING_NAME, "", 0, 0600, false, NULL);
 }

@@ -8,6 +8,5 @@ const struct lkg_engine_hooks lkg_engine_hooks = {
         .answer_looked_at = lkg_engine_answer_looked_at,
         .arm = lkg_engine_arm,
         .persist_soon = lkg_engine_persist_soon,
-        .layers_soon = lkg_engine_layers_soon,
         .resolve_starts = lkg_engine_resolve_starts,
 };

@@ -212,32 +212,18 @@ static void apply_hold(struct lkg_engine *e, struct lkg_component *c)
 
 /* ---- committing ---- */
 
-struct layer_files {
-        const struct lkg_publisher *publisher;
-        unsigned component;
-};
-
-/* A file below layers/ has the canonical text of a layer; if it shows this very value, its name is the digest. */
-static const char *digest_of_layer(const struct lkg_layer_info *layer, size_t i, void *userdata)
-{
-        const struct layer_files *files = userdata;
-
-        return lkg_publisher_layer_sha256(files->publisher, files->component, i, layer->doc);
-}
-
 static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *u,
                           struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        struct layer_files files = { e->publisher, c->index };
         const struct lkg_event publishing = { .kind = LKG_EVENT_PUBLISHING };
         uint64_t number;
         int r = lkg_state_next_generation(&e->state, &number, err);
 
         if (r < 0)
                 return r;
-        r = lkg_generation_new(c->candidate, lkg_component_source(c), c->hint, number, lkg_realtime_ns(),
-                               c->rendered, digest_of_layer, &files, &g);
+        r = lkg_generation_new(c->candidate, lkg_component_source(c), number, lkg_realtime_ns(), c->rendered,
+                               &g);
         c->rendered = (struct lkg_text){ 0 };
         if (r >= 0)
                 r = lkg_history_add(&c->history, g);
@@ -255,7 +241,6 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         lkg_component_set_active(c, g);
         c->same = c->made_active = true;
         c->n_published++;
-        c->dirty |= LKG_DIRTY_HISTORY;
         return 0;
 }
 
@@ -263,7 +248,6 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *u,
                    struct lkg_error *err)
 {
-        bool was_served_from_disk = c->last_good;
         int r = lkg_component_judge(c);
 
         if (r < 0)
@@ -276,8 +260,6 @@ static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_ser
                 return r;
         if (c->verdict != LKG_REFUSE && c->candidate)
                 c->last_good = false;
-        if (c->last_good != was_served_from_disk)
-                c->dirty |= LKG_DIRTY_CONDITION;
         lkg_component_note_base(c);
         u->changed = c->active != u->active;
         if (u->changed) {
@@ -327,41 +309,31 @@ static void announce(struct lkg_engine *e, struct lkg_component *c)
                         c->candidate ? c->candidate->n_layers : 0);
 }
 
+/* Return: 1: readers see something new; 0; -errno. */
 static int publish(struct lkg_engine *e, struct lkg_error *err)
 {
         struct lkg_engine_snapshot now;
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < e->n_components; i++)
-                r = lkg_component_update_drift(&e->components[i]);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "drift");
         lkg_engine_take_snapshot(e, &now);
         r = lkg_publish(e->publisher, &now.snapshot, err);
-        lkg_engine_note_published(e, &now);
         if (r < 0)
                 return r;
         /* Answer writers first: the answer names the publication, and their close() waits for nothing else. */
         e->hooks->answer_looked_at(e);
-        lkg_engine_ask_first_fallback(e);
-        lkg_server_published(&e->server, lkg_publisher_number(e->publisher));
+        if (r > 0) {
+                lkg_engine_ask_first_fallback(e);
+                lkg_server_published(&e->server, lkg_publisher_number(e->publisher));
+        }
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_engine_report(e, &e->components[i]);
-        return 0;
+        return r;
 }
 
 static void update_conditions(struct lkg_engine *e)
 {
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_component_update_condition(&e->components[i], &e->shown, !e->components[i].candidate);
-}
-
-static bool any_dirty(const struct lkg_engine *e)
-{
-        for (size_t i = 0; i < e->n_components; i++)
-                if (e->components[i].dirty & ~(unsigned)(LKG_DIRTY_LAYERS | LKG_DIRTY_EVER))
-                        return true;
-        return false;
 }
 
 /* Publishes the old document with the reason in the condition. This may fail for the same reason; then only the log has it. */
@@ -385,11 +357,18 @@ static void publish_failed(struct lkg_engine *e, struct lkg_served *undo, int ca
                 (void)publish(e, &ignored);
 }
 
-int lkg_engine_commit(struct lkg_engine *e, bool force)
+static bool has_unsaved(const struct lkg_engine *e)
+{
+        for (size_t i = 0; i < e->n_components; i++)
+                if (e->components[i].state_changed)
+                        return true;
+        return false;
+}
+
+int lkg_engine_commit(struct lkg_engine *e)
 {
         struct lkg_served undo[LKG_COMPONENTS_MAX] = { 0 };
         struct lkg_error err = { 0 };
-        bool publishing = false, layers = false;
         int r = 0;
 
         for (size_t i = 0; i < e->n_components; i++) {
@@ -401,31 +380,27 @@ int lkg_engine_commit(struct lkg_engine *e, bool force)
                 undo[i].changed = e->components[i].active != undo[i].active;
         }
         update_conditions(e);
-        if (r >= 0 && (force || any_dirty(e))) {
-                publishing = true;
+        if (r >= 0)
                 r = publish(e, &err);
-        }
         if (r == -ENOMEM)
                 lkg_engine_out_of_memory(e);
         if (r < 0) {
                 publish_failed(e, undo, r, &err);
-        } else if (publishing) {
+        } else {
                 e->retry_delay_ns = LKG_RETRY_MIN_NS;
-                e->hooks->persist_soon(e);
-                for (size_t i = 0; i < e->n_components; i++)
+                for (size_t i = 0; r > 0 && i < e->n_components; i++)
                         announce(e, &e->components[i]);
+                if (r > 0 || has_unsaved(e))
+                        e->hooks->persist_soon(e);
         }
         for (size_t i = 0; i < e->n_components; i++) {
                 e->components[i].lost_now = false;
-                layers = layers || e->components[i].dirty & LKG_DIRTY_LAYERS;
                 lkg_served_deinit(&undo[i]);
         }
-        if (layers && publishing && r >= 0)
-                e->hooks->layers_soon(e);
-        return r;
+        return r < 0 ? r : 0;
 }
 
-void lkg_engine_cycle(struct lkg_engine *e, bool look)
+void lkg_engine_turn(struct lkg_engine *e, bool look)
 {
         for (size_t i = 0; i < e->n_components; i++)
                 lkg_component_note_ends(&e->components[i]);
@@ -441,6 +416,13 @@ void lkg_engine_cycle(struct lkg_engine *e, bool look)
                 apply_hold(e, &e->components[i]);
                 lkg_engine_tick_trial(e, &e->components[i]);
         }
-        (void)lkg_engine_commit(e, /* force= */ false);
+        e->n_cycles++;
+        (void)lkg_engine_commit(e);
         e->hooks->arm(e);
+}
+
+void lkg_engine_cycle(struct lkg_engine *e, bool look)
+{
+        e->hooks->persist_soon(e);
+        lkg_engine_turn(e, look);
 }

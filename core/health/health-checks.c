@@ -150,7 +150,6 @@ static bool see(struct lkg_component *c, enum lkg_check check, enum lkg_health_s
         if (health == LKG_HEALTH_BAD)
                 (void)snprintf(c->health_last_bad[check], sizeof(c->health_last_bad[check]),
                                "%.100s, when it was last asked", words);
-        c->dirty |= LKG_DIRTY_DYNAMIC;
         return !same;
 }
 

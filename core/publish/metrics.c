@@ -96,6 +96,17 @@ static void put_findings(struct lkg_buf *buf, const struct lkg_component *c)
                              c->n_findings[s]);
 }
 
+static size_t count_drift(const struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        size_t n = 0;
+
+        lkg_component_drift(c, &buf);
+        for (size_t i = 0; i < buf.size; i++)
+                n += buf.data[i] == '\n';
+        return n;
+}
+
 static void put_served(struct lkg_buf *buf, const struct lkg_component *c)
 {
         put_config_info(buf, c);
@@ -113,7 +124,8 @@ static void put_served(struct lkg_buf *buf, const struct lkg_component *c)
         put_number(buf, "lkgfs_layers", "gauge", "Layers of the newest candidate.", c,
                    c->candidate ? c->candidate->n_layers : 0);
         put_number(buf, "lkgfs_drift_fields", "gauge",
-                   "Fields in which the running process differs from the served document.", c, c->n_drift);
+                   "Fields in which the running process differs from the served document.", c,
+                   count_drift(c));
         put_number(buf, "lkgfs_generations_total", "counter",
                    "Generations published since the engine started.", c, c->n_published);
         put_number(buf, "lkgfs_refusals_total", "counter", "Candidates refused since the engine started.", c,

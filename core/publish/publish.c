@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rendering, blobs, manifest, and removal of old blobs: see <lkg/publish.h>. */
+/* What is a blob in a publication, the manifest, and removal of old blobs: see <lkg/publish.h>. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -10,9 +10,7 @@
 
 #include "publisher.h"
 
-#define INSERTIONS_MAX 64 /* entries out of order before all are sorted */
-
-/* ---- slots ---- */
+/* ---- what is a blob ---- */
 
 /* Wall time. For a generation that a rollback has pinned, the time of the rollback. */
 static uint64_t served_since(const struct lkg_component *c)
@@ -25,145 +23,97 @@ static uint64_t served_since(const struct lkg_component *c)
         return pinned_ns > c->active->time_ns ? pinned_ns : c->active->time_ns;
 }
 
-static int render_status(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t index,
-                         struct lkg_error *err)
+/* Sets new content of a slot; equal content keeps its time. */
+static int fill(struct lkg_publisher *p, struct lkg_file_slot *slot, struct lkg_buf *buf, uint64_t mtime_ns,
+                struct lkg_error *err)
 {
-        const struct lkg_snapshot_component *now = &in->components[index];
-        const struct lkg_component *c = now->component;
-        struct lkg_shown *shown = &p->shown[index];
-        const struct lkg_status_context x = {
-                .config = in->config,
-                .component = c,
-                .remote = now->remote,
-                .findings = in->findings,
-                .publication = p->number + 1,
-                .now_ns = in->now_ns,
-                .good_has_base = shown->good_has_base,
-                .layers_cut = shown->layers_cut,
-        };
-        unsigned changed = now->changed | LKG_DIRTY_EVER;
+        struct lkg_blob *blob;
+        int r = lkg_buf_failed(buf)
+                        ? lkg_error_set(err, -ENOMEM, NULL, "render")
+                        : lkg_blob_put(&p->blobs, buf->data ? buf->data : "", buf->size, &blob, err);
 
-        for (size_t i = 0; i < lkg_n_status_files; i++) {
-                const struct lkg_status_file *f = &lkg_status_files[i];
-                struct lkg_part_slot *slot = &shown->status[i];
-                struct lkg_buf buf = LKG_BUF_INIT;
-                bool first = !slot->file.blob;
-                int r;
+        lkg_buf_deinit(buf);
+        if (r < 0)
+                return r;
+        if (blob != slot->blob)
+                slot->mtime_ns = mtime_ns;
+        lkg_blob_unref(&p->blobs, slot->blob);
+        slot->blob = blob;
+        return 0;
+}
 
-                if (!(f->depends & changed) && (!first || f->optional))
-                        continue;
-                f->render(&x, &buf);
-                if (f->optional && buf.size == 0 && !lkg_buf_failed(&buf)) {
-                        lkg_slot_clear(p, &slot->file);
-                        continue;
-                }
-                r = lkg_part_fill(p, slot, &buf,
-                                  f->dated && first && c->active ? served_since(c) : in->now_ns, err);
-                if (r < 0)
-                        return r;
+static void clear(struct lkg_publisher *p, struct lkg_file_slot *slot)
+{
+        slot->blob = lkg_blob_unref(&p->blobs, slot->blob);
+        slot->mtime_ns = 0;
+}
+
+/* Its digest is known. */
+static int fill_document(struct lkg_publisher *p, struct lkg_file_slot *slot, const struct lkg_generation *g,
+                         uint64_t mtime_ns, struct lkg_error *err)
+{
+        struct lkg_blob *blob;
+        int r;
+
+        if (!g) {
+                clear(p, slot);
+                return 0;
         }
+        r = lkg_blob_put_as(&p->blobs, g->sha256, g->document.data, g->document.size, &blob, err);
+        if (r < 0)
+                return r;
+        if (blob != slot->blob || g->number != 0)
+                slot->mtime_ns = mtime_ns;
+        lkg_blob_unref(&p->blobs, slot->blob);
+        slot->blob = blob;
         return 0;
 }
 
 /* lkg/: what a rollback would serve now; usually the served document. */
-static int render_good(struct lkg_publisher *p, const struct lkg_snapshot *in, const struct lkg_component *c,
-                       struct lkg_shown *shown, struct lkg_error *err)
+static int fill_good(struct lkg_publisher *p, const struct lkg_snapshot *in, const struct lkg_component *c,
+                     struct lkg_file_slot *slot, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
-        const struct lkg_generation *served;
         int r = lkg_component_good_generation(c, &good);
 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "last known good");
-        served = good ? good : c->active;
-        shown->good_has_base = good ? good->has_base : lkg_component_served_has_base(c);
-        if (!served) {
-                lkg_slot_clear(p, &shown->good_document);
-                return 0;
-        }
-        r = lkg_slot_fill(p, &shown->good_document, served->document.data, served->document.size, in->now_ns,
-                          err);
-        if (r >= 0 && !good)
-                shown->good_document.mtime_ns = served->time_ns;
-        return r;
+        if (good)
+                return fill_document(p, slot, good, in->now_ns, err);
+        return fill_document(p, slot, c->active, c->active ? c->active->time_ns : 0, err);
 }
 
-static void clear_bad(struct lkg_publisher *p, struct lkg_shown *shown)
+static int fill_status(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t i,
+                       struct lkg_error *err)
 {
-        for (size_t i = 0; i < shown->n_bad; i++) {
-                lkg_slot_clear(p, &shown->bad[i].slot);
-                free(shown->bad[i].id);
-        }
-        free(shown->bad);
-        shown->bad = NULL;
-        shown->n_bad = 0;
-}
-
-static int render_bad(struct lkg_publisher *p, const struct lkg_component *c, struct lkg_shown *shown,
-                      struct lkg_error *err)
-{
-        const struct lkg_bad_list *list = c->dynamic ? &c->dynamic->bad : NULL;
-        size_t n = list ? list->n_items : 0;
+        const struct lkg_component *c = in->components[i].component;
+        const struct lkg_status_context x = lkg_status_context(in, i, p->number + 1);
+        struct lkg_file_slot *slots = p->shown[i].status;
         int r = 0;
 
-        clear_bad(p, shown);
-        shown->bad = calloc(n + 1, sizeof(*shown->bad));
-        if (!shown->bad)
-                return lkg_error_set(err, -ENOMEM, NULL, "bad list");
-        for (size_t i = 0; r >= 0 && i < n; i++) {
+        for (size_t k = 0; r >= 0 && k < lkg_n_status_files; k++) {
+                const struct lkg_status_file *f = &lkg_status_files[k];
+                bool dated = f->flags & LKG_ENTRY_POLL && !slots[k].blob && c->active;
                 struct lkg_buf buf = LKG_BUF_INIT;
-                struct lkg_bad_slot *slot = &shown->bad[shown->n_bad];
 
-                lkg_bad_format(&list->items[i], &buf);
-                r = lkg_slot_fill_buf(p, &slot->slot, &buf, list->items[i].time_ns, err);
-                slot->id = r < 0 ? NULL : strdup(list->items[i].id);
-                if (r >= 0 && !slot->id)
-                        r = lkg_error_set(err, -ENOMEM, NULL, "bad list");
-                shown->n_bad++;
+                if (!f->blob)
+                        continue;
+                f->render(&x, &buf);
+                r = fill(p, &slots[k], &buf, dated ? served_since(c) : in->now_ns, err);
         }
         return r;
 }
 
-static int render_document(struct lkg_publisher *p, const struct lkg_generation *active,
-                           struct lkg_file_slot *slot, struct lkg_error *err)
+static int fill_component(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t i,
+                          struct lkg_error *err)
 {
-        int r;
-
-        if (!active) {
-                lkg_slot_clear(p, slot);
-                return 0;
-        }
-        r = lkg_slot_fill(p, slot, active->document.data, active->document.size, active->time_ns, err);
-        if (r >= 0)
-                slot->mtime_ns = active->time_ns;
-        return r;
-}
-
-static int render_component(struct lkg_publisher *p, const struct lkg_snapshot *in, size_t i,
-                            struct lkg_error *err)
-{
-        struct lkg_snapshot_component *now = &in->components[i];
-        const struct lkg_component *c = now->component;
+        const struct lkg_component *c = in->components[i].component;
         struct lkg_shown *shown = &p->shown[i];
-        int r = 0;
+        int r = fill_document(p, &shown->document, c->active, c->active ? c->active->time_ns : 0, err);
 
-        if (now->changed & LKG_DIRTY_ACTIVE)
-                r = render_document(p, c->active, &shown->document, err);
-        if (r >= 0 && (now->changed & LKG_DIRTY_LAYERS)) /* the rest stays marked and follows later */
-                r = lkg_publish_component_layers(
-                        p, in, i, shown->status[0].file.blob ? LKG_LAYERS_AT_ONCE : LKG_LAYERS_AT_FIRST,
-                        err);
-        if (r >= 0 && (now->changed & LKG_DIRTY_HISTORY))
-                r = lkg_publish_component_history(p, c, shown, err);
-        if (r >= 0 && (now->changed & (LKG_DIRTY_ACTIVE | LKG_DIRTY_CANDIDATE | LKG_DIRTY_DYNAMIC)))
-                r = render_good(p, in, c, shown, err);
-        if (r >= 0 && (now->changed & LKG_DIRTY_BAD))
-                r = render_bad(p, c, shown, err);
         if (r >= 0)
-                r = render_status(p, in, i, err);
-        if (r >= 0 && (now->changed & ~(unsigned)LKG_DIRTY_EVER || !shown->changed_ns))
-                shown->changed_ns = in->now_ns;
-        return r;
+                r = fill_good(p, in, c, &shown->good_document, err);
+        return r < 0 ? r : fill_status(p, in, i, err);
 }
 
 /* ---- the manifest ---- */
@@ -172,7 +122,7 @@ struct builder {
         const struct lkg_snapshot *in;
         struct lkg_entry *entries;
         struct lkg_blob **blobs; /* with the same index; borrowed; NULL for directories and control files */
-        size_t n, n_allocated, n_expected;
+        size_t n, n_allocated;
         uint64_t dirs_ns;
         bool no_memory;
 };
@@ -191,7 +141,7 @@ static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob
         (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
         va_end(ap);
         if (b->n == b->n_allocated) {
-                size_t more = b->n_allocated ? 2 * b->n_allocated : b->n_expected + 64;
+                size_t more = b->n_allocated ? 2 * b->n_allocated : 128;
 
                 if (LKG_RESIZE(b->entries, more) < 0 || LKG_RESIZE(b->blobs, more) < 0) {
                         b->no_memory = true;
@@ -261,82 +211,55 @@ static void add_view(struct builder *b, const struct lkg_component *c, const str
                 add_entry(b, entry, shown->document.blob, "%s", c->config->aliases.items[i]);
 }
 
-static void be_part(struct lkg_entry *entry, const struct lkg_part_slot *slot)
+static void add_rendered(struct builder *b, const struct lkg_component *c, bool document, const char *dir,
+                         const char *name)
 {
-        if (!*slot->sha256)
-                return;
-        entry->pack = slot->file.blob->sha256;
-        entry->offset = slot->offset;
-        entry->size = slot->size;
-        memcpy(entry->sha256, slot->sha256, LKG_SHA256_HEX);
+        const struct lkg_entry entry = {
+                .type = LKG_ENTRY_RENDERED,
+                .mode = document ? c->config->mode : b->in->config->status_mode,
+                .uid = document ? c->config->uid : 0,
+                .gid = document ? c->config->gid : 0,
+                .component = c->index,
+        };
+
+        add_entry(b, entry, NULL, "%s/%s/%s", dir, c->config->name, name);
 }
 
 static void add_status(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         uint64_t generation = c->active ? c->active->number : 0;
+        const struct lkg_status_context x = lkg_status_context(b->in, c->index, 0);
 
-        add_dir(b, 0755, shown->changed_ns, "status", c->config->name, NULL);
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 const struct lkg_status_file *f = &lkg_status_files[i];
-                const struct lkg_part_slot *slot = &shown->status[i];
+                const struct lkg_file_slot *slot = &shown->status[i];
                 struct lkg_entry entry;
 
-                if (!slot->file.blob)
+                if (!f->blob) {
+                        if (!f->exists || f->exists(&x))
+                                add_rendered(b, c, f->document, "status", f->name);
                         continue;
-                entry = f->document ? document_entry(c, &slot->file, generation)
-                                    : file_entry(c, &slot->file, b->in->config->status_mode, 0, 0, f->flags,
+                }
+                entry = f->document ? document_entry(c, slot, generation)
+                                    : file_entry(c, slot, b->in->config->status_mode, 0, 0, f->flags,
                                                  generation);
                 entry.flags = f->flags;
-                be_part(&entry, slot);
-                add_entry(b, entry, slot->file.blob, "status/%s/%s", c->config->name, f->name);
-        }
-}
-
-static void add_layers(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
-{
-        add_dir(b, 0700, shown->changed_ns, "layers", c->config->name, NULL);
-        for (size_t i = 0; i < shown->n_layers; i++) {
-                const struct lkg_layer_slot *slot = &shown->layers[i];
-
-                if (slot->merged.blob && slot->name)
-                        add_entry(b, document_entry(c, &slot->merged, 0), slot->merged.blob,
-                                  "layers/%s/%s.merged.yaml", c->config->name, slot->name);
-                if (slot->doc.blob && slot->name)
-                        add_entry(b, document_entry(c, &slot->doc, 0), slot->doc.blob, "layers/%s/%s.yaml",
-                                  c->config->name, slot->name);
-        }
-}
-
-static void add_history(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
-{
-        add_dir(b, 0700, shown->changed_ns, "history", c->config->name, NULL);
-        for (size_t i = 0; i < shown->n_past; i++) {
-                const struct lkg_history_slot *slot = &shown->past[i];
-                const char *name = c->config->name;
-                char number[24];
-
-                (void)snprintf(number, sizeof(number), "%" PRIu64, slot->number);
-                add_dir(b, 0700, slot->document.mtime_ns, "history", name, number);
-                add_entry(b, document_entry(c, &slot->document, slot->number), slot->document.blob,
-                          "history/%s/%s/%s", name, number, c->config->file);
-                add_entry(b, document_entry(c, &slot->origin, slot->number), slot->origin.blob,
-                          "history/%s/%s/origin", name, number);
-                add_entry(b, document_entry(c, &slot->meta, slot->number), slot->meta.blob,
-                          "history/%s/%s/meta.json", name, number);
+                add_entry(b, entry, slot->blob, "status/%s/%s", c->config->name, f->name);
         }
 }
 
 static void add_bad(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
-        const struct lkg_entry dir = { .type = LKG_ENTRY_BAD,
-                                       .mode = 0755,
-                                       .mtime_ns = (int64_t)shown->changed_ns,
-                                       .component = c->index };
+        const struct lkg_bad_list *list = c->dynamic ? &c->dynamic->bad : NULL;
 
-        add_entry(b, dir, NULL, "bad/%s", c->config->name);
-        for (size_t i = 0; i < shown->n_bad; i++)
-                add_entry(b, file_entry(c, &shown->bad[i].slot, 0644, 0, 0, 0, 0), shown->bad[i].slot.blob,
-                          "bad/%s/%s", c->config->name, shown->bad[i].id);
+        (void)shown;
+        for (size_t i = 0; list && i < list->n_items; i++) {
+                const struct lkg_entry entry = { .type = LKG_ENTRY_RENDERED,
+                                                 .mode = 0644,
+                                                 .component = c->index };
+
+                add_entry(b, entry, NULL, "bad/%s/%s", c->config->name, list->items[i].id);
+        }
 }
 
 static void add_good(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
@@ -349,7 +272,6 @@ static void add_good(struct builder *b, const struct lkg_component *c, const str
 static void add_control(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         (void)shown;
-        add_dir(b, 0700, b->dirs_ns, "control", c->config->name, NULL);
         for (size_t i = 0; i < lkg_n_commands; i++) {
                 const struct lkg_entry entry = {
                         .type = LKG_ENTRY_CONTROL,
@@ -359,6 +281,36 @@ static void add_control(struct builder *b, const struct lkg_component *c, const 
                 };
 
                 add_entry(b, entry, NULL, "control/%s/%s", c->config->name, lkg_commands[i].name);
+        }
+}
+
+/* Their time is that of the last change of anything in them that a publication shows. */
+static void add_dirs(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
+{
+        static const struct {
+                const char *name;
+                enum lkg_entry_type type;
+                uint32_t mode;
+        } dirs[] = { { "bad", LKG_ENTRY_BAD, 0755 },
+                     { "control", LKG_ENTRY_DIR, 0700 },
+                     { "history", LKG_ENTRY_ASKED, 0 },
+                     { "layers", LKG_ENTRY_ASKED, 0 },
+                     { "status", LKG_ENTRY_DIR, 0755 } };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(dirs); i++) {
+                struct lkg_entry dir = { .type = dirs[i].type,
+                                         .mode = dirs[i].mode,
+                                         .mtime_ns = (int64_t)shown->changed_ns,
+                                         .component = c->index };
+
+                if (dir.type == LKG_ENTRY_DIR)
+                        dir.component = UINT_MAX;
+                if (dir.type == LKG_ENTRY_ASKED) { /* of the files in it */
+                        dir.mode = c->config->mode;
+                        dir.uid = c->config->uid;
+                        dir.gid = c->config->gid;
+                }
+                add_entry(b, dir, NULL, "%s/%s", dirs[i].name, c->config->name);
         }
 }
 
@@ -395,7 +347,7 @@ static int compare_pairs(const void *a, const void *b)
                       ((const struct entry_blob *)b)->entry.path);
 }
 
-static int sort_all(struct builder *b)
+static int sort_entries(struct builder *b)
 {
         struct entry_blob *pairs = calloc(b->n ? b->n : 1, sizeof(*pairs));
 
@@ -409,42 +361,6 @@ static int sort_all(struct builder *b)
                 b->blobs[i] = pairs[i].blob;
         }
         free(pairs);
-        return 0;
-}
-
-/* Moves entry @i to its position among the earlier ones, which are sorted. */
-static void insert_entry(struct builder *b, size_t i)
-{
-        const struct lkg_entry entry = b->entries[i];
-        struct lkg_blob *blob = b->blobs[i];
-        size_t low = 0, high = i;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (strcmp(b->entries[middle].path, entry.path) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        memmove(b->entries + low + 1, b->entries + low, (i - low) * sizeof(*b->entries));
-        memmove(b->blobs + low + 1, b->blobs + low, (i - low) * sizeof(*b->blobs));
-        b->entries[low] = entry;
-        b->blobs[low] = blob;
-}
-
-/* They are almost sorted (build()), so a thousand layers cost a thousand comparisons. */
-static int sort_entries(struct builder *b)
-{
-        unsigned n_inserted = 0;
-
-        for (size_t i = 1; i < b->n; i++) {
-                if (strcmp(b->entries[i - 1].path, b->entries[i].path) <= 0)
-                        continue;
-                if (++n_inserted > INSERTIONS_MAX)
-                        return sort_all(b);
-                insert_entry(b, i);
-        }
         return 0;
 }
 
@@ -474,8 +390,14 @@ static int format_manifest(const struct lkg_publisher *p, struct builder *b, str
         for (size_t i = 0; i < in->n_components; i++) {
                 const struct lkg_component *c = in->components[i].component;
 
-                components[i] = (struct lkg_publication_component){ c->config->name,
-                                                                    c->active ? c->active->number : 0 };
+                components[i] = (struct lkg_publication_component){
+                        .name = c->config->name, .generation = c->active ? c->active->number : 0
+                };
+                if (c->active) {
+                        components[i].source =
+                                *c->active->source ? c->active->source : lkg_local_word(c->active->has_base);
+                        components[i].object = c->active->object;
+                }
         }
         lkg_publication_format(&pub, buf);
         return lkg_buf_failed(buf) ? -ENOMEM : 0;
@@ -513,47 +435,68 @@ void lkg_publisher_loaded(struct lkg_publisher *p, uint64_t number)
 
 /* ---- one publication ---- */
 
-/* The directories in the order of their names, the few names of the root last: see sort_entries(). */
+/* What the publication shows of component @index, but for times: another number, and something has changed. */
+static uint64_t hash_component(const struct builder *b, unsigned index)
+{
+        uint64_t h = 0;
+
+        for (size_t i = 0; i < b->n; i++) {
+                const struct lkg_entry *e = &b->entries[i];
+
+                if (e->component != index)
+                        continue;
+                h = lkg_hash(h, e->path, strlen(e->path));
+                h = lkg_hash(h, e->sha256, sizeof(e->sha256));
+                h = lkg_hash(h, &e->generation, sizeof(e->generation));
+        }
+        return h;
+}
+
 static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
 {
         static void (*const parts[])(struct builder * b, const struct lkg_component *c,
-                                     const struct lkg_shown *shown) = { add_bad,    add_control, add_history,
-                                                                        add_layers, add_good,    add_status,
-                                                                        add_view };
+                                     const struct lkg_shown *shown) = { add_bad, add_control, add_good,
+                                                                        add_status, add_view };
         const struct lkg_snapshot *in = b->in;
 
-        for (size_t i = 0; i < in->n_components; i++)
-                if (p->shown[i].changed_ns > b->dirs_ns)
-                        b->dirs_ns = p->shown[i].changed_ns;
-        for (size_t k = 0; k < LKG_ARRAY_SIZE(parts); k++)
-                for (size_t i = 0; i < in->n_components; i++)
-                        parts[k](b, in->components[i].component, &p->shown[i]);
+        for (size_t i = 0; i < in->n_components; i++) {
+                const struct lkg_component *c = in->components[i].component;
+                struct lkg_shown *shown = &p->shown[i];
+                uint64_t hash;
+
+                for (size_t k = 0; k < LKG_ARRAY_SIZE(parts); k++)
+                        parts[k](b, c, shown);
+                hash = hash_component(b, (unsigned)i);
+                if (hash != shown->hash || shown->changed_ns == 0)
+                        shown->changed_ns = in->now_ns;
+                shown->hash = hash;
+                add_dirs(b, c, shown);
+                if (shown->changed_ns > b->dirs_ns)
+                        b->dirs_ns = shown->changed_ns;
+        }
         add_tops(b);
         if (b->no_memory || sort_entries(b) < 0)
                 return lkg_error_set(err, -ENOMEM, NULL, "publication %" PRIu64, p->number + 1);
         return 0;
 }
 
-static int write_manifest(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
+/* The manifest but for its first two lines, which say its format and number. */
+static const char *content_of(const struct lkg_buf *manifest)
 {
-        struct lkg_buf buf = LKG_BUF_INIT;
-        int r;
+        const char *line = strchr(manifest->data, '\n');
 
-        lkg_buf_expect(&buf, p->n_bytes + p->n_bytes / 16 + 256);
-        r = format_manifest(p, b, &buf);
+        line = line ? strchr(line + 1, '\n') : NULL;
+        return line ? line : "";
+}
 
-        if (r < 0)
-                r = lkg_error_set(err, r, NULL, "manifest");
-        else if (buf.size > LKG_MANIFEST_BYTES_MAX || b->n > LKG_MANIFEST_ENTRIES_MAX)
-                r = lkg_error_set(err, -EFBIG, NULL, "the manifest has %zu entries and %zu bytes.", b->n,
-                                  buf.size);
-        else
-                r = lkg_write_file_atomic(p->runtime_fd, LKG_PUBLICATION_CURRENT, buf.data, buf.size, 0600,
-                                          /* durable= */ false, err);
-        p->n_bytes = buf.size;
-        p->n_entries = b->n;
-        lkg_buf_deinit(&buf);
-        return r;
+static int write_manifest(struct lkg_publisher *p, const struct builder *b, const struct lkg_buf *manifest,
+                          struct lkg_error *err)
+{
+        if (manifest->size > LKG_MANIFEST_BYTES_MAX || b->n > LKG_MANIFEST_ENTRIES_MAX)
+                return lkg_error_set(err, -EFBIG, NULL, "the manifest has %zu entries and %zu bytes.", b->n,
+                                     manifest->size);
+        return lkg_write_file_atomic(p->runtime_fd, LKG_PUBLICATION_CURRENT, manifest->data,
+                                     manifest->size - 1, 0600, /* durable= */ false, err);
 }
 
 static int collect_blobs(struct builder *b, struct lkg_blob ***ret, size_t *ret_n)
@@ -571,47 +514,61 @@ static int collect_blobs(struct builder *b, struct lkg_blob ***ret, size_t *ret_
         return 0;
 }
 
-static int make_current(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
+static int make_current(struct lkg_publisher *p, struct builder *b, const struct lkg_buf *manifest,
+                        struct lkg_error *err)
 {
         struct lkg_blob **blobs;
         size_t n;
-        int r = build(p, b, err);
-
-        if (r < 0)
-                return r;
         /* The references first: the current manifest must never name a blob that could be removed. */
-        r = collect_blobs(b, &blobs, &n);
+        int r = collect_blobs(b, &blobs, &n);
+
         if (r >= 0)
                 r = keep(p, p->number + 1, blobs, n);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "publication %" PRIu64, p->number + 1);
-        r = write_manifest(p, b, err);
+        r = write_manifest(p, b, manifest, err);
         if (r < 0)
                 drop_kept(p, p->n_kept - 1);
         return r;
 }
 
-int lkg_publish(struct lkg_publisher *p, const struct lkg_snapshot *in, struct lkg_error *err)
+static int publish(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
 {
-        struct builder b = { .in = in, .n_expected = p->n_entries };
-        int r = 0;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf manifest = LKG_BUF_INIT;
+        struct lkg_buf before = p->manifest;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < in->n_components; i++)
-                r = render_component(p, in, i, err);
-        if (r >= 0)
-                r = lkg_pack_finish(p, err);
-        if (r >= 0)
-                r = make_current(p, &b, err);
-        lkg_pack_drop(p);
-        free_builder(&b);
+        lkg_buf_expect(&manifest, p->manifest.size + 256);
+        r = format_manifest(p, b, &manifest);
+        lkg_buf_putc(&manifest, '\0');
+        if (r < 0 || lkg_buf_failed(&manifest))
+                return lkg_error_set(err, -ENOMEM, NULL, "manifest");
+        if (p->manifest.size > 0 && strcmp(content_of(&manifest), content_of(&p->manifest)) == 0)
+                return 0;
+        r = make_current(p, b, &manifest, err);
         if (r < 0)
                 return r;
         p->number++;
-        for (size_t i = 0; i < in->n_components; i++)
-                in->components[i].changed &= LKG_DIRTY_LAYERS;
+        p->manifest = manifest;
+        manifest = before; /* to be freed */
         while (p->n_kept > LKG_PUBLICATIONS_KEPT)
                 drop_kept(p, 0);
-        return 0;
+        return 1;
+}
+
+int lkg_publish(struct lkg_publisher *p, const struct lkg_snapshot *in, struct lkg_error *err)
+{
+        struct builder b = { .in = in };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < in->n_components; i++)
+                r = fill_component(p, in, i, err);
+        if (r >= 0)
+                r = build(p, &b, err);
+        if (r >= 0)
+                r = publish(p, &b, err);
+        free_builder(&b);
+        return r;
 }
 
 /* ---- begin and end ---- */
@@ -685,54 +642,27 @@ int lkg_publisher_read(const struct lkg_publisher *p, const struct lkg_entry *en
         return lkg_publication_read(p->blobs.dirfd, entry, LKG_FALLBACK_BYTES_MAX, ret, ret_size);
 }
 
-static void forget(struct lkg_shown *shown)
-{
-        for (size_t i = 0; i < shown->n_layers; i++) {
-                lkg_value_unref(shown->layers[i].doc_value);
-                free(shown->layers[i].name);
-                free(shown->layers[i].layer);
-        }
-        for (size_t i = 0; i < shown->n_bad; i++)
-                free(shown->bad[i].id);
-        free(shown->bad);
-        free(shown->layers);
-        free(shown->past);
-        *shown = (struct lkg_shown){ .n_bad = 0 };
-}
-
-static void give_back(struct lkg_publisher *p, struct lkg_shown *shown)
-{
-        lkg_slot_clear(p, &shown->document);
-        lkg_slot_clear(p, &shown->good_document);
-        clear_bad(p, shown);
-        for (size_t i = 0; i < LKG_STATUS_FILES_MAX; i++)
-                lkg_slot_clear(p, &shown->status[i].file);
-        for (size_t i = 0; i < shown->n_layers; i++) {
-                lkg_slot_clear(p, &shown->layers[i].doc);
-                lkg_slot_clear(p, &shown->layers[i].merged);
-        }
-        for (size_t i = 0; i < shown->n_past; i++)
-                lkg_history_slot_clear(p, &shown->past[i]);
-        forget(shown);
-}
-
 void lkg_publisher_reset(struct lkg_publisher *p)
 {
-        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
-                give_back(p, &p->shown[i]);
+        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++) {
+                struct lkg_shown *shown = &p->shown[i];
+
+                clear(p, &shown->document);
+                clear(p, &shown->good_document);
+                for (size_t k = 0; k < LKG_STATUS_FILES_MAX; k++)
+                        clear(p, &shown->status[k]);
+                *shown = (struct lkg_shown){ 0 };
+        }
 }
 
 struct lkg_publisher *lkg_publisher_free(struct lkg_publisher *p)
 {
         if (!p)
                 return NULL;
-        for (size_t i = 0; i < LKG_COMPONENTS_MAX; i++)
-                forget(&p->shown[i]);
         for (size_t i = 0; i < p->n_kept; i++)
                 free(p->kept[i].blobs);
         free(p->kept);
-        lkg_pack_drop(p);
-        free(p->pack.parts);
+        lkg_buf_deinit(&p->manifest);
         lkg_blobs_deinit(&p->blobs);
         free(p);
         return NULL;

@@ -7,14 +7,6 @@
 
 #include "status.h"
 
-static void add_layers_cut(const struct lkg_status_context *x, struct lkg_report *report)
-{
-        if (x->layers_cut)
-                lkg_report_add(report, LKG_NOTE, 4010, NULL,
-                               "layers/%s does not show every layer: too many, or too large",
-                               x->component->config->name);
-}
-
 /* All of them, as they are shown: every note only to programs, which `lkgfs status --all` is one of. */
 static void arrange(const struct lkg_status_context *x, bool all, struct lkg_report *ret)
 {
@@ -24,7 +16,6 @@ static void arrange(const struct lkg_status_context *x, bool all, struct lkg_rep
         for (size_t i = 0; i < reports.n_items; i++)
                 lkg_report_append(ret, reports.items[i]);
         lkg_component_reports_deinit(&reports);
-        add_layers_cut(x, ret);
         lkg_report_arrange(ret, all);
 }
 

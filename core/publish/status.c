@@ -177,6 +177,16 @@ static void put_source(struct lkg_json *json, const char *name, const struct lkg
         lkg_json_end(json);
 }
 
+/* Of the document that a rollback would serve, if it is local. */
+static bool good_has_base(const struct lkg_status_context *x)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
+
+        if (lkg_component_good_generation(x->component, &good) >= 0 && good)
+                return good->has_base;
+        return lkg_component_served_has_base(x->component);
+}
+
 /* The configuration that is avoided, by name: a wish of the proposal. */
 static void put_rejected(struct lkg_json *json, const struct lkg_component *c)
 {
@@ -216,7 +226,7 @@ static void render_config_json(const struct lkg_status_context *x, struct lkg_bu
         lkg_json_u64(&json, "schemaVersion", 1);
         put_source(&json, "assigned", &p->assigned, base, is_active ? number : 0, sha256);
         put_source(&json, "active", &active, lkg_component_served_has_base(c), number, sha256);
-        put_source(&json, "lastKnownGood", &p->good.source, x->good_has_base, good_number, good_sha256);
+        put_source(&json, "lastKnownGood", &p->good.source, good_has_base(x), good_number, good_sha256);
         lkg_json_foreign(&json, "error", lkg_component_error(c, NULL));
         put_rejected(&json, c);
         lkg_json_end(&json);
@@ -266,7 +276,7 @@ static void render_active(const struct lkg_status_context *x, struct lkg_buf *bu
 
 static void render_good(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        put_word(x, &lkg_component_pointers(x->component)->good.source, x->good_has_base, buf);
+        put_word(x, &lkg_component_pointers(x->component)->good.source, good_has_base(x), buf);
 }
 
 /* ---- trial and starts ---- */
@@ -342,8 +352,7 @@ static void render_restarts(const struct lkg_status_context *x, struct lkg_buf *
 
 static void render_drift(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
-        lkg_buf_append(buf, x->component->drift.data ? x->component->drift.data : "",
-                       x->component->drift.size);
+        lkg_component_drift(x->component, buf);
 }
 
 /*
@@ -357,8 +366,10 @@ static void render_origin(const struct lkg_status_context *x, struct lkg_buf *bu
 
         if (active(x) && !c->made_active && c->served && c->served_number == active(x)->number)
                 lkg_origin_render(c->served, buf);
-        else if (active(x))
-                lkg_buf_append(buf, active(x)->origin.data, active(x)->origin.size);
+        else if (active(x) && lkg_generation_describe(c->active) >= 0)
+                lkg_buf_append(buf, c->active->origin.data, c->active->origin.size);
+        else
+                buf->failed = active(x);
 }
 
 /* The source of the marks `flag ...`, but never the command line itself. */
@@ -408,11 +419,15 @@ static void render_last_error(const struct lkg_status_context *x, struct lkg_buf
                 render_error(x, buf);
 }
 
-static void put_diff(const struct lkg_generation *a, const char *a_name, const struct lkg_generation *b,
+static void put_diff(struct lkg_generation *a, const char *a_name, struct lkg_generation *b,
                      struct lkg_buf *buf)
 {
         char b_name[40];
 
+        if (lkg_generation_describe(a) < 0 || lkg_generation_describe(b) < 0) {
+                buf->failed = true;
+                return;
+        }
         (void)snprintf(b_name, sizeof(b_name), "generation %" PRIu64, b->number);
         if (lkg_render_diff(a_name, lkg_generation_shown(a)->data, lkg_generation_shown(a)->size, b_name,
                             lkg_generation_shown(b)->data, lkg_generation_shown(b)->size, buf) < 0)
@@ -426,7 +441,7 @@ static void put_diff(const struct lkg_generation *a, const char *a_name, const s
 static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *good = NULL;
-        const struct lkg_generation *a = x->component->previous, *b = active(x);
+        struct lkg_generation *a = x->component->previous, *b = x->component->active;
         char a_name[40];
 
         if (!b)
@@ -445,67 +460,69 @@ static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
         put_diff(a, a_name, b, buf);
 }
 
-#define ACTIVE    LKG_DIRTY_ACTIVE
-#define CANDIDATE LKG_DIRTY_CANDIDATE
-#define CONDITION LKG_DIRTY_CONDITION
-#define DYNAMIC   LKG_DIRTY_DYNAMIC
-#define ERROR     (CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD | LKG_DIRTY_FINDINGS)
+static bool has_slots(const struct lkg_status_context *x)
+{
+        return x->remote && x->remote->slots.any;
+}
+
+/* Has its kind a table? Known without judging it again while the layers merge to it. */
+static bool has_effective(const struct lkg_status_context *x)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *effective = NULL;
+
+        return lkg_component_effective(x->component, &effective) < 0 || effective;
+}
 
 const struct lkg_status_file lkg_status_files[] = {
-        /* name            document flags  depends                          renderer            manual */
-        { "active", false, 0, ACTIVE | DYNAMIC, render_active,
+        /* name document flags blob renderer manual exists */
+        { "active", false, 0, false, render_active,
           "what the view shows: source id and ConfigMap, or init (a base exists), or default" },
-        { "assigned", false, 0, ACTIVE | DYNAMIC, render_assigned,
-          "what is meant to be shown, in the same words" },
-        { "condition", false, 0, CONDITION | ACTIVE | CANDIDATE, render_condition,
+        { "assigned", false, 0, false, render_assigned, "what is meant to be shown, in the same words" },
+        { "condition", false, 0, true, render_condition,
           "status, what is served in a plain sentence, and reason and message in brackets, in one line" },
-        { "condition.json", false, 0, CONDITION, render_condition_json, "the same as a NodeCondition" },
-        { "config.json", false, 0, ACTIVE | CANDIDATE | CONDITION | DYNAMIC | LKG_DIRTY_BAD,
-          render_config_json,
+        { "condition.json", false, 0, true, render_condition_json, "the same as a NodeCondition" },
+        { "config.json", false, 0, false, render_config_json,
           "assigned, active, last known good and error in the shape of NodeConfigStatus" },
-        { "diff", true, 0, ACTIVE | CANDIDATE | DYNAMIC, render_diff,
+        { "diff", true, 0, false, render_diff,
           "from the last known good to what is active, as a unified diff; from the generation before where "
           "they are one" },
-        { "drift", true, 0, ACTIVE | DYNAMIC, render_drift,
+        { "drift", true, 0, false, render_drift,
           "fields in which the running process, by its start, differs from what is served: pointer, value "
           "it "
           "runs with, value served; tab separated" },
-        { "effective.yaml", true, 0, ACTIVE | CANDIDATE | LKG_DIRTY_EFFECTIVE, render_effective,
+        { "effective.yaml", true, 0, false, render_effective,
           "defaults, the served document and the component's flags, each value with where it comes from",
-          true },
-        { "error", true, 0, ERROR, render_error,
+          has_effective },
+        { "error", true, 0, true, render_error,
           "why the newest configuration is refused: the first error in findings, else the reason; or "
           "empty" },
-        { "findings", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, lkg_status_render_findings,
+        { "findings", true, 0, false, lkg_status_render_findings,
           "everything noticed about the layers, one line each" },
-        { "findings.json", true, 0, CANDIDATE | LKG_DIRTY_FINDINGS, lkg_status_render_findings_json,
-          "the same as JSON" },
-        { "generation", false, LKG_ENTRY_POLL, ACTIVE, render_generation,
-          "number of the published document; poll(2) reports a change", .dated = true },
-        { "hold", false, 0, CANDIDATE | ACTIVE | CONDITION, lkg_status_render_hold,
+        { "findings.json", true, 0, false, lkg_status_render_findings_json, "the same as JSON" },
+        { "generation", false, LKG_ENTRY_POLL, true, render_generation,
+          "number of the published document; poll(2) reports a change" },
+        { "hold", false, 0, true, lkg_status_render_hold,
           "what keeps the view from following: hold, pin, try, rollout; since when, by whom; one key=value "
           "a "
           "line" },
-        { "last-error", true, 0, LKG_DIRTY_LAST_ERROR | ERROR, render_last_error,
+        { "last-error", true, 0, false, render_last_error,
           "why the last control write was refused; if it was not, the same as error" },
-        { "last-known-good", false, 0, ACTIVE | DYNAMIC, render_good,
-          "where a rollback leads, in the same words" },
-        { "metrics.prom", false, 0, LKG_DIRTY_EVER, lkg_status_render_metrics,
+        { "last-known-good", false, 0, false, render_good, "where a rollback leads, in the same words" },
+        { "metrics.prom", false, 0, false, lkg_status_render_metrics,
           "metrics for node_exporter's textfile collector" },
-        { "origin", true, 0, ACTIVE | CANDIDATE, render_origin,
-          "where every value comes from, tab separated" },
-        { "process", false, 0, ACTIVE | DYNAMIC | LKG_DIRTY_EFFECTIVE, lkg_status_render_process,
+        { "origin", true, 0, false, render_origin, "where every value comes from, tab separated" },
+        { "process", false, 0, false, lkg_status_render_process,
           "unit, newest living process, the generation it reads, version; one key=value a line" },
-        { "remote", false, 0, LKG_DIRTY_EVER, lkg_status_render_remote,
+        { "remote", false, 0, false, lkg_status_render_remote,
           "what is known of the API server: credential, node, reference, answers, rollout; one key=value a "
           "line" },
-        { "restarts", false, 0, DYNAMIC, render_restarts, "restarts that lkgfs asked for, one line each" },
-        { "rollout", false, 0, LKG_DIRTY_EVER, lkg_status_render_rollout,
-          "slots of the rollout: how many nodes try it, have it, failed; one key=value a line", true },
-        { "sha256", false, 0, ACTIVE, render_sha256, "SHA-256 of the bytes served" },
-        { "startups", false, 0, DYNAMIC, render_startups,
+        { "restarts", false, 0, false, render_restarts, "restarts that lkgfs asked for, one line each" },
+        { "rollout", false, 0, false, lkg_status_render_rollout,
+          "slots of the rollout: how many nodes try it, have it, failed; one key=value a line", has_slots },
+        { "sha256", false, 0, false, render_sha256, "SHA-256 of the bytes served" },
+        { "startups", false, 0, false, render_startups,
           "when the component started, the last eleven, as JSON" },
-        { "trial", false, 0, DYNAMIC, render_trial,
+        { "trial", false, 0, false, render_trial,
           "state, started, deadline, prior_starts and threshold of the trial, and what its checks of health "
           "say, one "
           "key=value a line" },

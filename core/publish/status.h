@@ -13,21 +13,28 @@ struct lkg_status_context {
         const struct lkg_component *component;
         const struct lkg_remote_status *remote; /* NULL = it follows no reference */
         const struct lkg_report *findings;      /* findings that are not about a component */
-        uint64_t publication;
-        uint64_t now_ns;    /* wall time of the publication */
-        bool good_has_base; /* for the document that a rollback would serve, if it is local */
-        bool layers_cut;    /* more layers than layers/ shows */
+        uint64_t publication;                   /* number of the current one */
 };
+
+/** lkg_status_context() - of component @i. */
+static inline struct lkg_status_context lkg_status_context(const struct lkg_snapshot *in, size_t i,
+                                                           uint64_t publication)
+{
+        return (struct lkg_status_context){ .config = in->config,
+                                            .component = in->components[i].component,
+                                            .remote = in->components[i].remote,
+                                            .findings = in->findings,
+                                            .publication = publication };
+}
 
 struct lkg_status_file {
         const char *name;
-        bool document;    /* mode and owner of the component's file; otherwise a fact (statusMode, root) */
-        unsigned flags;   /* LKG_ENTRY_POLL */
-        unsigned depends; /* enum lkg_component_dirty: rendered again when one of these is set */
+        bool document;  /* mode and owner of the component's file; otherwise a fact (statusMode, root) */
+        unsigned flags; /* LKG_ENTRY_POLL */
+        bool blob; /* a publication has its bytes, so it is there without an engine; else rendered when looked up */
         void (*render)(const struct lkg_status_context *context, struct lkg_buf *buf);
         const char *manual;
-        bool optional; /* no content = the file does not exist */
-        bool dated; /* its time is the start of serving this generation, even if an engine found it served */
+        bool (*exists)(const struct lkg_status_context *context); /* NULL = always */
 };
 
 /* Renderers in separate files: metrics.c, status-findings.c, status-hold.c, status-remote.c. */

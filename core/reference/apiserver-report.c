@@ -80,16 +80,6 @@ void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret)
 
 /* ---- reports to the cluster ---- */
 
-static void note_shown(struct lkg_apiserver *api)
-{
-        if (!api->client)
-                return;
-        memset(&api->shown, 0, sizeof(api->shown));
-        lkg_client_counters(api->client, &api->shown);
-        api->shown_success_ns[0] = api->node.informer ? lkg_informer_success_ns(api->node.informer) : 0;
-        api->shown_success_ns[1] = api->object.informer ? lkg_informer_success_ns(api->object.informer) : 0;
-}
-
 static bool is_too_early(struct lkg_apiserver *api, struct lkg_followed *followed)
 {
         char ignored[LKG_REASON_MAX];
@@ -103,7 +93,6 @@ void lkg_places_published(struct lkg_places *places, const struct lkg_node_condi
 
         if (!api)
                 return;
-        note_shown(api);
         /* Do not report that it is Unknown for a moment at each start, before the first answer. */
         if (!api->reporter || !places->config->remote.condition || is_too_early(api, &api->node) ||
             (api->object.informer && is_too_early(api, &api->object)))

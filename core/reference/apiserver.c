@@ -278,21 +278,6 @@ static int on_work(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Has a figure changed since the last publication? */
-static bool has_new_figures(const struct lkg_apiserver *api)
-{
-        struct lkg_client_counters now = { .n_connections = 0 };
-
-        if (!api->client)
-                return false;
-        lkg_client_counters(api->client, &now);
-        return memcmp(&now, &api->shown, sizeof(now)) != 0 ||
-               (api->node.informer &&
-                lkg_informer_success_ns(api->node.informer) != api->shown_success_ns[0]) ||
-               (api->object.informer &&
-                lkg_informer_success_ns(api->object.informer) != api->shown_success_ns[1]);
-}
-
 static bool is_outage(const struct lkg_followed *followed, uint64_t now_ns)
 {
         return followed->failing_ns && now_ns >= followed->failing_ns + LKG_OUTAGE_NS;
@@ -310,8 +295,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         look_at_credential(api);
         if (!settled)
                 api->places->pending = true;
-        if (api->anew || api->places->pending || has_new_figures(api) ||
-            (lkg_apiserver_has_credential(api) && !api->client))
+        if (api->anew || api->places->pending || (lkg_apiserver_has_credential(api) && !api->client))
                 lkg_apiserver_kick(api);
         arm(api);
         return 0;

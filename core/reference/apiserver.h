@@ -15,7 +15,7 @@
 
 /* How long the last answer remains valid if all requests fail. */
 #define LKG_OUTAGE_NS (300 * LKG_NSEC_PER_SEC)
-/* How often the credential files are checked, and changed figures published. */
+/* How often the credential files are checked. */
 #define LKG_API_TICK_NS  (60 * LKG_NSEC_PER_SEC)
 #define LKG_API_PAUSE_NS (1 * LKG_NSEC_PER_SEC) /* minimum between two periodic checks of the credential */
 
@@ -82,8 +82,6 @@ struct lkg_apiserver {
         sd_event_source *work, *timer;
         char served[LKG_SOURCE_ID_MAX + 1]; /* source served by the last publication */
         bool served_known;
-        struct lkg_client_counters shown; /* in the last publication */
-        uint64_t shown_success_ns[2];
 };
 
 /* ---- lifetime: apiserver.c ---- */

@@ -46,13 +46,24 @@ static int take(struct lkg_buf *buf, struct lkg_text *ret)
         return ret->data ? 0 : -ENOMEM;
 }
 
+/* The first comment line of a YAML document, without `# `; caller frees. */
+static char *hint_of(const struct lkg_text *document)
+{
+        const char *end = memchr(document->data, '\n', document->size);
+
+        return end && strncmp(document->data, "# ", 2) == 0
+                       ? strndup(document->data + 2, (size_t)(end - document->data) - 2)
+                       : strdup("");
+}
+
 /* Only a document with secrets needs a second text. */
-static int render_shown(struct lkg_generation *g, const struct lkg_candidate *candidate, const char *hint)
+static int render_shown(struct lkg_generation *g, const struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(candidate->doc);
+        LKG_CLEANUP(lkg_freep) char *hint = hint_of(&g->document);
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (!masked)
+        if (!masked || !hint)
                 return -ENOMEM;
         if (masked == candidate->doc || lkg_value_equal(masked, candidate->doc))
                 return 0;
@@ -81,57 +92,39 @@ static int render_origin(struct lkg_generation *g, const struct lkg_candidate *c
         return take(&buf, &g->origin);
 }
 
-struct digests {
-        lkg_layer_digest_fn *known;
-        void *userdata;
-};
-
 /* Masks secrets first, so that a short one cannot be guessed from the digest. */
-static int layer_digest(const struct lkg_layer_info *layer, size_t i, const struct digests *digests,
-                        char sha256[static LKG_SHA256_HEX])
+static int layer_digest(const struct lkg_layer_info *layer, char sha256[static LKG_SHA256_HEX])
 {
-        const char *known = digests->known ? digests->known(layer, i, digests->userdata) : NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
-        struct lkg_buf buf = LKG_BUF_INIT;
-        int r = -ENOMEM;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(layer->doc);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (known) {
-                memcpy(sha256, known, LKG_SHA256_HEX);
-                return 0;
-        }
-        masked = lkg_mask_secrets(layer->doc);
         if (masked)
                 lkg_render(masked, LKG_FORMAT_YAML, &buf);
-        if (masked && !lkg_buf_failed(&buf))
-                r = lkg_sha256_hex(buf.data, buf.size, sha256);
-        lkg_buf_deinit(&buf);
-        return r;
+        return !masked || lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, sha256);
 }
 
-static int put_layer(struct lkg_json *json, const struct lkg_layer_info *layer, size_t i,
-                     const struct digests *digests)
+static int put_layer(struct lkg_json *json, const struct lkg_layer_info *layer, bool with_digest)
 {
         char sha256[LKG_SHA256_HEX];
-        int r = digests && layer->doc ? layer_digest(layer, i, digests, sha256) : 0;
+        int r = with_digest ? layer_digest(layer, sha256) : 0;
 
         lkg_json_map(json, NULL, LKG_JSON_ROW);
         lkg_json_text(json, "role", lkg_layer_role_name(layer->role));
         lkg_json_foreign(json, "name", layer->name);
-        if (r >= 0 && digests && layer->doc)
+        if (r >= 0 && with_digest)
                 lkg_json_text(json, "sha256", sha256);
         lkg_json_end(json);
         return r;
 }
 
-static int put_layers(struct lkg_json *json, const struct lkg_candidate *candidate,
-                      const struct digests *digests)
+static int put_layers(struct lkg_json *json, const struct lkg_candidate *candidate)
 {
         bool with_digests = candidate->n_layers <= META_DIGESTS_MAX;
         int r = 0;
 
         lkg_json_list(json, "layers", LKG_JSON_AROUND);
         for (size_t i = 0; r >= 0 && i < candidate->n_layers; i++)
-                r = put_layer(json, &candidate->layers[i], i, with_digests ? digests : NULL);
+                r = put_layer(json, &candidate->layers[i], with_digests && candidate->layers[i].doc);
         lkg_json_end(json);
         return r;
 }
@@ -150,8 +143,7 @@ static void put_source(struct lkg_json *json, const struct lkg_generation *g)
 }
 
 /* sha256 of a layer is that of its file below layers/: it compares the content of layers, not the text of their source files. */
-static int render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate,
-                       const struct digests *digests)
+static int render_meta(struct lkg_generation *g, const struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -164,7 +156,7 @@ static int render_meta(struct lkg_generation *g, const struct lkg_candidate *can
         lkg_json_time(&json, "time", g->time_ns);
         lkg_json_u64(&json, "timeNs", g->time_ns);
         put_source(&json, g);
-        r = put_layers(&json, candidate, digests);
+        r = put_layers(&json, candidate);
         lkg_json_end(&json);
         if (r >= 0)
                 r = lkg_json_write_line(&json, &buf);
@@ -189,11 +181,30 @@ static void set_source(struct lkg_generation *g, const struct lkg_config_source 
         (void)snprintf(g->object, sizeof(g->object), "%s/%s", source->ns, source->name);
 }
 
-int lkg_generation_new(const struct lkg_candidate *candidate, const struct lkg_config_source *source,
-                       const char *hint, uint64_t number, uint64_t time_ns, struct lkg_text document,
-                       lkg_layer_digest_fn *digest, void *userdata, struct lkg_generation **ret)
+static int describe(struct lkg_generation *g, const struct lkg_candidate *candidate)
 {
-        const struct digests digests = { digest, userdata };
+        int r = g->shown.data ? 0 : render_shown(g, candidate);
+
+        if (r >= 0 && !g->origin.data)
+                r = render_origin(g, candidate);
+        if (r >= 0 && !g->meta.data)
+                r = render_meta(g, candidate);
+        return r < 0 ? r : 0;
+}
+
+int lkg_generation_describe(struct lkg_generation *g)
+{
+        int r = g->candidate ? describe(g, g->candidate) : 0;
+
+        if (r == 0)
+                g->candidate = lkg_candidate_unref(g->candidate);
+        return r;
+}
+
+/* Takes over @document, even on failure. */
+static int make(const struct lkg_config_source *source, bool has_base, uint64_t number, uint64_t time_ns,
+                struct lkg_text document, struct lkg_generation **ret)
+{
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
         int r;
 
@@ -203,48 +214,53 @@ int lkg_generation_new(const struct lkg_candidate *candidate, const struct lkg_c
         }
         g->number = number;
         g->time_ns = time_ns;
-        g->has_base = candidate->has_base;
+        g->has_base = has_base;
         set_source(g, source);
         g->document = document;
         r = lkg_sha256_hex(document.data, document.size, g->sha256);
-        if (r >= 0)
-                r = render_shown(g, candidate, hint);
-        if (r >= 0)
-                r = render_origin(g, candidate);
-        if (r >= 0)
-                r = render_meta(g, candidate, &digests);
         if (r < 0)
                 return r;
         *ret = LKG_STEAL(g);
         return 0;
 }
 
+int lkg_generation_new(struct lkg_candidate *candidate, const struct lkg_config_source *source,
+                       uint64_t number, uint64_t time_ns, struct lkg_text document,
+                       struct lkg_generation **ret)
+{
+        int r = make(source, candidate->has_base, number, time_ns, document, ret);
+
+        if (r == 0)
+                (*ret)->candidate = lkg_candidate_ref(candidate);
+        return r;
+}
+
 int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
                           struct lkg_text document, struct lkg_generation **ret)
 {
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         struct lkg_candidate candidate = { .has_base = true };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_freep) char *hint = NULL;
         struct lkg_source *where = lkg_source_new("last-known-good", "lkg");
-        const char *end = memchr(document.data, '\n', document.size);
         int r = where ? 0 : -ENOMEM;
 
         candidate.format = lkg_detect_format(document.data, document.size);
         if (r == 0)
                 r = lkg_decode(document.data, document.size, candidate.format, 0, where, &ignored, &doc);
         lkg_source_unref(where);
-        if (r == 0 && end && strncmp(document.data, "# ", 2) == 0) {
-                hint = strndup(document.data + 2, (size_t)(end - document.data) - 2);
-                r = hint ? 0 : -ENOMEM;
-        }
         if (r < 0) {
                 free(document.data);
                 return r;
         }
         candidate.doc = doc;
-        return lkg_generation_new(&candidate, source, hint ? hint : "", number, time_ns, document, NULL,
-                                  NULL, ret);
+        r = make(source, candidate.has_base, number, time_ns, document, &g);
+        if (r >= 0)
+                r = describe(g, &candidate);
+        if (r < 0)
+                return r;
+        *ret = LKG_STEAL(g);
+        return 0;
 }
 
 struct lkg_generation *lkg_generation_ref(struct lkg_generation *generation)
@@ -259,6 +275,7 @@ struct lkg_generation *lkg_generation_unref(struct lkg_generation *generation)
         if (!generation || --generation->refs > 0)
                 return NULL;
         free(generation->document.data);
+        lkg_candidate_unref(generation->candidate);
         free(generation->shown.data);
         free(generation->origin.data);
         free(generation->meta.data);

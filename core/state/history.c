@@ -289,14 +289,16 @@ static int write_text(int dirfd, const char *name, const struct lkg_text *text, 
         return 0;
 }
 
-static int write_record(struct lkg_history *history, const struct lkg_generation *g, bool durable,
+static int write_record(struct lkg_history *history, struct lkg_generation *g, bool durable,
                         struct lkg_error *err)
 {
         const struct lkg_text *const texts[] = { &g->document, &g->shown, &g->origin, &g->meta };
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         char name[32];
-        int r = 0;
+        int r = lkg_generation_describe(g);
 
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "describe generation %" PRIu64, g->number);
         remove_record(history->dirfd, NEW_NAME);
         if (mkdirat(history->dirfd, NEW_NAME, 0700) < 0)
                 return lkg_error_set(err, -errno, NULL, "create a history record");

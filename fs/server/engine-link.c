@@ -25,6 +25,20 @@
 #define TAKEN_NS    (30 * LKG_NSEC_PER_SEC) /* for a command that an engine has begun */
 #define CLAIM_TRIES 64
 
+/*
+ * A helper that waits for the engine to render a name. Nothing of it must survive: a successor handles the request again.
+ * parked_lock.
+ */
+struct asking {
+        struct asking *next;
+        struct lkg_message message;
+        bool answered;
+        int result;
+        char text[LKG_MESSAGE_TEXT_MAX + 3];
+};
+static struct asking *askings;
+static pthread_cond_t asking_answered = PTHREAD_COND_INITIALIZER;
+
 static void ask_for_engine(void);
 static void open_claims(void);
 
@@ -335,9 +349,82 @@ bool engine_tell(const struct lkg_message *message)
         return sent;
 }
 
+/* Lock held. Return: whether a helper has waited for it. */
+static bool answer_asking(const struct lkg_message *message)
+{
+        for (struct asking *one = askings; one; one = one->next) {
+                if (one->message.ticket != message->ticket)
+                        continue;
+                one->result = message->result;
+                memcpy(one->text, message->text, sizeof(one->text));
+                one->answered = true;
+                (void)pthread_cond_broadcast(&asking_answered);
+                return true;
+        }
+        return false;
+}
+
+static bool wait_for_answer(struct asking *own, uint64_t timeout_ns)
+{
+        struct timespec until;
+        int r = 0;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        timeout_ns += (uint64_t)lkg_timespec_ns(&until);
+        until.tv_sec = (time_t)(timeout_ns / LKG_NSEC_PER_SEC);
+        until.tv_nsec = (long)(timeout_ns % LKG_NSEC_PER_SEC);
+        (void)pthread_mutex_lock(&server.parked_lock);
+        own->message.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
+        own->next = askings;
+        askings = own;
+        if (server.engine >= 0)
+                (void)lkg_message_send(server.engine, &own->message);
+        while (!own->answered && r == 0)
+                r = pthread_cond_clockwait(&asking_answered, &server.parked_lock, CLOCK_MONOTONIC, &until);
+        for (struct asking **p = &askings; *p; p = &(*p)->next)
+                if (*p == own) {
+                        *p = own->next;
+                        break;
+                }
+        (void)pthread_mutex_unlock(&server.parked_lock);
+        return own->answered;
+}
+
+int engine_render(const char *path, struct lkg_rendered *ret)
+{
+        struct asking own = { .answered = false };
+        struct publication_ref *ref;
+        uint64_t timeout_ns;
+
+        if (!task.may_block) {
+                task.again = true;
+                return -EAGAIN;
+        }
+        if (strlen(path) > LKG_CONTROL_TEXT_MAX)
+                return -ENAMETOOLONG;
+        if (health_is_down(lkg_boottime_ns())) {
+                (void)health_find_out(engine_ask);
+                return -ETIMEDOUT;
+        }
+        ref = publication_get();
+        timeout_ns = ref->publication->timeout_ms * LKG_NSEC_PER_MSEC;
+        publication_put(ref);
+        lkg_message_init(&own.message, LKG_MSG_RENDER);
+        engine_text(&own.message, path, strlen(path));
+        if (!wait_for_answer(&own, timeout_ns)) {
+                health_waited(timeout_ns);
+                return -ETIMEDOUT;
+        }
+        return own.result < 0 ? own.result : lkg_rendered_parse(own.text, ret);
+}
+
 static void on_done(const struct lkg_message *message)
 {
         (void)pthread_mutex_lock(&server.parked_lock);
+        if (answer_asking(message)) {
+                (void)pthread_mutex_unlock(&server.parked_lock);
+                return;
+        }
         for (size_t i = 0; i < LKG_PARKED; i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
                 uint32_t state = atomic_load(&parked->state);
@@ -483,6 +570,9 @@ static void greet(void)
         for (size_t i = 0; i < LKG_PARKED; i++)
                 if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
                         send_record(&server.shm->parked[i]);
+        for (const struct asking *one = askings; one; one = one->next)
+                if (!one->answered)
+                        (void)lkg_message_send(server.engine, &one->message);
 }
 
 void engine_linked(int fd)

@@ -167,6 +167,8 @@ bool publication_hides(const struct lkg_publication *publication, const char *pa
  */
 const struct lkg_entry *publication_bad_directory(const struct lkg_publication *publication,
                                                   const struct lkg_node *node);
+/** publication_asked() - the `asked` directory that @path is, or is in; NULL = none. */
+const struct lkg_entry *publication_asked(const struct lkg_publication *publication, const char *path);
 /* in a directory of bad/ of the current publication */
 bool publication_holds_bad(const struct lkg_node *node);
 /**
@@ -242,6 +244,8 @@ struct lkg_node *node_find_child(uint64_t parent, const char *name); /* one more
 struct lkg_node *node_placeholder(uint64_t parent, const char *name, bool is_dir);
 size_t nodes_old_views(uint64_t *ids, size_t max); /* nodes of older generations that the kernel knows */
 struct lkg_node *node_old_view(uint64_t id);       /* one of them, one more lookup counted; or NULL */
+struct lkg_node *node_last(
+        const char *path); /* the newest text rendered for it, one more lookup counted; or NULL */
 void nodes_retire(const struct lkg_publication *publication);
 void nodes_prune(void);
 void node_attributes(const struct lkg_node *node, struct stat *ret);
@@ -390,6 +394,12 @@ void health_waited(uint64_t timeout_ns); /* a caller has waited this long in vai
 
 /* outage.c: status while it does not */
 /**
+ * outage_answer() - the engine has not rendered @entry: the last text that is still known, or one that says so.
+ * Return: 0 or -errno.
+ */
+int outage_answer(const struct lkg_publication *publication, const struct lkg_entry *entry,
+                  struct lkg_node **ret);
+/**
  * outage_node() - the node of a status file that health.c completes or replaces.
  * Return: 0; -ENOENT: show @entry; -EAGAIN: the publication was replaced, look again; another -errno.
  */
@@ -401,7 +411,13 @@ void announce(void);
 void announce_newer(uint64_t number); /* hooks; loads it first, if it has not been announced */
 
 /* engine-link.c */
-void engine_ask(void);      /* ping; the answer arrives at health_heard() */
+void engine_ask(void); /* ping; the answer arrives at health_heard() */
+/**
+ * engine_render() - have the engine render @path, or with a slash at its end the names in it. Only a helper waits; else
+ * task.again is set.
+ * Return: 0; -ENOENT; -ETIMEDOUT: it does not answer; -EBADMSG; another -errno.
+ */
+int engine_render(const char *path, struct lkg_rendered *ret);
 void engine_linked(int fd); /* hooks */
 /** engine_loaded() - tell the engine which publication is served. */
 void engine_loaded(uint64_t number);

@@ -12,9 +12,10 @@
 
 #include "file-server.h"
 
-#define ALL_SLOTS   (LKG_SLOTS + LKG_MORE_SLOTS)
-#define HELD_MAX    (ALL_SLOTS - LKG_SLOTS) /* the rest is for reading requests */
-#define HELPERS_MAX 64u
+#define ALL_SLOTS     (LKG_SLOTS + LKG_MORE_SLOTS)
+#define HELD_MAX      (ALL_SLOTS - LKG_SLOTS) /* the rest is for reading requests */
+#define HELPERS_MAX   64u
+#define ENGINE_DEVICE 0 /* in place of a file system: the request waits for the engine to render something */
 /* requests to one file system that is mounted below the source directory */
 #define HELD_OF_FS (HELD_MAX / 4)
 #define RUN_OF_FS  (HELPERS_MAX / 4)       /* threads that wait for it */

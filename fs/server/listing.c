@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include <lkg/base.h>
+#include <lkg/file.h>
 
 #include "file-server.h"
 
@@ -175,6 +176,33 @@ static int add_virtual(struct listing *listing, const struct lkg_publication *pu
         return r;
 }
 
+/* Return: 0; -ETIMEDOUT: the engine does not answer; -EAGAIN with task.again; another -errno. */
+static int add_asked(struct listing *listing, const char *dir)
+{
+        char path[LKG_NODE_NAME + 1];
+        int r = -EAGAIN;
+
+        if (snprintf(path, sizeof(path), "%s/", dir) >= (int)sizeof(path))
+                return -ENAMETOOLONG;
+        for (int attempt = 0; r == -EAGAIN && !task.again && attempt < 16; attempt++) {
+                LKG_CLEANUP(lkg_freep) char *names = NULL;
+                struct lkg_rendered rendered;
+                size_t size = 0;
+
+                r = engine_render(path, &rendered);
+                if (r == 0)
+                        r = lkg_publication_read_blob(server.blobs, rendered.sha256, rendered.size, &names,
+                                                      &size);
+                if (r == -ENOENT && rendered.sha256[0])
+                        r = -EAGAIN; /* so many others have asked that it is gone */
+                for (const char *p = names; r == 0 && p && p < names + size; p += strlen(p) + 1)
+                        r = lkg_bare_name_ok(p + 1) ? add_item(listing, p + 1, offset_of(p + 1), UNKNOWN_INO,
+                                                               *p == 'd' ? S_IFDIR : S_IFREG)
+                                                    : -EBADMSG;
+        }
+        return r;
+}
+
 /* A name of the real root is shown unless the publication has that name or hides it. */
 static int add_real(struct listing *listing, const struct lkg_publication *publication)
 {
@@ -245,6 +273,8 @@ static int make_listing(const struct lkg_node *node, struct listing **ret)
                 r = add_doors(listing);
         else if (r == 0 && kind != LKG_NODE_ROOT && ref->publication->number == 0)
                 r = -EIO; /* nobody knows what is in it */
+        else if (r == 0 && kind == LKG_NODE_VDIR && publication_asked(ref->publication, node->name))
+                r = add_asked(listing, node->name);
         else if (r == 0)
                 r = add_virtual(listing, ref->publication, kind == LKG_NODE_ROOT ? "" : node->name);
         if (r == 0 && kind == LKG_NODE_ROOT)

@@ -343,12 +343,12 @@ ssize_t node_read_content(const struct lkg_node *node, char *buf, size_t size, o
         if (off < 0 || (uint64_t)off >= node->size)
                 return 0;
         if (size > node->size - (uint64_t)off)
-                size = node->size - (uint64_t)off; /* a pack contains further files after it */
+                size = node->size - (uint64_t)off; /* others may follow, see below */
         pin_name(node, name);
         fd = openat(server.pinned, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
                 return -EIO;
-        n = pread(fd, buf, size, (off_t)node->ino + off);
+        n = pread(fd, buf, size, (off_t)node->ino + off); /* an earlier build had many files in one blob */
         return n < 0 ? -errno : n;
 }
 
@@ -370,14 +370,13 @@ static int write_pin(const char *name, const char *bytes, size_t size)
  */
 static int pin(const struct lkg_node *node, const struct lkg_entry *entry, const char *bytes)
 {
-        const char *blob = entry->pack ? entry->pack : entry->sha256;
         char name[32];
 
         pin_name(node, name);
         (void)lkg_clear_name(server.pinned, name);
         if (bytes)
                 return write_pin(name, bytes, node->size);
-        if (linkat(server.blobs, blob, server.pinned, name, 0) < 0)
+        if (linkat(server.blobs, entry->sha256, server.pinned, name, 0) < 0)
                 return errno == ENOENT ? -EAGAIN : -errno;
         return 0;
 }
@@ -850,11 +849,14 @@ int node_child_path(const struct lkg_node *dir, const char *name, char *buf, siz
 
 /* --- virtual nodes --- */
 
+/* A text that is rendered again is the same file, with its time, while it is the same text. */
 static bool same_content(const struct lkg_node *node, const struct lkg_entry *entry)
 {
-        return node->size == entry->size && node->mtime_ns == entry->mtime_ns && node->mode == entry->mode &&
-               node->uid == entry->uid && node->gid == entry->gid && node->generation == entry->generation &&
-               node->flags == entry->flags && strcmp(node->sha256, entry->sha256) == 0;
+        return node->size == entry->size &&
+               (node->mtime_ns == entry->mtime_ns || entry->flags & LKG_ENTRY_ANSWERED) &&
+               node->mode == entry->mode && node->uid == entry->uid && node->gid == entry->gid &&
+               node->generation == entry->generation && node->flags == entry->flags &&
+               strcmp(node->sha256, entry->sha256) == 0;
 }
 
 /* Lock held. */
@@ -885,7 +887,6 @@ static void fill_virtual(struct lkg_node *node, const char *path, const struct l
         node->flags = entry->flags;
         node->component = entry->component;
         node->generation = entry->generation;
-        node->ino = entry->pack ? entry->offset : 0;
         memcpy(node->sha256, entry->sha256, sizeof(node->sha256));
 }
 
@@ -912,7 +913,7 @@ static void forget_surplus(void)
                 forget_unless_open(node_at(surplus[i]));
 }
 
-/* Lock held. Content that we generate between two publications (outage.c) replaces our earlier content. */
+/* Lock held. Content that no publication names (outage.c, view-files.c) replaces the earlier one of this path. */
 static void retire_own(const char *path)
 {
         static unsigned made;
@@ -941,6 +942,10 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
         node = find_virtual(kind, path, entry);
         if (node) {
                 atomic_fetch_add(&node->nlookup, 1);
+                if (kind == LKG_NODE_CONTENT && entry->flags & LKG_ENTRY_ANSWERED && node->retired_ns != 0) {
+                        retire_own(path);
+                        node->retired_ns = 0;
+                }
                 if (kind != LKG_NODE_CONTENT && entry) { /* a directory or control file may have changed */
                         node->mode = entry->mode;
                         node->uid = entry->uid;
@@ -958,7 +963,7 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                         r = content_list_add(node);
                 if (r == 0) {
                         atomic_store(&node->nlookup, 1);
-                        if (bytes)
+                        if (bytes || (kind == LKG_NODE_CONTENT && entry->flags & LKG_ENTRY_ANSWERED))
                                 retire_own(path);
                         atomic_store_explicit(&node->kind, kind, memory_order_release);
                         chain_add(node);
@@ -988,7 +993,26 @@ int node_own(const char *path, const struct lkg_entry *entry, const char *bytes,
         return get_virtual(LKG_NODE_CONTENT, path, entry, bytes, ret);
 }
 
-/* Content that the new publication no longer shows is old from now on. */
+struct lkg_node *node_last(const char *path)
+{
+        struct lkg_node *found = NULL;
+
+        (void)pthread_mutex_lock(&server.nodes_lock);
+        for (uint32_t i = buckets[bucket(2, path, strlen(path))]; i != 0 && !found;
+             i = node_at(i - 1)->hash_next) {
+                struct lkg_node *node = node_at(i - 1);
+
+                if (atomic_load(&node->kind) == LKG_NODE_CONTENT && node->flags & LKG_ENTRY_ANSWERED &&
+                    node->retired_ns == 0 && strcmp(node->name, path) == 0)
+                        found = node;
+        }
+        if (found)
+                atomic_fetch_add(&found->nlookup, 1);
+        (void)pthread_mutex_unlock(&server.nodes_lock);
+        return found;
+}
+
+/* Content that the new publication no longer shows is old from now on, and so is each answer from before it. */
 void nodes_retire(const struct lkg_publication *publication)
 {
         uint64_t now = lkg_boottime_ns();

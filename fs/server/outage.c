@@ -3,8 +3,9 @@
  * Status while the engine is silent. The engine provides status/<component>/condition, condition.json, error
  * and metrics.prom while it answers; this file does once it has not answered for a second, whether it is
  * dead, hung or waiting to be restarted. This needs no YAML parser, and only reads one flat JSON map: the
- * engine's last text is in the publication, and only the parts that are no longer true are replaced. The
- * state of our processes in metrics.prom always comes from here, because no process can report its own end.
+ * engine's last text is in the publication (of metrics.prom: what a reader got last), and only the parts that are
+ * no longer true are replaced. The state of our processes in metrics.prom always comes from here, because no
+ * process can report its own end. Of every other text that the engine renders, the last one is shown, or a line.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +17,7 @@
 
 #define SUPERVISED_NS (90 * LKG_NSEC_PER_SEC) /* lkgfsd checks at least once a minute */
 #define TEXT_MAX      (1u << 20)
+#define OWN_METRICS   "# HELP lkgfs_engine_up" /* what follows in metrics.prom is from here */
 
 static struct lkg_health *health(void)
 {
@@ -231,7 +233,11 @@ static int say_metrics(const struct outage_words *w, const char *old, struct lkg
                 put_with_zero(buf, old, "lkgfs_condition_ok");
         else
                 lkg_buf_puts(buf, old);
-        put_metric(buf, "lkgfs_engine_up", "gauge", "1 while the engine answers.");
+        if (w->down && !strstr(old, "lkgfs_condition_ok{")) {
+                put_metric(buf, "lkgfs_condition_ok", "gauge", "1 while the condition ConfigOK is True.");
+                lkg_buf_printf(buf, "lkgfs_condition_ok{component=\"%s\"} 0\n", w->component);
+        }
+        lkg_buf_puts(buf, OWN_METRICS " 1 while the engine answers.\n# TYPE lkgfs_engine_up gauge\n");
         lkg_buf_printf(buf, "lkgfs_engine_up{component=\"%s\"} %d\n", w->component, !w->down);
         put_metric(buf, "lkgfs_heartbeat_timestamp_seconds", "gauge",
                    "When the engine last gave a sign of life, 0 for not yet.");
@@ -291,9 +297,72 @@ static void fill_words(const struct lkg_publication *p, const struct lkg_entry *
                                       .publication = p,
                                       .entry = entry };
         lkg_format_rfc3339(atomic_load(&health()->silent_wall_ns), ret->since);
-        (void)snprintf(ret->reason, sizeof(ret->reason), "engine not answering since %s", ret->since);
+        (void)snprintf(ret->reason, sizeof(ret->reason), LKG_NOT_ANSWERING "%s", ret->since);
         if (heard_ns)
                 lkg_format_rfc3339(heard_ns, ret->heard);
+}
+
+/* Of what this file server has answered before: without what it has added itself. Caller frees. */
+static int read_last(const struct lkg_node *node, char **ret)
+{
+        LKG_CLEANUP(lkg_freep) char *text = node->size < TEXT_MAX ? calloc(1, node->size + 1) : NULL;
+        ssize_t n = text ? node_read_content(node, text, node->size, 0) : -ENOMEM;
+        char *own = n < 0 ? NULL : strstr(text, OWN_METRICS);
+
+        if (n < 0)
+                return (int)n;
+        if (own)
+                *own = '\0';
+        *ret = LKG_STEAL(text);
+        return 0;
+}
+
+static int say_nothing(const struct outage_words *w, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        const char *suffix = strrchr(w->entry->path, '.');
+
+        if (!suffix || strcmp(suffix, ".json") != 0) {
+                lkg_buf_printf(buf, "# %s; it writes this text when it is read\n", w->reason);
+                return 0;
+        }
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_text(&json, "error", w->reason);
+        lkg_json_end(&json);
+        return lkg_json_write_line(&json, buf);
+}
+
+int outage_answer(const struct lkg_publication *publication, const struct lkg_entry *entry,
+                  struct lkg_node **ret)
+{
+        const struct told *file = find_told(publication, entry);
+        struct lkg_node *last = node_last(entry->path);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *old = NULL;
+        struct lkg_entry changed = *entry;
+        struct outage_words words;
+        int r = 0;
+
+        if (last && !file) {
+                *ret = last;
+                return 0;
+        }
+        fill_words(publication, entry, true, &words);
+        if (last)
+                r = read_last(last, &old);
+        if (r >= 0 && file)
+                r = file->say(&words, old ? old : "", &buf);
+        else if (r >= 0)
+                r = say_nothing(&words, &buf);
+        if (last)
+                node_forget(last, 1);
+        if (r >= 0 && lkg_buf_failed(&buf))
+                r = -ENOMEM;
+        if (r >= 0)
+                r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
+        changed.size = buf.size;
+        changed.mtime_ns = (int64_t)atomic_load(&health()->silent_wall_ns);
+        return r < 0 ? r : node_own(entry->path, &changed, buf.data, ret);
 }
 
 int outage_node(const struct lkg_publication *publication, const struct lkg_entry *entry,
@@ -302,14 +371,15 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         const struct told *file = find_told(publication, entry);
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *old = NULL;
-        struct lkg_entry changed = *entry; /* not part of a pack */
+        struct lkg_entry changed = *entry;
         struct outage_words words;
         int64_t heard_ns;
         int r;
 
         if (!file)
                 return -ENOENT;
-        fill_words(publication, entry, health_find_out(engine_ask), &words);
+        fill_words(publication, entry,
+                   entry->flags & LKG_ENTRY_ANSWERED ? false : health_find_out(engine_ask), &words);
         r = read_entry(entry, &old);
         if (r >= 0)
                 r = file->say(&words, old, &buf);
@@ -318,7 +388,6 @@ int outage_node(const struct lkg_publication *publication, const struct lkg_entr
         if (lkg_buf_failed(&buf) || !buf.data || strcmp(buf.data, old) == 0)
                 return -ENOENT;
         heard_ns = (int64_t)atomic_load(&health()->heard_wall_ns);
-        changed.pack = NULL;
         changed.size = buf.size;
         changed.mtime_ns = heard_ns > entry->mtime_ns ? heard_ns : entry->mtime_ns;
         r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);

@@ -103,6 +103,23 @@ const struct lkg_entry *publication_bad_directory(const struct lkg_publication *
         return entry && entry->type == LKG_ENTRY_BAD ? entry : NULL;
 }
 
+const struct lkg_entry *publication_asked(const struct lkg_publication *publication, const char *path)
+{
+        char dir[LKG_NODE_NAME];
+
+        if (snprintf(dir, sizeof(dir), "%s", path) >= (int)sizeof(dir))
+                return NULL;
+        for (char *slash = dir + strlen(dir); slash; slash = strrchr(dir, '/')) {
+                const struct lkg_entry *entry;
+
+                *slash = '\0';
+                entry = lkg_publication_find(publication, dir);
+                if (entry)
+                        return entry->type == LKG_ENTRY_ASKED ? entry : NULL;
+        }
+        return NULL;
+}
+
 bool publication_holds_bad(const struct lkg_node *node)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = NULL;

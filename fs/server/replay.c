@@ -101,7 +101,10 @@ static void serve(struct lkg_slot *slot)
         }
         atomic_store(&slot->state, LKG_SLOT_BUSY);
         replay_slot(slot);
-        slot_free(slot);
+        if (task.again)
+                (void)held_add(slot, true);
+        else
+                slot_free(slot);
 }
 
 static struct lkg_slot *oldest(void)

@@ -169,6 +169,8 @@ uint64_t request_device(const struct fuse_in_header *header)
         const struct lkg_file *file = file_get(handle_of(header));
         const struct lkg_node *node = node_get(file ? file->node : header->nodeid);
 
+        if (node && atomic_load(&node->kind) == LKG_NODE_VDIR)
+                return ENGINE_DEVICE;
         return node && atomic_load(&node->kind) == LKG_NODE_SOURCE ? node->dev : server.source_dev;
 }
 

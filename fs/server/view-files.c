@@ -33,33 +33,74 @@ void view_entry(struct lkg_node *node, struct fuse_entry_param *ret)
         ret->entry_timeout = kind == LKG_NODE_VDIR || kind == LKG_NODE_BAD ? DIRECTORY_S : 0;
 }
 
-static int lookup_entry(const char *path, struct fuse_entry_param *ret)
+/*
+ * The entry at @path, or one that is made of the engine's answer.
+ * Return: 0; -ENOENT; -ETIMEDOUT: the engine does not answer, @ret has no content; another -errno.
+ */
+static int find_entry(const struct lkg_publication *publication, const char *path, struct lkg_entry *ret)
+{
+        const struct lkg_entry *entry = lkg_publication_find(publication, path);
+        struct lkg_rendered rendered = { .is_dir = false };
+        int r;
+
+        if (entry && entry->type != LKG_ENTRY_RENDERED) {
+                *ret = *entry;
+                return 0;
+        }
+        if (!entry)
+                entry = publication_asked(publication, path);
+        r = entry ? engine_render(path, &rendered) : -ENOENT;
+        if (r < 0 && r != -ETIMEDOUT)
+                return r;
+        *ret = (struct lkg_entry){ .path = path,
+                                   .type = rendered.is_dir ? LKG_ENTRY_DIR : LKG_ENTRY_FILE,
+                                   .mode = rendered.is_dir ? 0700 : entry->mode,
+                                   .uid = rendered.is_dir ? 0 : entry->uid,
+                                   .gid = rendered.is_dir ? 0 : entry->gid,
+                                   .mtime_ns = rendered.mtime_ns,
+                                   .size = rendered.size,
+                                   .flags = LKG_ENTRY_ANSWERED,
+                                   .component = entry->component };
+        memcpy(ret->sha256, rendered.sha256, LKG_SHA256_HEX);
+        return r;
+}
+
+/* Return: 0; -EAGAIN: the publication was replaced, look again; -ENOENT; another -errno. */
+static int find_node(const struct lkg_publication *publication, const char *path, struct lkg_node **ret)
 {
         static const enum lkg_node_kind kinds[] = {
-                [LKG_ENTRY_DIR] = LKG_NODE_VDIR,
-                [LKG_ENTRY_FILE] = LKG_NODE_CONTENT,
-                [LKG_ENTRY_CONTROL] = LKG_NODE_CONTROL,
-                [LKG_ENTRY_BAD] = LKG_NODE_BAD,
+                [LKG_ENTRY_DIR] = LKG_NODE_VDIR,        [LKG_ENTRY_FILE] = LKG_NODE_CONTENT,
+                [LKG_ENTRY_CONTROL] = LKG_NODE_CONTROL, [LKG_ENTRY_BAD] = LKG_NODE_BAD,
+                [LKG_ENTRY_ASKED] = LKG_NODE_VDIR,
         };
+        struct lkg_entry entry;
+        int r = find_entry(publication, path, &entry);
 
+        if (r == -ETIMEDOUT)
+                return outage_answer(publication, &entry, ret);
+        if (r < 0)
+                return r;
+        if (entry.type == LKG_ENTRY_ASKED) {
+                entry.mode = 0700;
+                entry.uid = entry.gid = 0;
+        }
+        r = entry.type == LKG_ENTRY_FILE ? outage_node(publication, &entry, ret) : -ENOENT;
+        return r == -ENOENT ? node_virtual(kinds[entry.type], path, &entry, ret) : r;
+}
+
+static int lookup_entry(const char *path, struct fuse_entry_param *ret)
+{
         for (int attempt = 0;; attempt++) {
                 LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
-                const struct lkg_entry *entry = lkg_publication_find(ref->publication, path);
                 struct lkg_node *node;
-                int r;
+                int r = find_node(ref->publication, path, &node);
 
-                if (!entry && ref->publication->number == 0 &&
-                    (strchr(path, '/') ||
-                     publication_hides(ref->publication, path))) { /* made up: is there one by now? */
-                        if (attempt == 16 || publication_load(NULL) < 0)
-                                return -EIO;
-                        continue;
-                }
-                if (!entry)
-                        return -ENOENT;
-                r = entry->type == LKG_ENTRY_FILE ? outage_node(ref->publication, entry, &node) : -ENOENT;
-                if (r < 0 && r != -EAGAIN)
-                        r = node_virtual(kinds[entry->type], path, entry, &node);
+                if (task.again)
+                        return r;
+                /* Made up (published.c): is there one by now? */
+                if (r == -ENOENT && ref->publication->number == 0 &&
+                    (strchr(path, '/') || publication_hides(ref->publication, path)))
+                        r = -EAGAIN;
                 /* Replaced meanwhile: the node may have been made too late to be marked as old. */
                 if (r == 0 && attempt < 16 &&
                     atomic_load(&server.shm->publication) != ref->publication->number) {

@@ -15,30 +15,11 @@
 
 /*
  * Everything the engine knows about one component: its layers, their candidate, the served generation and
- * earlier ones, the operator's commands, and which of their files must be rendered again.
+ * earlier ones, and the operator's commands.
  *
  * Owned by the engine. The flow: refresh (stack -> candidate), decide (decide.h), commit (a new generation
- * becomes active) or undo (it could not be published). `dirty` says which status files differ from the last
- * publication.
+ * becomes active) or undo (it could not be published).
  */
-
-enum lkg_component_dirty {
-        LKG_DIRTY_ACTIVE = 1 << 0,
-        LKG_DIRTY_CANDIDATE = 1 << 1,
-        LKG_DIRTY_CONDITION = 1 << 2,
-        LKG_DIRTY_LAST_ERROR = 1 << 3,
-        LKG_DIRTY_LAYERS = 1 << 4,
-        LKG_DIRTY_HISTORY = 1 << 5,
-        LKG_DIRTY_FINDINGS = 1 << 6,
-        LKG_DIRTY_EVER = 1 << 7,      /* rendered for every publication */
-        LKG_DIRTY_EFFECTIVE = 1 << 8, /* the release or the command line */
-        LKG_DIRTY_DYNAMIC = 1 << 9,   /* assigned, last known good, trial, starts */
-        LKG_DIRTY_BAD = 1 << 10,
-        LKG_DIRTY_REMOTE = 1 << 11, /* facts about the API server */
-        LKG_DIRTY_ALL = (1 << 12) - 1,
-};
-/* What a bad mark changes. */
-#define LKG_DIRTY_MARKS (LKG_DIRTY_BAD | LKG_DIRTY_DYNAMIC | LKG_DIRTY_CONDITION | LKG_DIRTY_FINDINGS)
 
 /* Why there was a rollback to the last known good, for metrics. */
 enum lkg_rollback {
@@ -131,8 +112,6 @@ struct lkg_component {
         bool fallback_due;
         uint64_t n_published, n_refused, n_starts; /* since the engine started, for metrics */
         uint64_t n_rollbacks[_LKG_ROLLBACK_MAX];
-        struct lkg_buf drift;                         /* status/<c>/drift of the last publication */
-        size_t n_drift;                               /* its lines */
         size_t n_findings[_LKG_SEVERITY_MAX];         /* findings that status/<c>/findings shows or counts */
         uint64_t served_ns;                           /* CLOCK_BOOTTIME of the last new generation */
         enum lkg_health_state health[_LKG_CHECK_MAX]; /* what the checks say */
@@ -152,8 +131,6 @@ struct lkg_component {
         bool unloaded; /* what is followed could not be loaded, and what follows from that is not done yet ... */
         bool unread;        /* ... because the disk has an error: its checkpoint may be there */
         bool answers_start; /* a process that is just starting will read the next generation */
-
-        unsigned dirty; /* enum lkg_component_dirty: changes since the last publication */
 };
 
 struct lkg_component_env {
@@ -421,11 +398,11 @@ void lkg_component_tell(struct lkg_component *c, enum lkg_news kind, const struc
 /** lkg_rollback_of() - the kind of a rollback, for metrics. */
 enum lkg_rollback lkg_rollback_of(enum lkg_bad_cause cause);
 /**
- * lkg_component_adopt() - replace @now by @next. @saved_record, @saved_pointers: those of @next are on disk
+ * lkg_component_adopt() - replace @now by @next. @saved_record: that of @next is on disk
  * already
  */
 void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *now,
-                         const struct lkg_lifecycle *next, bool saved_record, bool saved_pointers);
+                         const struct lkg_lifecycle *next, bool saved_record);
 /** lkg_component_runs_tried() - is @t alive, with the configuration on trial? */
 bool lkg_component_runs_tried(const struct lkg_component *c, const struct lkg_config *config,
                               const struct lkg_tracked *t);
@@ -492,11 +469,10 @@ void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *rep
  */
 bool lkg_component_runs_older(const struct lkg_component *c);
 /**
- * lkg_component_update_drift() - update c->drift: the fields in which the running process differs from the
- * served document, one JSON pointer per line. Does nothing if neither can have changed.
- * Return: 0 or -ENOMEM.
+ * lkg_component_drift() - the fields in which the running process differs from the served document, one JSON pointer per
+ * line. Failure is sticky in @buf.
  */
-int lkg_component_update_drift(struct lkg_component *c);
+void lkg_component_drift(const struct lkg_component *c, struct lkg_buf *buf);
 
 /* ---- its command line: component-flags.c ---- */
 

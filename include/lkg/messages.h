@@ -91,6 +91,8 @@ void lkg_settings_format(const struct lkg_settings *settings, struct lkg_buf *bu
  *              `forgive` = unlink of a name, text = name
  *     STARTED  a process of the component (index) opened its file: pid, start time, executable;
  *              `number` = generation that it opened                                     -> DONE
+ *     RENDER   somebody looks up the path `text`, which the engine renders; with a slash at its end: the names in that
+ *              directory                                                                -> DONE
  *     LOADED   publication `number` is being served (no answer)
  *     ALIVE    are you there?                                                          -> ALIVE, same ticket
  *
@@ -98,7 +100,8 @@ void lkg_settings_format(const struct lkg_settings *settings, struct lkg_buf *bu
  *
  *     DONE       ticket, result 0 or -errno; everything that the request caused is contained in publication `number`.
  *                For STARTED: -ESTALE = the opener must look the name up again; anything else = let it
- *                continue
+ *                continue.
+ *                For RENDER: text as in lkg_rendered_format(); -ENOENT
  *     PUBLISHED  publication `number` is current (sent for every publication; DONE for it comes after)
  *
  * engine -> supervisor over the supervisor socket:
@@ -146,6 +149,7 @@ enum lkg_message_type {
         LKG_MSG_ALIVE,
         LKG_MSG_FALLBACK,
         LKG_MSG_LOG,
+        LKG_MSG_RENDER,
         _LKG_MSG_MAX
 };
 

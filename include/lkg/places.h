@@ -227,7 +227,7 @@ void lkg_places_rollout_status(const struct lkg_places *places, struct lkg_rollo
  */
 enum lkg_health_state lkg_places_node_health(struct lkg_places *places,
                                              char ret_words[static LKG_HEALTH_WORDS_MAX]);
-/** lkg_places_published() - a publication shows the current figures and @condition: report it to the cluster. */
+/** lkg_places_published() - a publication shows @condition: report it to the cluster. */
 void lkg_places_published(struct lkg_places *places, const struct lkg_node_condition *condition);
 /** lkg_places_note_served() - the publication serves the source @id. Return: is it known to differ from the one before? */
 bool lkg_places_note_served(struct lkg_places *places, const char *id);

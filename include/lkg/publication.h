@@ -16,9 +16,7 @@
  *
  * In the private runtime directory (tmpfs, 0700):
  *
- *     blobs/<sha256> immutable bytes, named by content, 0600; a pack (the small files of one publication) by
- *     the digests
- *                        of its parts
+ *     blobs/<sha256>     immutable bytes, named by content, 0600
  *     current            the manifest; replaced by rename(2): the one atomic step
  *     pinned/<node id>   hard links made by the file server for content that an inode it handed out still needs
  *
@@ -43,7 +41,9 @@
  *     dir <view path> <mode> <uid> <gid> <mtime ns>
  *     bad <view path> <mode> <uid> <gid> <mtime ns> <index>
  *     file <view path> <mode> <uid> <gid> <mtime ns> <size> <sha256> <flags> <index> <generation>
- *     part <as file> <pack> <offset>          its bytes are part of the blob <pack>
+ *     rendered <view path> <mode> <uid> <gid> <index>
+ *     asked <view path> <mode> <uid> <gid> <mtime ns> <index>
+ *     source <index> <id> <namespace/name>    of the ConfigMap in what the component serves; `init` or `default` and ""
  *     control <view path> <mode> <uid> <gid> <index> <command>
  *     end
  *
@@ -53,26 +53,33 @@
  * with `v`: writes go to the source (baseWrites: through); `-` none. `generation` is 0 if it does not apply.
  *
  * A `bad` entry is a directory in which root creates, writes and removes names: each request goes to the engine as a
- * command about that name, and the directory holds, as ordinary `file` entries, what the engine has published since.
+ * command about that name, and the directory holds, as ordinary `rendered` entries, what the engine has published since.
+ *
+ * A `rendered` entry has no bytes: the engine renders them when the name is looked up (LKG_MSG_RENDER). Of an `asked`
+ * directory the engine alone knows what is in it, also deeper; mode and owner are those of the files there, the
+ * directories are root's, 0700. Decision: docs/decisions/032.
  */
 
 #define LKG_PUBLICATION_MAGIC   "lkgfs-publication 1"
 #define LKG_PUBLICATION_CURRENT "current"
 #define LKG_PUBLICATION_BLOBS   "blobs"
 #define LKG_PUBLICATION_PINNED  "pinned"
-#define LKG_PART_BYTES_MAX      (64u << 10) /* longer files are separate blobs */
 
 enum lkg_entry_type {
         LKG_ENTRY_DIR,
         LKG_ENTRY_FILE,
         LKG_ENTRY_CONTROL,
-        LKG_ENTRY_BAD, /* bad/<component>: a directory in which root may create and remove names */
+        LKG_ENTRY_BAD,      /* bad/<component>: a directory in which root may create and remove names */
+        LKG_ENTRY_RENDERED, /* a file whose bytes the engine renders when it is looked up */
+        LKG_ENTRY_ASKED,    /* a directory in which the engine is asked for each name */
 };
 
 enum lkg_entry_flags {
         LKG_ENTRY_VIEW = 1 << 0,
         LKG_ENTRY_POLL = 1 << 1,
         LKG_ENTRY_THROUGH = 1 << 2,
+        LKG_ENTRY_ANSWERED =
+                1 << 3, /* never in a manifest: the file server has made this entry of an answer */
 };
 
 struct lkg_entry {
@@ -82,8 +89,6 @@ struct lkg_entry {
         int64_t mtime_ns;
         uint64_t size;
         char sha256[LKG_SHA256_HEX];
-        const char *pack; /* the blob that contains its bytes; NULL = the one that sha256 names */
-        uint64_t offset;  /* in the pack */
         unsigned flags;
         unsigned component; /* index; UINT_MAX = none */
         uint64_t generation;
@@ -93,6 +98,8 @@ struct lkg_entry {
 struct lkg_publication_component {
         const char *name;
         uint64_t generation;
+        /* what it serves: id and namespace/name of a ConfigMap, or `init` or `default` and ""; NULL = not said */
+        const char *source, *object;
 };
 
 enum lkg_rule_type {
@@ -136,7 +143,8 @@ struct lkg_publication *lkg_publication_free(struct lkg_publication *publication
 /** lkg_entry_is_dir() - does @entry hold other entries? */
 static inline bool lkg_entry_is_dir(const struct lkg_entry *entry)
 {
-        return entry->type == LKG_ENTRY_DIR || entry->type == LKG_ENTRY_BAD;
+        return entry->type == LKG_ENTRY_DIR || entry->type == LKG_ENTRY_BAD ||
+               entry->type == LKG_ENTRY_ASKED;
 }
 /** lkg_publication_find() - the entry with exactly this @path, or NULL. Binary search. */
 const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publication, const char *path);
@@ -150,10 +158,32 @@ const struct lkg_entry *lkg_publication_find(const struct lkg_publication *publi
  * @max; -errno.
  */
 int lkg_publication_read_blob(int blobs, const char *sha256, size_t max, char **ret, size_t *ret_size);
-/** lkg_publication_read() - the same for @entry, wherever its bytes are. @ret_size: may be NULL; the text ends with a NUL */
+/** lkg_publication_read() - the same for @entry, a file. @ret_size: may be NULL; the text ends with a NUL */
 int lkg_publication_read(int blobs, const struct lkg_entry *entry, size_t max, char **ret, size_t *ret_size);
 
 struct lkg_buf;
+
+/* What the engine answers to LKG_MSG_RENDER: a directory, or a file whose bytes are a blob. */
+struct lkg_rendered {
+        bool is_dir;
+        int64_t mtime_ns;
+        uint64_t size;
+        char sha256[LKG_SHA256_HEX];
+};
+
+/** lkg_rendered_format() - as text of a message: type (`d` or `f`), time, size and digest. */
+void lkg_rendered_format(const struct lkg_rendered *rendered, char *buf, size_t size);
+/** lkg_rendered_parse() - Return: 0; -EBADMSG. @text is changed. */
+int lkg_rendered_parse(char *text, struct lkg_rendered *ret);
+
+/* What the file server says in place of a text that the engine does not render; in a *.json as value of `error`. */
+#define LKG_NOT_ANSWERING "engine not answering since "
+
+/*
+ * The names of an `asked` directory are rendered, too, for its path and a slash: for each a letter (`d` or `f`), the
+ * name and NUL.
+ */
+
 /**
  * lkg_publication_format() - write the manifest text of @publication; entries must be sorted. Failure is
  * sticky in @buf.

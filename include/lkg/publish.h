@@ -47,12 +47,11 @@ void lkg_rules_deinit(struct lkg_manifest_rules *rules);
 struct lkg_snapshot_component {
         const struct lkg_component *component;
         const struct lkg_remote_status *remote; /* NULL = it follows no reference */
-        unsigned changed; /* enum lkg_component_dirty; a publication clears what it has shown */
 };
 
 struct lkg_snapshot {
         const struct lkg_config *config;
-        struct lkg_snapshot_component *components;
+        const struct lkg_snapshot_component *components;
         size_t n_components;
         const struct lkg_manifest_rules *rules;
         const struct lkg_report *findings; /* findings that are not about a component */
@@ -64,19 +63,13 @@ struct lkg_snapshot {
 /*
  * The publisher: turns a snapshot of all components into one publication in the runtime directory.
  *
- * Only what has changed is rendered, only new content is written, the manifest is replaced by one rename(2).
- * If any step fails (a full tmpfs), the old publication stays current and the caller tries again later.
- *
- * If a change affects more than LKG_LAYERS_AT_ONCE files of layers/ (LKG_LAYERS_AT_FIRST before there are
- * readers), the rest is rendered after the publication, in slices, followed by another publication: a caller
- * that waits for its close() never waits for a thousand renderings.
+ * A publication has the bytes of what must be there without an engine: the served documents, the last known good, and
+ * the condition. All else is a name, rendered when it is looked up (lkg_publisher_render()). Nothing is remembered of
+ * what has changed: if the manifest says the same as the current one, there is no new publication. If any step fails
+ * (a full tmpfs), the old publication stays current and the caller tries again later.
  */
 
-#define LKG_LAYERS_AT_ONCE    8u
-#define LKG_LAYERS_AT_FIRST   64u
-#define LKG_LAYERS_SHOWN_MAX  4096u       /* for a single component; fewer if there are several */
-#define LKG_LAYERS_MERGED_MAX (16u << 20) /* bytes of all .merged.yaml files of one component */
-#define LKG_PUBLICATIONS_KEPT 256u        /* unacknowledged publications whose blobs are kept */
+#define LKG_PUBLICATIONS_KEPT 256u /* unacknowledged publications whose blobs are kept */
 
 struct lkg_publisher;
 
@@ -100,7 +93,8 @@ uint64_t lkg_publisher_number(const struct lkg_publisher *publisher);
  */
 bool lkg_publisher_is_fresh(const struct lkg_publisher *publisher);
 /**
- * lkg_publisher_recover() - the generation of @c that @publication, of an engine before this one, shows.
+ * lkg_publisher_recover() - the generation of @c that @publication, of an engine before this one, shows; its origin and
+ * layers are not known.
  * @view: its entry
  * Return: 0; -ENOENT; -ENOMEM; as lkg_publication_read().
  */
@@ -114,25 +108,22 @@ int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lk
 int lkg_publisher_read(const struct lkg_publisher *publisher, const struct lkg_entry *entry, char **ret,
                        size_t *ret_size);
 /**
- * lkg_publisher_layer_sha256() - digest of the file that shows @doc as layer @i of component @component;
- * NULL = none.
- */
-const char *lkg_publisher_layer_sha256(const struct lkg_publisher *publisher, unsigned component, size_t i,
-                                       const struct lkg_value *doc);
-
-/**
- * lkg_publish() - make the next publication current.
- * Clears the changes of the components, except LKG_DIRTY_LAYERS if lkg_publish_layers() still has work.
- * Return: 0; -ENOSPC, -ENOMEM ...: nothing has changed for readers.
+ * lkg_publish() - make the next publication current, if it says anything new.
+ * Return: 1: it did; 0; -ENOSPC, -ENOMEM ...: nothing has changed for readers.
  */
 int lkg_publish(struct lkg_publisher *publisher, const struct lkg_snapshot *snapshot, struct lkg_error *err);
 
 /**
- * lkg_publish_layers() - render up to @budget outdated files of layers/.
- * Return: 1: there is more to do; 0: the next publication will show everything; -errno.
+ * lkg_publisher_render() - what is at @path of the view now: a `rendered` entry, or a name in an `asked` directory.
+ * @path: with a slash at its end: the names in that directory, see <lkg/publication.h>
+ * @state: differs whenever the answer may; a text is rendered once for each @state within LKG_RENDERED_NS
+ *
+ * The blob stays until LKG_ANSWERED_MAX others were rendered.
+ * Return: 0; -ENOENT; -ENOSPC, -ENOMEM ...
  */
-int lkg_publish_layers(struct lkg_publisher *publisher, const struct lkg_snapshot *snapshot, size_t budget,
-                       struct lkg_error *err);
+int lkg_publisher_render(struct lkg_publisher *publisher, const struct lkg_snapshot *snapshot,
+                         const char *path, uint64_t state, struct lkg_rendered *ret, struct lkg_error *err);
+#define LKG_RENDERED_NS (20 * LKG_NSEC_PER_MSEC)
 
 /** lkg_publisher_loaded() - no reader needs publications before @number any more. */
 void lkg_publisher_loaded(struct lkg_publisher *publisher, uint64_t number);

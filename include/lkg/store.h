@@ -238,7 +238,7 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
 
 /*
  * A generation: one published document of one component, with everything that readers may see of it.
- * Immutable and reference counted; used by the engine's thread only.
+ * Immutable but for texts that are rendered when they are needed, and reference counted; used by the engine's thread only.
  */
 
 struct lkg_text {
@@ -256,7 +256,10 @@ struct lkg_generation {
         char object[2 * LKG_IDENTIFIER_MAX + 2]; /* its namespace/name */
         char sha256[LKG_SHA256_HEX];
         struct lkg_text document; /* the bytes served */
-        struct lkg_text shown;  /* the same with secrets masked; data NULL = no secrets, show the document */
+        /* what the rest is rendered from, when it is needed; NULL = it has been. lkg_generation_describe() */
+        struct lkg_candidate *candidate;
+        struct lkg_text
+                shown; /* the document with secrets masked; data NULL = no secrets, show the document */
         struct lkg_text origin; /* TSV */
         struct lkg_text meta;   /* meta.json */
 };
@@ -283,20 +286,22 @@ int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge);
  */
 void lkg_origin_render(const struct lkg_value *doc, struct lkg_buf *buf);
 
-/* Returns the digest of a layer's canonical text if it is already computed, else NULL. */
-typedef const char *lkg_layer_digest_fn(const struct lkg_layer_info *layer, size_t i, void *userdata);
-
 /**
  * lkg_generation_new() - make a generation of a valid candidate.
  * @source:   the remote configuration in it; local or NULL = none
  * @document: its rendered bytes; taken over, even on failure
- * @digest:   avoids rendering unchanged layers; may be NULL
  *
  * Return: 0 or -ENOMEM. Caller owns one reference.
  */
-int lkg_generation_new(const struct lkg_candidate *candidate, const struct lkg_config_source *source,
-                       const char *hint, uint64_t number, uint64_t time_ns, struct lkg_text document,
-                       lkg_layer_digest_fn *digest, void *userdata, struct lkg_generation **ret);
+int lkg_generation_new(struct lkg_candidate *candidate, const struct lkg_config_source *source,
+                       uint64_t number, uint64_t time_ns, struct lkg_text document,
+                       struct lkg_generation **ret);
+
+/**
+ * lkg_generation_describe() - render shown, origin and meta, unless they are there. Call it before they are read.
+ * Return: 0 or -ENOMEM.
+ */
+int lkg_generation_describe(struct lkg_generation *generation);
 
 /**
  * lkg_generation_stored() - make a generation of which only the document is left.
@@ -316,7 +321,7 @@ static inline void lkg_generation_unrefp(struct lkg_generation **generation)
         *generation = lkg_generation_unref(*generation);
 }
 
-/** lkg_generation_shown() - the document without secrets. */
+/** lkg_generation_shown() - the document without secrets, once it is described. */
 static inline const struct lkg_text *lkg_generation_shown(const struct lkg_generation *generation)
 {
         return generation->shown.data ? &generation->shown : &generation->document;

@@ -209,9 +209,9 @@ class Bench:
         point = self.base / 'bindfs'
         return Server('bindfs', ['bindfs', '-f', self.plain, point], point, cpu)
 
-    def rawfuse(self, cpu=None):
-        point = self.base / 'rawfuse'
-        return Server('rawfuse', [self.program('rawfuse'), self.plain / 'kubelet.conf', point], point, cpu)
+    def rawfuse(self, cpu=None, floor=False):
+        point = self.base / ('floor' if floor else 'rawfuse')
+        return Server('rawfuse', [self.program('rawfuse'), *(['-f'] if floor else []), self.plain / 'kubelet.conf', point], point, cpu)
 
     def run_program(self, name, arguments):
         """Fields of each line of a measuring program, by label."""

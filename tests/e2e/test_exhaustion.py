@@ -474,7 +474,9 @@ def test_old_content_that_several_have_open_costs_each_a_part(open_mount):
 def test_old_generations_that_are_known_are_forgotten(open_mount):
     """With O_PATH or a watch nothing is open, and nothing reports when it ends. What root has looked up is kept."""
     mount = open_mount
-    files = status_files(mount)
+    before = {file: lib.read_file(file) for file in status_files(mount)}
+    change(mount, 199)
+    files = [file for file in before if lib.read_file(file) != before[file]]  # a text that stays is the same file
     roots = os.open(mount.path("kubelet.conf"), os.O_PATH)
     with container.User(NOBODY) as nobody, lib.Inotify() as watch:
         document = lib.read_file(f"/proc/self/fd/{roots}")

@@ -263,7 +263,7 @@ static void check_look(int r, const struct lkg_error *err)
         CHECK(r == 0);
 }
 
-const struct lkg_candidate *place_look(struct place *p)
+struct lkg_candidate *place_look(struct place *p)
 {
         struct lkg_candidate *candidate = NULL;
         struct lkg_error err = { 0 };
@@ -377,7 +377,7 @@ static void render_masked(const struct lkg_value *value, enum lkg_format format)
 }
 
 /* Of a valid candidate: a generation, and what the engine does with an active one. */
-static void publish_generation(struct place *p, const struct lkg_candidate *candidate)
+static void publish_generation(struct place *p, struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf comments = LKG_BUF_INIT;
@@ -388,8 +388,8 @@ static void publish_generation(struct place *p, const struct lkg_candidate *cand
 
         place_render(candidate, &document);
         text.data = lkg_buf_steal(&document, &text.size);
-        CHECK(lkg_generation_new(candidate, p->remote ? &p->remote->source : NULL, "hint", ++p->number, 1,
-                                 text, NULL, NULL, &g) == 0);
+        CHECK(lkg_generation_new(candidate, p->remote ? &p->remote->source : NULL, ++p->number, 1, text,
+                                 &g) == 0);
         component.active = g;
         component.candidate = p->candidate;
         component.hint = (char *)"hint";
@@ -400,7 +400,7 @@ static void publish_generation(struct place *p, const struct lkg_candidate *cand
         lkg_value_unref(effective);
 }
 
-void place_publish(struct place *p, const struct lkg_candidate *candidate)
+void place_publish(struct place *p, struct lkg_candidate *candidate)
 {
         LKG_CLEANUP(lkg_freep) char *findings = lkg_report_format(&candidate->report, NULL);
 

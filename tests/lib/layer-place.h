@@ -70,7 +70,7 @@ void place_judge_by(struct place *p, const struct lkg_judge_config *judge);
  * place_look() - what the engine makes of the layers now: a refresh, told what was touched. Borrowed until
  * the next call.
  */
-const struct lkg_candidate *place_look(struct place *p);
+struct lkg_candidate *place_look(struct place *p);
 /** place_fresh() - what a new process makes of the layers now. Caller owns one reference. */
 struct lkg_candidate *place_fresh(struct place *p);
 /**
@@ -81,4 +81,4 @@ void place_compare(const struct lkg_candidate *a, const struct lkg_candidate *b,
 /** place_render() - the bytes that would be served, as in lkg_generation. */
 void place_render(const struct lkg_candidate *candidate, struct lkg_buf *ret);
 /** place_publish() - render everything that the engine publishes, and discard it. */
-void place_publish(struct place *p, const struct lkg_candidate *candidate);
+void place_publish(struct place *p, struct lkg_candidate *candidate);

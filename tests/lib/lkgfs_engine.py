@@ -84,6 +84,7 @@ class StandIn:
         self.number, self.match, self.timeout_ms = 0, list(match), timeout_ms
         self.peers, self.waiting, self.answers = [], [], {}
         self.files, self.generation, self.bad, self.status = {}, 1, {}, {}
+        self.lines = {}  # further lines of the manifest, by their path
         self.mount = mounts(start=False)
         os.chmod(self.mount.root, 0o755)
         root = pathlib.Path(self.mount.root)
@@ -160,6 +161,7 @@ class StandIn:
                 entries[path] = f"dir\t{path}\t0755\t0\t0\t{NS}"
         for name, text in self.status.items():
             entries[f"status/kubelet/{name}"] = self.file(f"status/kubelet/{name}", text, component="0")
+        entries.update(self.lines)
         lines = ["lkgfs-publication 1", f"number\t{self.number}", f"timeout-ms\t{self.timeout_ms}",
                  f"component\t0\tkubelet\t{self.generation}", *(f"match\t0\t{rule}" for rule in self.match),
                  "hide\tstatus", "hide\tbad", "hide\tlkg", "watch\t0\ttree\tkubelet.conf.d",
@@ -173,10 +175,10 @@ class StandIn:
     # messages
 
     @staticmethod
-    def send(peer, kind, **fields):
-        message = Message(version=VERSION, type=TYPES.index(kind), **fields)
+    def send(peer, kind, text=b"", **fields):
+        message = Message(version=VERSION, type=TYPES.index(kind), text_size=len(text), **fields)
         try:
-            peer.send(bytes(message)[:Message.HEAD])
+            peer.send(bytes(message)[:Message.HEAD] + text)
         except (BrokenPipeError, ConnectionResetError):
             pass  # next() sees the end of the connection
 
@@ -227,7 +229,7 @@ class StandIn:
             pass
         assert not self.waiting, [m.name for m in self.waiting]
 
-    def done(self, message, result=0):
+    def done(self, message, result=0, text=b""):
         peer = message.peer if message.peer in self.peers else self.peers[-1]
-        self.answers[message.ticket] = {"ticket": message.ticket, "result": result, "number": self.number}
+        self.answers[message.ticket] = {"ticket": message.ticket, "result": result, "number": self.number, "text": text}
         self.send(peer, "DONE", **self.answers[message.ticket])

@@ -624,27 +624,61 @@ static void test_a_restart_waits_for_the_publication(void **state)
         assert_false(asks_for_a_restart(n)); /* once */
 }
 
-/* Rule: docs/specification.md 2.10. */
-static void test_many_layers_are_rendered_later(void **state)
+/* Rule: docs/specification.md 2.10, 6.1. Through the socket, as the file server asks. */
+static void test_what_is_read_is_rendered(void **state)
 {
         struct node *n = *state;
+        LKG_CLEANUP(lkg_closep) int blobs = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *names = NULL;
+        struct lkg_message m, answer;
+        struct lkg_rendered rendered;
+        size_t size;
 
-        for (unsigned i = 0; i < 150; i++) {
-                char name[32], body[32];
-
-                (void)snprintf(name, sizeof(name), "%03u.conf", i);
-                (void)snprintf(body, sizeof(body), "maxPods: %u\n", i);
-                put_dropin(n, name, body);
-        }
+        put_dropin(n, "a.conf", "maxPods: 7\n");
         start(n);
-        assert_has(n, "kubelet.conf", "maxPods: 149\n");
-        assert_null(view(n, "layers/kubelet/0150-drop-in-149.conf.yaml"));
-        turn_until(n, "layers/kubelet/0150-drop-in-149.conf.merged.yaml", "maxPods: 149\n");
-        put_dropin(n, "149.conf", "maxPods: 7\n");
-        assert_int_equal(changed(n, "kubelet.conf.d/149.conf"), 0);
-        assert_has(n, "kubelet.conf", "maxPods: 7\n");
-        turn_until(n, "layers/kubelet/0150-drop-in-149.conf.merged.yaml", "maxPods: 7\n");
-        check_blobs(n);
+        blobs = openat(n->runtime_fd, LKG_PUBLICATION_BLOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        lkg_message_init(&m, LKG_MSG_RENDER);
+        (void)strcpy(m.text, "layers/kubelet/");
+        m.text_size = (uint32_t)strlen(m.text);
+        m.ticket = ++n->ticket;
+        assert_int_equal(lkg_message_send(n->client, &m), 0);
+        do
+                turn(n, 100);
+        while (lkg_message_recv(n->client, &answer) != 1 || answer.type != LKG_MSG_DONE);
+        assert_int_equal(answer.result, 0);
+        assert_int_equal(lkg_rendered_parse(answer.text, &rendered), 0);
+        assert_int_equal(lkg_publication_read_blob(blobs, rendered.sha256, rendered.size, &names, &size), 0);
+        assert_string_equal(names, "f0000-base-kubelet.conf.merged.yaml");
+        assert_non_null(memmem(names, size, "\0f0001-drop-in-a.conf.yaml", 26));
+        assert_has(n, "layers/kubelet/0001-drop-in-a.conf.merged.yaml", "maxPods: 7\n");
+        assert_null(view(n, "layers/kubelet/0002-drop-in-a.conf.yaml"));
+        assert_null(view(n, "layers/kubelet/1-drop-in-a.conf.yaml"));
+        assert_null(view(n, "layers/nobody/0001-drop-in-a.conf.yaml"));
+        assert_null(view(n, "layers/kubelet"));
+        assert_null(view(n, "history/kubelet/1"));
+        assert_null(view(n, "history/kubelet/01/origin"));
+        assert_null(view(n, "history/kubelet/1/origin/x"));
+        assert_null(view(n, "status/kubelet/nothing"));
+        assert_null(view(n, "status"));
+        assert_has(n, "history/kubelet/1/origin", "/maxPods\t7\t");
+}
+
+/* Nothing that readers see has changed: no publication. */
+static void test_a_comment_is_no_publication(void **state)
+{
+        struct node *n = *state;
+        struct lkg_publication *before, *after;
+
+        put_dropin(n, "a.conf", "maxPods: 7\n");
+        start(n);
+        before = current(n);
+        put_dropin(n, "a.conf", "# seven\nmaxPods: 7\n");
+        assert_int_equal(changed(n, "kubelet.conf.d/a.conf"), 0);
+        after = current(n);
+        assert_int_equal(after->number, before->number);
+        assert_has(n, "status/kubelet/origin", "kubelet.conf.d/a.conf:4:");
+        lkg_publication_free(before);
+        lkg_publication_free(after);
 }
 
 static void test_old_blobs_go_when_they_are_not_needed(void **state)
@@ -657,10 +691,9 @@ static void test_old_blobs_go_when_they_are_not_needed(void **state)
         start(n);
         put_dropin(n, "10-a.conf", "maxPods: [\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
-        p = current(n); /* its findings are in no other publication */
-        assert_non_null(lkg_publication_find(p, "status/kubelet/findings")->pack);
+        p = current(n); /* its error is in no other publication */
         (void)snprintf(name, sizeof(name), "blobs/%s",
-                       lkg_publication_find(p, "status/kubelet/findings")->pack);
+                       lkg_publication_find(p, "status/kubelet/error")->sha256);
         put_dropin(n, "10-a.conf", "maxPods: 4\n");
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         assert_int_equal(faccessat(n->runtime_fd, name, F_OK, 0), 0); /* a reader may be loading it */
@@ -741,12 +774,18 @@ static void test_secrets_stay_in_the_document(void **state)
         assert_int_equal(changed(n, "kubelet.conf.d/10-a.conf"), 0);
         p = current(n);
         for (size_t i = 0; i < p->n_entries; i++)
-                if (p->entries[i].type == LKG_ENTRY_FILE &&
+                if ((p->entries[i].type == LKG_ENTRY_FILE || p->entries[i].type == LKG_ENTRY_RENDERED) &&
                     strcmp(p->entries[i].path, "kubelet.conf") != 0 &&
                     strcmp(p->entries[i].path, "lkg/kubelet.conf") != 0 &&
                     has(n, p->entries[i].path, "t0psecret"))
                         fail_msg("%s shows a secret", p->entries[i].path);
         lkg_publication_free(p);
+        assert_has(n, "history/kubelet/2/kubelet.conf", "maxPods: 4\n");
+        assert_false(has(n, "history/kubelet/2/kubelet.conf", "t0psecret"));
+        assert_false(has(n, "history/kubelet/2/origin", "t0psecret"));
+        assert_has(n, "layers/kubelet/0000-base-kubelet.conf.yaml", "staticPodURLHeader");
+        assert_false(has(n, "layers/kubelet/0000-base-kubelet.conf.yaml", "t0psecret"));
+        assert_false(has(n, "layers/kubelet/0001-drop-in-10-a.conf.merged.yaml", "t0psecret"));
         assert_has(n, "kubelet.conf", "t0psecret");
 }
 
@@ -813,7 +852,8 @@ int main(void)
                 CASE(test_a_copy_that_cannot_be_written),
                 CASE(test_full_runtime_directory_is_tried_again),
                 CASE(test_a_restart_waits_for_the_publication),
-                CASE(test_many_layers_are_rendered_later),
+                CASE(test_what_is_read_is_rendered),
+                CASE(test_a_comment_is_no_publication),
                 CASE(test_old_blobs_go_when_they_are_not_needed),
                 CASE(test_reload),
                 CASE(test_reload_never_withdraws_what_was_just_written),

@@ -19,7 +19,6 @@
 #include "tmpdir.h"
 
 #define SHA  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define PACK "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define HEAD LKG_PUBLICATION_MAGIC "\nnumber\t7\n"
 
 static struct lkg_publication *parse(const char *text)
@@ -35,7 +34,8 @@ static struct lkg_publication *parse(const char *text)
 static void test_every_line(void **state)
 {
         static const char text[] = LKG_PUBLICATION_MAGIC
-                "\nnumber\t7\ntimeout-ms\t2000\ncomponent\t0\tkubelet\t3\nmatch\t0\tunit\tkubelet.service\n"
+                "\nnumber\t7\ntimeout-ms\t2000\ncomponent\t0\tkubelet\t3\nsource\t0\tu@1\tkube-system/"
+                "c\nmatch\t0\tunit\tkubelet.service\n"
                 "match\t0\texe\t/usr/bin/"
                 "kubelet\nwatch\t0\ttree\tkubelet.conf.d\nwatch\t0\tfile\tkubelet.conf\n"
                 "hide\thidden\nalias\tkubelet.conf.base\tkubelet.conf\nclash\tstatus\n"
@@ -45,7 +45,7 @@ static void test_every_line(void **state)
                 "control\tcontrol/x\t0200\t0\t0\t0\tx%20y%25\n"
                 "file\tkubelet.conf\t0600\t0\t12\t-9\t4\t" SHA "\tvw\t0\t3\n"
                 "dir\tstatus\t0755\t0\t0\t5\nfile\tstatus/a%20b\t0444\t0\t0\t5\t0\t" SHA "\tp\t-\t0\n"
-                "part\tstatus/c\t0444\t0\t0\t5\t12\t" SHA "\t-\t-\t0\t" PACK "\t700\nend\n";
+                "asked\tstatus/b\t0600\t0\t12\t5\t0\nrendered\tstatus/c\t0444\t0\t0\t0\nend\n";
         struct lkg_publication *publication = parse(text);
         struct lkg_buf buf = LKG_BUF_INIT;
         const struct lkg_entry *entry;
@@ -69,12 +69,15 @@ static void test_every_line(void **state)
         assert_false(lkg_entry_is_dir(lkg_publication_find(publication, "bad/kubelet/3f9a@12")));
         assert_string_equal(lkg_publication_find(publication, "control/x")->command, "x y%");
         assert_non_null(lkg_publication_find(publication, "status/a b"));
-        assert_null(lkg_publication_find(publication, "status/a b")->pack);
+        entry = lkg_publication_find(publication, "status/b");
+        assert_int_equal(entry->type, LKG_ENTRY_ASKED);
+        assert_true(lkg_entry_is_dir(entry));
+        assert_int_equal(entry->gid, 12);
         entry = lkg_publication_find(publication, "status/c");
-        assert_int_equal(entry->type, LKG_ENTRY_FILE);
-        assert_string_equal(entry->pack, PACK);
-        assert_int_equal(entry->offset, 700);
-        assert_int_equal(entry->size, 12);
+        assert_int_equal(entry->type, LKG_ENTRY_RENDERED);
+        assert_int_equal(entry->component, 0);
+        assert_string_equal(publication->components[0].source, "u@1");
+        assert_string_equal(publication->components[0].object, "kube-system/c");
         assert_null(lkg_publication_find(publication, "status/a"));
         assert_null(lkg_publication_find(publication, ""));
         lkg_publication_format(publication, &buf);
@@ -117,13 +120,8 @@ static void test_refused(void **state)
                 { "names without a time", HEAD "component\t0\tk\t1\nbad\tbad\t0755\t0\t0\tx\t0\nend\n" },
                 { "entry below a file",
                   HEAD "control\ta\t0200\t0\t0\t-\thold\ndir\ta/b\t0755\t0\t0\t5\nend\n" },
-                { "pack that is a path",
-                  HEAD "part\ta\t0444\t0\t0\t5\t0\t" SHA "\t-\t-\t0\t../current\t0\nend\n" },
-                { "negative offset",
-                  HEAD "part\ta\t0444\t0\t0\t5\t0\t" SHA "\t-\t-\t0\t" PACK "\t-1\nend\n" },
-                { "part without a pack", HEAD "part\ta\t0444\t0\t0\t5\t0\t" SHA "\t-\t-\t0\nend\n" },
-                { "part of more than 64 KiB",
-                  HEAD "part\ta\t0444\t0\t0\t5\t65537\t" SHA "\t-\t-\t0\t" PACK "\t0\nend\n" },
+                { "rendered for nobody", HEAD "rendered\ta\t0444\t0\t0\t-\nend\n" },
+                { "source of no component", HEAD "source\t0\tinit\t\nend\n" },
                 { "unknown flag", HEAD "file\ta\t0444\t0\t0\t5\t0\t" SHA "\tq\t-\t0\nend\n" },
                 { "broken escape", HEAD "dir\ta%2\t0755\t0\t0\t5\nend\n" },
                 { "escaped NUL", HEAD "dir\ta%00\t0755\t0\t0\t5\nend\n" },
@@ -171,25 +169,49 @@ static void test_read(void **state)
         assert_int_equal(truncateat(fd, entry.sha256, (off_t)1 << 40),
                          0); /* more than an engine may keep in memory */
         assert_int_equal(lkg_publication_read(fd, &entry, SIZE_MAX, &text, &size), -EBADMSG);
-        entry.pack = PACK;
-        entry.offset = 2;
-        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -ENOENT);
-        assert_int_equal(lkg_write_file_atomic(fd, PACK, "xyabcde", 7, 0600, false, NULL), 0);
-        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), 0);
-        assert_string_equal(text, "abc");
-        assert_int_equal(size, 3);
-        free(text);
-        assert_int_equal(lkg_publication_read(fd, &entry, 2, &text, &size), -EFBIG);
-        entry.offset = 3;
-        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -EBADMSG); /* other bytes */
-        entry.offset = 6;
-        assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size), -EBADMSG); /* beyond its end */
-        assert_int_equal(unlinkat(fd, PACK, 0), 0);
-        assert_int_equal(mkfifoat(fd, PACK, 0600), 0);
+        assert_int_equal(unlinkat(fd, entry.sha256, 0), 0);
+        assert_int_equal(mkfifoat(fd, entry.sha256, 0600), 0);
         assert_int_equal(lkg_publication_read(fd, &entry, 100, &text, &size),
                          -EBADMSG); /* and no reader waits */
         lkg_close(fd);
         assert_int_equal(tmpdir_remove(top), 0);
+}
+
+/* The manifest of a build that had many files in one blob, which an upgrade finds. */
+static void test_part_of_an_earlier_build(void **state)
+{
+        struct lkg_publication *publication =
+                parse(HEAD "component\t0\tkubelet\t3\npart\ta\t0444\t0\t0\t5\t12\t" SHA "\t-\t0\t0\t" SHA
+                           "\t700\nend\n");
+
+        (void)state;
+        assert_int_equal(lkg_publication_find(publication, "a")->type, LKG_ENTRY_RENDERED);
+        lkg_publication_free(publication);
+}
+
+static void test_rendered(void **state)
+{
+        static const char *const refused[] = {
+                "",           "f",          "f 1",         "f 1 2",          "f 1 2 abc",
+                "x 1 2 " SHA, "f x 2 " SHA, "f 1 -2 " SHA, "f 1 2 " SHA " ", "f 1 99999999999 " SHA
+        };
+        struct lkg_rendered one = { .mtime_ns = -7, .size = 12, .sha256 = SHA }, dir = { .is_dir = true },
+                            got;
+        char text[128];
+
+        (void)state;
+        lkg_rendered_format(&one, text, sizeof(text));
+        assert_string_equal(text, "f -7 12 " SHA);
+        assert_int_equal(lkg_rendered_parse(text, &got), 0);
+        assert_true(!got.is_dir && got.mtime_ns == -7 && got.size == 12);
+        assert_string_equal(got.sha256, SHA);
+        lkg_rendered_format(&dir, text, sizeof(text));
+        assert_int_equal(lkg_rendered_parse(text, &got), 0);
+        assert_true(got.is_dir && !*got.sha256);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(refused); i++) {
+                (void)snprintf(text, sizeof(text), "%s", refused[i]);
+                assert_int_equal(lkg_rendered_parse(text, &got), -EBADMSG);
+        }
 }
 
 static void test_nul_byte(void **state)
@@ -205,10 +227,9 @@ static void test_nul_byte(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_every_line),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_read),
-                cmocka_unit_test(test_nul_byte),
+                cmocka_unit_test(test_every_line), cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_read),       cmocka_unit_test(test_part_of_an_earlier_build),
+                cmocka_unit_test(test_rendered),   cmocka_unit_test(test_nul_byte),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,6 @@ static int setup(void **state)
         assert_true(p->fd >= 0);
         assert_int_equal(lkg_config_decode(NULL, "/etc/lkgfs", &p->config, &p->findings), 0);
         p->components[0] = (struct lkg_component){ .config = &p->config->components[0],
-                                                   .dirty = LKG_DIRTY_ALL,
                                                    .history = { .dirfd = -EBADF } };
         assert_int_equal(lkg_rules_build(p->config, p->fd, p->top, &p->rules, &p->findings), 0);
         assert_int_equal(lkg_publisher_open(p->fd, &p->publisher, &previous, &err), 0);
@@ -70,8 +69,7 @@ static int teardown(void **state)
 
 static struct lkg_snapshot input(struct place *p, uint64_t now_ns)
 {
-        p->now[0] = (struct lkg_snapshot_component){ .component = &p->components[0],
-                                                     .changed = p->components[0].dirty };
+        p->now[0] = (struct lkg_snapshot_component){ .component = &p->components[0] };
         return (struct lkg_snapshot){
                 .config = p->config,
                 .components = p->now,
@@ -89,7 +87,6 @@ static void publish(struct place *p, uint64_t now_ns)
 
         if (lkg_publish(p->publisher, &in, &err) < 0)
                 fail_msg("%s", err.message);
-        p->components[0].dirty = p->now[0].changed;
 }
 
 static void serve(struct place *p, uint64_t number, const char *document)
@@ -104,7 +101,6 @@ static void serve(struct place *p, uint64_t number, const char *document)
         assert_int_equal(lkg_sha256_hex(document, strlen(document), g->sha256), 0);
         lkg_component_set_active(&p->components[0], g);
         assert_int_equal(lkg_history_add(&p->components[0].history, g), 0);
-        p->components[0].dirty |= LKG_DIRTY_HISTORY;
 }
 
 static struct lkg_publication *current(struct place *p)
@@ -151,11 +147,18 @@ static void test_round_trip(void **state)
         assert_int_equal(e->size, 5);
         assert_int_equal(e->mtime_ns, 4 * LKG_NSEC_PER_SEC);
         assert_int_equal(e->component, 0);
-        e = lkg_publication_find(pub, "history/kubelet/4/kubelet.conf");
-        assert_int_equal(e->mtime_ns, 4 * LKG_NSEC_PER_SEC);
-        assert_int_equal(lkg_publication_find(pub, "status/kubelet/sha256")->mtime_ns, 9 * LKG_NSEC_PER_SEC);
+        assert_int_equal(lkg_publication_find(pub, "history/kubelet")->type, LKG_ENTRY_ASKED);
+        assert_int_equal(lkg_publication_find(pub, "status/kubelet/sha256")->type, LKG_ENTRY_RENDERED);
+        assert_int_equal(lkg_publication_find(pub, "status/kubelet/condition")->mtime_ns,
+                         9 * LKG_NSEC_PER_SEC);
         assert_int_equal(lkg_publication_find(pub, "control")->mode, 0700);
         lkg_publication_free(pub);
+}
+
+static void set_reason(struct place *p, const char *reason)
+{
+        (void)snprintf(p->components[0].condition.reason, sizeof(p->components[0].condition.reason), "%s",
+                       reason);
 }
 
 static void test_only_what_changed_is_written(void **state)
@@ -167,46 +170,81 @@ static void test_only_what_changed_is_written(void **state)
         serve(p, 1, "a: 1\n");
         publish(p, LKG_NSEC_PER_SEC);
         before = p->publisher->blobs.n_written;
-        p->components[0].dirty |= LKG_DIRTY_LAST_ERROR;
-        p->components[0].last_error = strdup("hold: no");
         publish(p, 2 * LKG_NSEC_PER_SEC);
-        assert_int_equal(p->publisher->blobs.n_written,
-                         before + 1); /* a pack of last-error, and of metrics, which name the publication */
+        assert_int_equal(p->publisher->number, 1); /* nothing new */
+        set_reason(p, "other");
+        publish(p, 3 * LKG_NSEC_PER_SEC);
+        assert_int_equal(p->publisher->number, 2);
+        assert_int_equal(p->publisher->blobs.n_written, before + 2); /* condition and condition.json */
         pub = current(p);
-        assert_int_equal(lkg_publication_find(pub, "status/kubelet/condition")->mtime_ns, LKG_NSEC_PER_SEC);
-        assert_int_equal(lkg_publication_find(pub, "status/kubelet/last-error")->mtime_ns,
-                         2 * LKG_NSEC_PER_SEC);
+        assert_int_equal(lkg_publication_find(pub, "status/kubelet/generation")->mtime_ns, LKG_NSEC_PER_SEC);
+        assert_int_equal(lkg_publication_find(pub, "status/kubelet/condition")->mtime_ns,
+                         3 * LKG_NSEC_PER_SEC);
+        assert_int_equal(lkg_publication_find(pub, "status/kubelet")->mtime_ns, 3 * LKG_NSEC_PER_SEC);
         lkg_publication_free(pub);
+}
+
+/* A text is rendered again when the state of the engine is another one, and its blob stays until others were asked for. */
+static void test_texts_are_rendered_when_asked_for(void **state)
+{
+        struct place *p = *state;
+        struct lkg_snapshot in = input(p, 1);
+        struct lkg_rendered first, second;
+        struct lkg_error err = { 0 };
+
+        serve(p, 1, "a: 1\n");
+        publish(p, 1);
+        assert_int_equal(
+                lkg_publisher_render(p->publisher, &in, "status/kubelet/last-error", 1, &first, &err), 0);
+        p->components[0].last_error = strdup("hold: no");
+        assert_int_equal(
+                lkg_publisher_render(p->publisher, &in, "status/kubelet/last-error", 2, &second, &err), 0);
+        assert_int_equal(second.size, strlen("hold: no\n"));
+        assert_string_not_equal(first.sha256, second.sha256);
+        assert_int_equal(faccessat(p->publisher->blobs.dirfd, first.sha256, F_OK, 0), 0);
+        for (unsigned i = 0; i < LKG_ANSWERED_MAX; i++)
+                assert_int_equal(lkg_publisher_render(p->publisher, &in, "status/kubelet/metrics.prom",
+                                                      3 + i, &second, &err),
+                                 0);
+        assert_int_equal(faccessat(p->publisher->blobs.dirfd, second.sha256, F_OK, 0), 0);
+        assert_int_equal(
+                lkg_publisher_render(p->publisher, &in, "status/kubelet/condition", 1, &second, &err),
+                -ENOENT); /* the publication has it */
 }
 
 static void test_blobs_stay_until_nobody_can_need_them(void **state)
 {
         struct place *p = *state;
+        char reason[16];
         size_t first;
 
         serve(p, 1, "a: 1\n");
         publish(p, 1);
         lkg_publisher_loaded(p->publisher, 1);
         first = count_blobs(p);
-        for (uint64_t i = 2; i <= 20; i++) {
-                p->components[0].last_error = (free(p->components[0].last_error), strdup("x"));
-                p->components[0].dirty |= LKG_DIRTY_LAST_ERROR;
+        for (unsigned i = 2; i <= 20; i++) {
+                (void)snprintf(reason, sizeof(reason), "%u", i);
+                set_reason(p, reason);
                 publish(p, i);
         }
-        assert_int_equal(count_blobs(p), first + 19); /* one pack each: a reader may load any of them */
+        assert_int_equal(count_blobs(p), first + 19 * 2); /* a reader may load any of them */
         lkg_publisher_loaded(p->publisher, 20);
-        assert_int_equal(count_blobs(p), first + 2); /* the pack of the last one, and that of last-error */
+        assert_int_equal(count_blobs(p), first);
         assert_int_equal(p->publisher->n_kept, 1);
         lkg_publisher_loaded(p->publisher, 1000); /* nonsense from a peer is ignored */
-        assert_int_equal(count_blobs(p), first + 2);
+        assert_int_equal(count_blobs(p), first);
 }
 
 static void test_without_a_reader_old_publications_are_bounded(void **state)
 {
         struct place *p = *state;
+        char reason[16];
 
-        for (uint64_t i = 1; i <= LKG_PUBLICATIONS_KEPT + 50; i++)
+        for (unsigned i = 1; i <= LKG_PUBLICATIONS_KEPT + 50; i++) {
+                (void)snprintf(reason, sizeof(reason), "%u", i);
+                set_reason(p, reason);
                 publish(p, i);
+        }
         assert_int_equal(p->publisher->n_kept, LKG_PUBLICATIONS_KEPT);
 }
 
@@ -224,7 +262,6 @@ static void test_failure_changes_nothing_for_readers(void **state)
         assert_int_equal(mkdirat(p->fd, "current", 0700), 0);
         assert_true(lkg_publish(p->publisher, &in, &err) < 0);
         assert_int_equal(p->publisher->number, 1);
-        assert_true(p->components[0].dirty & LKG_DIRTY_ACTIVE);
         assert_int_equal(unlinkat(p->fd, "current", AT_REMOVEDIR), 0);
         assert_int_equal(renameat(p->fd, "aside", p->fd, "current"), 0);
         pub = current(p);
@@ -293,49 +330,6 @@ static void test_what_was_not_written_to_the_end(void **state)
         lkg_blob_unref(&second->blobs, blob);
         lkg_publication_free(previous);
         lkg_publisher_free(second);
-}
-
-/*
- * The files of status/ are one file of the runtime directory per publication; a long one is a separate blob.
- */
-static void test_small_files_are_packed(void **state)
-{
-        struct place *p = *state;
-        struct lkg_component *c = &p->components[0];
-        size_t n_written, n_parts = 0;
-        struct lkg_publication *pub;
-        char *text;
-
-        serve(p, 1, "a: 1\n");
-        publish(p, 1);
-        n_written = p->publisher->blobs.n_written;
-        lkg_component_set_last_error(c, "x");
-        publish(p, 2);
-        assert_int_equal(p->publisher->blobs.n_written, n_written + 1);
-        pub = current(p);
-        for (size_t i = 0; i < pub->n_entries; i++)
-                n_parts += pub->entries[i].pack && strncmp(pub->entries[i].path, "status/", 7) == 0;
-        assert_true(n_parts > 10);
-        assert_int_equal(lkg_publication_read(p->publisher->blobs.dirfd,
-                                              lkg_publication_find(pub, "status/kubelet/last-error"), 100,
-                                              &text, NULL),
-                         0);
-        assert_string_equal(text, "x\n");
-        free(text);
-        lkg_publication_free(pub);
-        c->last_error = (free(c->last_error), calloc(1, LKG_PART_BYTES_MAX + 1));
-        memset(c->last_error, 'x', LKG_PART_BYTES_MAX);
-        c->dirty |= LKG_DIRTY_LAST_ERROR;
-        publish(p, 3);
-        pub = current(p);
-        assert_null(lkg_publication_find(pub, "status/kubelet/last-error")->pack);
-        assert_true(lkg_publication_find(pub, "status/kubelet/last-error")->size > LKG_PART_BYTES_MAX);
-        lkg_publication_free(pub);
-        lkg_component_set_last_error(c, "y"); /* and back */
-        publish(p, 4);
-        pub = current(p);
-        assert_non_null(lkg_publication_find(pub, "status/kubelet/last-error")->pack);
-        lkg_publication_free(pub);
 }
 
 static void test_damaged_blob_is_noticed(void **state)
@@ -420,7 +414,7 @@ int main(void)
                 CASE(test_failure_changes_nothing_for_readers),
                 CASE(test_successor_takes_over),
                 CASE(test_what_was_not_written_to_the_end),
-                CASE(test_small_files_are_packed),
+                CASE(test_texts_are_rendered_when_asked_for),
                 CASE(test_damaged_blob_is_noticed),
                 CASE(test_rules),
         };

@@ -337,7 +337,7 @@ static void answer_component(const struct answer *a, size_t i)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf stale = LKG_BUF_INIT;
         struct component *component = component_of(i);
-        const struct lkg_candidate *candidate;
+        struct lkg_candidate *candidate;
         bool valid = apply(component, a->request, &stale);
 
         candidate = component->place.candidate;

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Texts that are rendered when somebody looks them up: status/ (but for what a publication has as blobs), bad/, layers/
+ * and history/. A path is resolved by one table; what it leads to is the engine's state at this moment.
+ */
+#include <inttypes.h>
+#include <limits.h>
+
+#include <lkg/base.h>
+#include <lkg/documents.h>
+
+#include "publisher.h"
+
+/* What is looked up: which component, and the rest of the path. */
+struct lookup {
+        const struct lkg_snapshot *in;
+        const struct lkg_component *c;
+        struct lkg_publisher *p;
+        const char *name; /* below <directory>/<component>; "" = that directory */
+        const char *file; /* below history/<component>/<name>; NULL = none */
+        bool listing;     /* of the names, instead of a file */
+};
+
+/* What is there: a directory, or bytes in @buf. */
+struct rendering {
+        struct lkg_buf *buf;
+        bool is_dir;
+        uint64_t mtime_ns;
+};
+
+static void put_name(struct lkg_buf *buf, char type, const char *name)
+{
+        lkg_buf_putc(buf, type);
+        lkg_buf_append(buf, name, strlen(name) + 1);
+}
+
+/* ---- status/ and bad/: their names are in the publication ---- */
+
+static int answer_status(const struct lookup *q, struct rendering *ret)
+{
+        const struct lkg_status_context x = lkg_status_context(q->in, q->c->index, q->p->number);
+
+        for (size_t i = 0; i < lkg_n_status_files; i++) {
+                const struct lkg_status_file *f = &lkg_status_files[i];
+
+                if (strcmp(f->name, q->name) != 0 || f->blob || (f->exists && !f->exists(&x)))
+                        continue;
+                f->render(&x, ret->buf);
+                return 0;
+        }
+        return -ENOENT;
+}
+
+static int answer_bad(const struct lookup *q, struct rendering *ret)
+{
+        const struct lkg_bad_list *list = q->c->dynamic ? &q->c->dynamic->bad : NULL;
+
+        for (size_t i = 0; list && i < list->n_items; i++) {
+                if (strcmp(list->items[i].id, q->name) != 0)
+                        continue;
+                lkg_bad_format(&list->items[i], ret->buf);
+                ret->mtime_ns = list->items[i].time_ns;
+                return 0;
+        }
+        return -ENOENT;
+}
+
+/* ---- layers/ ---- */
+
+#define DOC_SUFFIX    ".yaml"
+#define MERGED_SUFFIX ".merged.yaml"
+
+/* NULL: there are no layers to show. */
+static const struct lkg_candidate *shown_layers(const struct lkg_component *c)
+{
+        return c->candidate && c->candidate->state != LKG_CANDIDATE_NAME_TAKEN ? c->candidate : NULL;
+}
+
+static void layer_name(const struct lkg_candidate *candidate, size_t i, const char *suffix, char *buf,
+                       size_t size)
+{
+        lkg_layer_entry_name(&candidate->layers[i], i, buf, size - strlen(suffix));
+        (void)strcat(buf, suffix);
+}
+
+static int list_layers(const struct lookup *q, struct rendering *ret)
+{
+        const struct lkg_candidate *candidate = shown_layers(q->c);
+        char name[NAME_MAX + 1];
+
+        for (size_t i = 0; candidate && i < candidate->n_layers; i++) {
+                if (candidate->layers[i].whole) {
+                        layer_name(candidate, i, MERGED_SUFFIX, name, sizeof(name));
+                        put_name(ret->buf, 'f', name);
+                }
+                if (candidate->layers[i].doc) {
+                        layer_name(candidate, i, DOC_SUFFIX, name, sizeof(name));
+                        put_name(ret->buf, 'f', name);
+                }
+        }
+        return 0;
+}
+
+static int put_masked(const struct lkg_value *value, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = value ? lkg_mask_secrets(value) : NULL;
+
+        if (!value)
+                return -ENOENT;
+        if (!masked)
+                return -ENOMEM;
+        lkg_render(masked, LKG_FORMAT_YAML, buf);
+        return 0;
+}
+
+static int answer_layers(const struct lookup *q, struct rendering *ret)
+{
+        const struct lkg_candidate *candidate = shown_layers(q->c);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+        unsigned long long i = strtoull(q->name, NULL, 10);
+        char name[NAME_MAX + 1];
+        int r;
+
+        if (q->listing)
+                return list_layers(q, ret);
+        if (!candidate || i >= candidate->n_layers)
+                return -ENOENT;
+        layer_name(candidate, i, DOC_SUFFIX, name, sizeof(name));
+        if (strcmp(q->name, name) == 0)
+                return put_masked(candidate->layers[i].doc, ret->buf);
+        layer_name(candidate, i, MERGED_SUFFIX, name, sizeof(name));
+        if (strcmp(q->name, name) != 0 || !candidate->layers[i].whole)
+                return -ENOENT;
+        r = lkg_candidate_merged(candidate, i, &merged);
+        return r < 0 ? r : put_masked(merged, ret->buf);
+}
+
+/* ---- history/ ---- */
+
+static int list_history(const struct lookup *q, struct rendering *ret)
+{
+        const struct lkg_history *history = &q->c->history;
+        char number[24];
+
+        for (size_t i = 0; i < history->n_entries; i++) {
+                (void)snprintf(number, sizeof(number), "%" PRIu64, history->entries[i].number);
+                put_name(ret->buf, 'd', number);
+        }
+        return 0;
+}
+
+static int answer_generation(const struct lookup *q, struct lkg_generation *g, struct rendering *ret)
+{
+        int r = lkg_generation_describe(g);
+        const struct {
+                const char *name;
+                const struct lkg_text *text;
+        } files[] = { { q->c->config->file, lkg_generation_shown(g) },
+                      { "origin", &g->origin },
+                      { "meta.json", &g->meta } };
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
+                if (q->listing)
+                        put_name(ret->buf, 'f', files[i].name);
+                if (q->listing || strcmp(files[i].name, q->file) != 0)
+                        continue;
+                lkg_buf_append(ret->buf, files[i].text->data, files[i].text->size);
+                return 0;
+        }
+        return q->listing ? 0 : -ENOENT;
+}
+
+static int answer_history(const struct lookup *q, struct rendering *ret)
+{
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
+        const struct lkg_history_entry *entry;
+        char number[24];
+        int r;
+
+        if (!*q->name)
+                return list_history(q, ret);
+        entry = lkg_history_find(&q->c->history, strtoull(q->name, NULL, 10));
+        if (!entry)
+                return -ENOENT;
+        (void)snprintf(number, sizeof(number), "%" PRIu64, entry->number);
+        if (strcmp(q->name, number) != 0)
+                return -ENOENT;
+        ret->mtime_ns = entry->time_ns;
+        ret->is_dir = !q->file && !q->listing;
+        if (ret->is_dir)
+                return 0;
+        r = lkg_history_get(&q->c->history, entry->number, &g, NULL);
+        return r < 0 ? r : answer_generation(q, g, ret);
+}
+
+/* ---- look-ups ---- */
+
+static const struct {
+        const char *dir;
+        bool listed; /* its names are asked for; else they are in the publication */
+        int (*answer)(const struct lookup *q, struct rendering *ret);
+} rows[] = {
+        { "status", false, answer_status },
+        { "bad", false, answer_bad },
+        { "layers", true, answer_layers },
+        { "history", true, answer_history },
+};
+
+/* Cuts @path, which is relative to the virtual directory. */
+static int answer_path(struct lookup *q, char *path, struct rendering *ret)
+{
+        char *dir = strsep(&path, "/"), *component = strsep(&path, "/"), *name = strsep(&path, "/");
+        size_t i = 0;
+
+        q->name = name ? name : "";
+        q->file = path;
+        while (i < LKG_ARRAY_SIZE(rows) && strcmp(rows[i].dir, dir) != 0)
+                i++;
+        for (size_t k = 0; component && k < q->in->n_components; k++)
+                if (strcmp(q->in->components[k].component->config->name, component) == 0)
+                        q->c = q->in->components[k].component;
+        if (i == LKG_ARRAY_SIZE(rows) || !q->c || (q->listing && !rows[i].listed) ||
+            (!*q->name && !q->listing) || (q->file && strcmp(dir, "history") != 0))
+                return -ENOENT;
+        ret->mtime_ns = q->p->shown[q->c->index].changed_ns;
+        return rows[i].answer(q, ret);
+}
+
+static int answer(struct lkg_publisher *p, const struct lkg_snapshot *in, const char *path,
+                  struct rendering *ret)
+{
+        const char *top = in->config->virtual_dir;
+        size_t n_top = strlen(top), size = strlen(path);
+        struct lookup q = { .in = in, .p = p, .listing = size > 0 && path[size - 1] == '/' };
+        LKG_CLEANUP(lkg_freep) char *copy = NULL;
+
+        if (n_top > 0 && (strncmp(path, top, n_top) != 0 || path[n_top] != '/'))
+                return -ENOENT;
+        copy = strndup(path, size - q.listing);
+        if (!copy)
+                return -ENOMEM;
+        return answer_path(&q, copy + (n_top > 0 ? n_top + 1 : 0), ret);
+}
+
+static struct lkg_answered *find_answered(struct lkg_publisher *p, const char *path, uint64_t state)
+{
+        uint64_t now = lkg_boottime_ns();
+
+        for (size_t i = 0; i < LKG_ANSWERED_MAX; i++) {
+                struct lkg_answered *a = &p->answered[i];
+
+                if (a->path && a->state == state && now - a->at_ns < LKG_RENDERED_NS &&
+                    strcmp(a->path, path) == 0)
+                        return a;
+        }
+        return NULL;
+}
+
+void lkg_publisher_forget_answer(struct lkg_publisher *p, struct lkg_answered *answered)
+{
+        free(answered->path);
+        lkg_blob_unref(&p->blobs, answered->blob);
+        *answered = (struct lkg_answered){ 0 };
+}
+
+static int remember(struct lkg_publisher *p, struct lkg_answered *now, struct lkg_buf *buf,
+                    struct lkg_error *err)
+{
+        struct lkg_answered *a = &p->answered[p->next_answered];
+        int r = lkg_blob_put(&p->blobs, buf->data ? buf->data : "", buf->size, &now->blob, err);
+
+        if (r < 0)
+                return r;
+        now->rendered.size = buf->size;
+        memcpy(now->rendered.sha256, now->blob->sha256, LKG_SHA256_HEX);
+        lkg_publisher_forget_answer(p, a);
+        *a = *now;
+        p->next_answered = (p->next_answered + 1) % LKG_ANSWERED_MAX;
+        return 0;
+}
+
+int lkg_publisher_render(struct lkg_publisher *p, const struct lkg_snapshot *in, const char *path,
+                         uint64_t state, struct lkg_rendered *ret, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct rendering reply = { .buf = &buf };
+        struct lkg_answered *known = find_answered(p, path, state), now = { 0 };
+        int r;
+
+        if (known) {
+                *ret = known->rendered;
+                return 0;
+        }
+        r = answer(p, in, path, &reply);
+        if (r >= 0 && lkg_buf_failed(&buf))
+                r = -ENOMEM;
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "render %s", path);
+        now = (struct lkg_answered){ .state = state,
+                                     .at_ns = lkg_boottime_ns(),
+                                     .rendered = { .is_dir = reply.is_dir,
+                                                   .mtime_ns = (int64_t)reply.mtime_ns } };
+        if (!reply.is_dir) {
+                now.path = strdup(path);
+                r = now.path ? remember(p, &now, &buf, err)
+                             : lkg_error_set(err, -ENOMEM, NULL, "render %s", path);
+        }
+        if (r < 0)
+                free(now.path);
+        else
+                *ret = now.rendered;
+        return r < 0 ? r : 0;
+}
