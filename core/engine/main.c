@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs-engine: started by lkgfsd; by hand only with --print-settings or --check.
+ * lkgfs-engine: started by lkgfsd; by hand only with --check.
  *
- *     lkgfs-engine --print-settings --config FILE [--mountpoint M]
  *     lkgfs-engine --check --config FILE [--source-path P] [--any-owner]
  *     lkgfs-engine --exec-credential --config FILE [--source-path P] [--mountpoint M]
  *     lkgfs-engine --config FILE --mountpoint M --listen-fd N --supervisor-fd N --source-fd N --source-path P
@@ -32,7 +31,7 @@ struct arguments {
         const char *config, *mountpoint, *source_path, *hostname;
         int listen_fd, supervisor_fd, source_fd, runtime_fd, state_fd;
         struct lkg_account account;
-        bool print_settings, check, exec_credential, any_owner;
+        bool check, exec_credential, any_owner;
 };
 
 enum option_id {
@@ -46,7 +45,6 @@ enum option_id {
         OPT_RUNTIME_FD,
         OPT_STATE_FD,
         OPT_USER,
-        OPT_PRINT_SETTINGS,
         OPT_CHECK,
         OPT_EXEC_CREDENTIAL,
         OPT_ANY_OWNER,
@@ -65,7 +63,6 @@ static const struct option options[] = {
         { "runtime-fd", required_argument, NULL, OPT_RUNTIME_FD },
         { "state-fd", required_argument, NULL, OPT_STATE_FD },
         { "user", required_argument, NULL, OPT_USER },
-        { "print-settings", no_argument, NULL, OPT_PRINT_SETTINGS },
         { "check", no_argument, NULL, OPT_CHECK },
         { "exec-credential", no_argument, NULL, OPT_EXEC_CREDENTIAL },
         { "any-owner", no_argument, NULL, OPT_ANY_OWNER },
@@ -76,8 +73,7 @@ static const struct option options[] = {
 
 static int usage(void)
 {
-        (void)fputs("lkgfs-engine is started by lkgfsd; by hand: lkgfs-engine --check | --print-settings "
-                    "--config FILE\n",
+        (void)fputs("lkgfs-engine is started by lkgfsd; by hand: lkgfs-engine --check --config FILE\n",
                     stderr);
         return EX_USAGE;
 }
@@ -137,8 +133,6 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
                         a->source_path = optarg;
                 else if (option == OPT_HOSTNAME)
                         a->hostname = optarg;
-                else if (option == OPT_PRINT_SETTINGS)
-                        a->print_settings = true;
                 else if (option == OPT_CHECK)
                         a->check = true;
                 else if (option == OPT_EXEC_CREDENTIAL)
@@ -182,30 +176,6 @@ static int load(const struct arguments *a, struct lkg_config **ret)
 
         print_findings(&report);
         lkg_report_deinit(&report);
-        return r;
-}
-
-static int print_settings(const struct arguments *a)
-{
-        struct lkg_config *config = NULL;
-        struct lkg_settings *settings = NULL;
-        struct lkg_buf buf = LKG_BUF_INIT;
-        int r = load(a, &config);
-
-        if (r < 0)
-                return exit_code(r);
-        r = lkg_config_to_settings(config, &settings);
-        if (r >= 0)
-                lkg_settings_format(settings, &buf);
-        if (r < 0 || lkg_buf_failed(&buf))
-                r = EX_SOFTWARE;
-        else if (fwrite(buf.data, 1, buf.size, stdout) != buf.size || fflush(stdout) != 0)
-                r = EX_IOERR;
-        else
-                r = EX_OK;
-        lkg_buf_deinit(&buf);
-        lkg_settings_free(settings);
-        lkg_config_free(config);
         return r;
 }
 
@@ -394,8 +364,6 @@ int main(int argc, char **argv)
         r = parse_arguments(argc, argv, &a);
         if (r)
                 return r - 1;
-        if (a.print_settings)
-                return print_settings(&a);
         if (a.exec_credential)
                 return exec_credential(&a);
         return a.check ? check(&a) : run(&a);

@@ -51,7 +51,7 @@ static void reset(struct lkg_child *child)
         lkg_said_end(&child->said);
         child->exit_source = sd_event_source_disable_unref(child->exit_source);
         child->channel_source = sd_event_source_disable_unref(child->channel_source);
-        child->timer = sd_event_source_disable_unref(child->timer);
+        lkg_timer_stop(&child->timer);
         child->pidfd = lkg_close(child->pidfd);
         child->channel = lkg_close(child->channel);
         child->pid = 0;
@@ -192,7 +192,7 @@ static int watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
         sd_event *event = child->supervisor->event;
         int r;
 
-        child->timer = sd_event_source_disable_unref(child->timer);
+        lkg_timer_stop(&child->timer);
         child->pid = pid;
         child->pidfd = pidfd;
         child->channel = channel;
@@ -233,7 +233,7 @@ int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *chann
         r = lkg_said_pipe(&ours, &theirs);
         if (r < 0)
                 return r;
-        spawn->stdout_fd = spawn->stderr_fd = theirs;
+        spawn->output_fd = theirs;
         r = lkg_spawn(spawn, &pid, &pidfd);
         if (r < 0)
                 return r;
@@ -246,30 +246,25 @@ int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *chann
         return 0;
 }
 
-static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
+static void on_pause_over(void *userdata)
 {
         struct lkg_child *child = userdata;
 
-        (void)source;
-        (void)usec;
-        child->timer = sd_event_source_disable_unref(child->timer);
         lkg_child_start(child->supervisor, child->kind);
-        return 0;
 }
 
 void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns)
 {
         struct lkg_supervisor *s = child->supervisor;
 
-        child->timer = sd_event_source_disable_unref(child->timer);
+        lkg_timer_stop(&child->timer);
         if (pause_ns == 0) {
                 lkg_child_start(s, child->kind);
                 return;
         }
         lkg_child_log(child, LOG_NOTICE, "is started again in %u ms",
                       (unsigned)(pause_ns / LKG_NSEC_PER_MSEC));
-        if (sd_event_add_time_relative(s->event, &child->timer, CLOCK_MONOTONIC, pause_ns / 1000, 0,
-                                       on_pause_over, child) < 0)
+        if (lkg_timer_set(&child->timer, s->event, pause_ns, 0, on_pause_over, child) < 0)
                 lkg_child_start(s, child->kind);
 }
 
@@ -295,21 +290,17 @@ void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind)
                 lkg_child_log(child, LOG_INFO, "started (pid %d)", (int)child->pid);
 }
 
-static int on_end_limit(sd_event_source *source, uint64_t usec, void *userdata)
+static void on_end_limit(void *userdata)
 {
         struct lkg_child *child = userdata;
 
-        (void)source;
-        (void)usec;
-        child->timer = sd_event_source_disable_unref(child->timer);
         lkg_child_log(child, LOG_WARNING, "(pid %d) did not end in time, killed", (int)child->pid);
         (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
-        return 0;
 }
 
 void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns)
 {
-        child->timer = sd_event_source_disable_unref(child->timer);
+        lkg_timer_stop(&child->timer);
         if (!lkg_child_running(child))
                 return;
         child->ending = true;
@@ -317,8 +308,7 @@ void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns)
                 (void)pidfd_send_signal(child->pidfd, signal, NULL, 0);
         if (signal == SIGKILL)
                 return;
-        if (sd_event_add_time_relative(child->supervisor->event, &child->timer, CLOCK_MONOTONIC,
-                                       limit_ns / 1000, 0, on_end_limit, child) < 0)
+        if (lkg_timer_set(&child->timer, child->supervisor->event, limit_ns, 0, on_end_limit, child) < 0)
                 (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
 }
 

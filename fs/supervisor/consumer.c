@@ -2,7 +2,6 @@
 /* The loop's part of restarting components. See consumer.h. */
 #include <inttypes.h>
 #include <limits.h>
-#include <sys/mman.h>
 
 #include <systemd/sd-id128.h>
 
@@ -12,7 +11,6 @@
 #include "consumer-plan.h"
 #include "consumer.h"
 #include "facts-collectors.h"
-#include "helper.h"
 #include "supervisor.h"
 
 #define HOOK_LIMIT_NS   (30 * LKG_NSEC_PER_SEC)
@@ -28,12 +26,11 @@ struct entry {
         int dirfd;
         struct lkg_plan plan;
         struct lkg_helper helper;
-        int report_fd; /* of the running restart */
-        struct {       /* settings at the start of the running restart: a reload may change them meanwhile */
+        struct { /* settings at the start of the running restart: a reload may change them meanwhile */
                 enum lkg_settings_restart policy;
                 uint64_t asked_ns;
         } running;
-        sd_event_source *timer;
+        struct lkg_timer timer;
 };
 
 struct lkg_consumer {
@@ -145,13 +142,11 @@ static void log_output(const struct entry *e, char *rest)
 static void on_done(void *userdata, int status)
 {
         struct entry *e = userdata;
-        LKG_CLEANUP(lkg_closep) int fd = LKG_STEAL_FD(e->report_fd);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         char *rest = NULL, *reason = NULL;
         size_t size;
 
-        if (lseek(fd, 0, SEEK_SET) == 0 &&
-            lkg_read_file(fd, LKG_RESTART_REPORT_MAX, &text, &size, NULL) >= 0) {
+        if (lkg_helper_answer(&e->helper, LKG_RESTART_REPORT_MAX, &text, &size) >= 0) {
                 rest = text;
                 reason = strsep(&rest, "\n");
                 log_output(e, rest);
@@ -176,35 +171,27 @@ static int run(void *userdata)
                         : lkg_restart_unit(e->component->restart_unit, UNIT_LIMIT_NS, &report);
 
         if (!lkg_buf_failed(&report))
-                (void)lkg_write_all(LKG_HELPER_FIRST_FD, report.data, report.size);
+                (void)lkg_write_all(STDOUT_FILENO, report.data, report.size);
         return done ? 0 : 1;
 }
 
 static int start(struct entry *e, uint64_t generation)
 {
         bool hook = e->running.policy == LKG_SETTINGS_RESTART_HOOK;
-        struct lkg_helper_work work = { .run = run,
-                                        .done = on_done,
-                                        .userdata = e,
-                                        .n_fds = 1,
-                                        .limit_ns = (hook ? HOOK_LIMIT_NS : UNIT_LIMIT_NS) + GRACE_NS };
+        const struct lkg_helper_work work = { .run = run,
+                                              .done = on_done,
+                                              .userdata = e,
+                                              .program = "lkgfsd",
+                                              .limit_ns =
+                                                      (hook ? HOOK_LIMIT_NS : UNIT_LIMIT_NS) + GRACE_NS };
         int r = write_restarted(e, generation, "asked"); /* first: the start that follows is not a failure */
 
-        if (r < 0)
-                return r;
-        e->report_fd = memfd_create("lkgfs-restart", MFD_CLOEXEC);
-        e->report_fd = e->report_fd < 0 ? -errno : lkg_lift_fd(e->report_fd);
-        if (e->report_fd < 0)
-                return e->report_fd;
-        work.fds[0] = e->report_fd;
-        r = lkg_helper_start(&e->helper, e->consumer->event, &work);
-        if (r < 0)
-                e->report_fd = lkg_close(e->report_fd);
-        return r;
+        return r < 0 ? r : lkg_helper_start(&e->helper, e->consumer->event, &work);
 }
 
-static void begin(struct entry *e)
+static void begin(void *userdata)
 {
+        struct entry *e = userdata;
         uint64_t generation;
         int r;
 
@@ -217,26 +204,15 @@ static void begin(struct entry *e)
                 ended(e, strerror(-r));
 }
 
-static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
-{
-        struct entry *e = userdata;
-
-        (void)source;
-        (void)usec;
-        e->timer = sd_event_source_disable_unref(e->timer);
-        begin(e);
-        return 0;
-}
-
 /* Called after every change of the plan: save it, and wait for its time. */
 static void arm(struct entry *e)
 {
         const struct lkg_settings_component *c = e->component;
         struct lkg_plan_limits limits;
-        uint64_t due_ns;
+        uint64_t due_ns, now_ns = lkg_boottime_ns();
 
         save_plan(e);
-        e->timer = sd_event_source_disable_unref(e->timer);
+        lkg_timer_stop(&e->timer);
         if (!is_restarted(e) || !e->consumer->enabled)
                 return;
         limits = (struct lkg_plan_limits){ .min_interval_ns = c->restart_min_interval_ms * LKG_NSEC_PER_MSEC,
@@ -244,8 +220,8 @@ static void arm(struct entry *e)
         due_ns = lkg_plan_due(&e->plan, &limits);
         if (due_ns == LKG_PLAN_NEVER)
                 return;
-        if (sd_event_add_time(e->consumer->event, &e->timer, CLOCK_BOOTTIME, (due_ns + 999) / 1000, 0,
-                              on_due, e) < 0)
+        if (lkg_timer_set(&e->timer, e->consumer->event, due_ns > now_ns ? due_ns - now_ns + 999 : 0, 0,
+                          begin, e) < 0)
                 lkg_log_error("no timer for the restart of %s: out of memory; the next request tries again",
                               e->name);
 }
@@ -258,9 +234,8 @@ static void entry_freep(struct entry **entry)
 
         if (!e)
                 return;
-        sd_event_source_disable_unref(e->timer);
+        lkg_timer_stop(&e->timer);
         lkg_helper_cancel(&e->helper);
-        lkg_close(e->report_fd);
         lkg_close(e->dirfd);
         free(e->name);
         free(e);
@@ -292,7 +267,7 @@ static int entry_new(struct lkg_consumer *c, const struct lkg_settings_component
                 return -ENOMEM;
         e->consumer = c;
         e->helper = (struct lkg_helper)LKG_HELPER_INIT;
-        e->report_fd = e->dirfd = -EBADF;
+        e->dirfd = -EBADF;
         e->name = strdup(component->name);
         if (!e->name)
                 return -ENOMEM;
@@ -329,7 +304,7 @@ static void adapt(struct entry *e, const struct lkg_settings_component *componen
                 arm(e);
                 return;
         }
-        e->timer = sd_event_source_disable_unref(e->timer);
+        lkg_timer_stop(&e->timer);
         lkg_plan_withdraw(&e->plan);
         (void)unlinkat(e->dirfd, "restart-plan", 0);
 }
@@ -341,7 +316,7 @@ static void lose_components(struct lkg_consumer *c)
                 if (!c->entries[i])
                         continue;
                 c->entries[i]->component = NULL;
-                c->entries[i]->timer = sd_event_source_disable_unref(c->entries[i]->timer);
+                lkg_timer_stop(&c->entries[i]->timer);
         }
 }
 

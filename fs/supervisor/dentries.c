@@ -18,7 +18,7 @@
 #include "supervisor.h"
 
 #define LIMIT_NS (10 * LKG_NSEC_PER_SEC)
-#define PAUSE_US 2000000
+#define PAUSE_NS (2 * LKG_NSEC_PER_SEC)
 
 static int reconfigure(void *userdata)
 {
@@ -28,16 +28,12 @@ static int reconfigure(void *userdata)
         return fs < 0 || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ? EX_OSERR : 0;
 }
 
-static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
+static void on_pause_over(void *userdata)
 {
-        struct lkg_dentries *dentries = &((struct lkg_supervisor *)userdata)->dentries;
+        struct lkg_supervisor *s = userdata;
 
-        (void)source;
-        (void)usec;
-        dentries->pause = sd_event_source_disable_unref(dentries->pause);
-        if (dentries->wanted)
-                lkg_dentries_drop(userdata);
-        return 0;
+        if (s->dentries.wanted)
+                lkg_dentries_drop(s);
 }
 
 static void on_done(void *userdata, int status)
@@ -46,8 +42,7 @@ static void on_done(void *userdata, int status)
 
         if (status != 0)
                 lkg_log_debug("unused names of the view were not dropped (%d)", status);
-        (void)sd_event_add_time_relative(s->event, &s->dentries.pause, CLOCK_MONOTONIC, PAUSE_US, 0,
-                                         on_pause_over, s);
+        (void)lkg_timer_set(&s->dentries.pause, s->event, PAUSE_NS, 0, on_pause_over, s);
 }
 
 void lkg_dentries_drop(struct lkg_supervisor *s)
@@ -60,7 +55,8 @@ void lkg_dentries_drop(struct lkg_supervisor *s)
                                               .limit_ns = LIMIT_NS };
 
         s->dentries.wanted = true;
-        if (s->dentries.pause || lkg_helper_running(&s->dentries.helper) || s->connection.view_fd < 0)
+        if (lkg_timer_is_set(&s->dentries.pause) || lkg_helper_running(&s->dentries.helper) ||
+            s->connection.view_fd < 0)
                 return;
         s->dentries.wanted = false;
         (void)lkg_helper_start(&s->dentries.helper, s->event, &work);
@@ -68,6 +64,6 @@ void lkg_dentries_drop(struct lkg_supervisor *s)
 
 void lkg_dentries_end(struct lkg_supervisor *s)
 {
-        s->dentries.pause = sd_event_source_disable_unref(s->dentries.pause);
+        lkg_timer_stop(&s->dentries.pause);
         lkg_helper_cancel(&s->dentries.helper);
 }

@@ -164,19 +164,49 @@ static int read_init(struct lkg_connection *c, struct lkg_error *err)
         return 0;
 }
 
+struct handshake {
+        const char *server;
+        const void *request;
+        size_t size;
+};
+
+/* In the new process. */
+static int become_server(void *userdata)
+{
+        const struct handshake *handshake = userdata;
+        const char *argv[] = { handshake->server, "--handshake", NULL };
+        int input = lkg_memory_file(handshake->request, handshake->size);
+
+        if (input < 0 || dup2(input, STDIN_FILENO) < 0)
+                return EX_OSERR;
+        (void)execv(argv[0], (char **)(uintptr_t)argv);
+        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", argv[0], strerror(errno));
+        return EX_UNAVAILABLE;
+}
+
+/* What our file server answers to the FUSE_INIT of @shared. Return: as lkg_helper_run(). */
+static int ask_server(const struct lkg_supervisor *s, const struct lkg_shared *shared, char **ret,
+                      size_t *ret_size)
+{
+        struct handshake handshake = { s->programs.server, shared->init_request,
+                                       *(const volatile uint32_t *)&shared->init_request_size };
+        const struct lkg_helper_work work = { .run = become_server,
+                                              .userdata = &handshake,
+                                              .program = s->programs.server,
+                                              .limit_ns = INIT_LIMIT_NS };
+
+        if (handshake.size > sizeof(shared->init_request))
+                return -EBADMSG;
+        return lkg_helper_run(&work, sizeof(shared->init_reply), ret, ret_size);
+}
+
 static int compute_reply(struct lkg_supervisor *s, struct lkg_connection *c, struct lkg_error *err)
 {
-        const char *argv[] = { s->programs.server, "--handshake", NULL };
         LKG_CLEANUP(lkg_freep) char *reply = NULL;
-        struct lkg_run run = LKG_RUN_INIT;
         struct fuse_out_header header;
         size_t size = 0;
-        int r;
+        int r = ask_server(s, c->shared, &reply, &size);
 
-        r = lkg_run_start(&run, argv, c->shared->init_request, c->shared->init_request_size);
-        if (r < 0)
-                return lkg_fail(err, EX_UNAVAILABLE, -r, "start %s", s->programs.server);
-        r = lkg_run_wait(&run, INIT_LIMIT_NS, sizeof(c->shared->init_reply), &reply, &size);
         if (r != 0)
                 return lkg_fail(err, EX_SOFTWARE, r < 0 ? -r : 0, "handshake by %s failed (%d)",
                                 s->programs.server, r);
@@ -193,15 +223,11 @@ static int compute_reply(struct lkg_supervisor *s, struct lkg_connection *c, str
 
 bool lkg_connection_agrees(struct lkg_supervisor *s, const struct lkg_shared *shared)
 {
-        const char *argv[] = { s->programs.server, "--handshake", NULL };
         LKG_CLEANUP(lkg_freep) char *reply = NULL;
         char agreed[sizeof(shared->init_reply)];
-        struct lkg_run run = LKG_RUN_INIT;
-        size_t size = 0, asked = *(const volatile uint32_t *)&shared->init_request_size;
+        size_t size = 0;
 
-        if (asked > sizeof(shared->init_request) ||
-            lkg_run_start(&run, argv, shared->init_request, asked) < 0 ||
-            lkg_run_wait(&run, INIT_LIMIT_NS, sizeof(shared->init_reply), &reply, &size) != 0)
+        if (ask_server(s, shared, &reply, &size) != 0)
                 return false;
         memcpy(agreed, shared->init_reply, sizeof(agreed));
         (void)lkg_init_choose(agreed, sizeof(agreed), (struct lkg_init_choice){ 0 });

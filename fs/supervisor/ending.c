@@ -12,30 +12,6 @@
 
 #define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
 
-bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns)
-{
-        return lkg_wait_readable(pidfd, lkg_boottime_ns() + limit_ns);
-}
-
-static int on_late_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-        pid_t pid = (pid_t)(intptr_t)userdata;
-
-        (void)revents;
-        (void)waitpid(pid, NULL, WNOHANG);
-        sd_event_source_disable_unref(source);
-        lkg_close(fd);
-        return 0;
-}
-
-void lkg_reap_later(sd_event *event, pid_t pid, int pidfd)
-{
-        sd_event_source *source = NULL;
-
-        if (sd_event_add_io(event, &source, pidfd, EPOLLIN, on_late_end, (void *)(intptr_t)pid) < 0)
-                lkg_close(pidfd);
-}
-
 /* Its name in comm, which only the process itself can set. */
 static bool is_called(int pid, const char *prefix)
 {
@@ -49,7 +25,7 @@ static bool is_called(int pid, const char *prefix)
 
 /*
  * A process that waits for a dead file system before execve() still runs lkgfsd's program, but has its own
- * name (spawn.c).
+ * name (jobs.c).
  */
 bool lkg_runs_helper(int pid)
 {

@@ -140,7 +140,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                NULL };
         struct lkg_spawn spawn = { .argv = argv,
                                    .n_fds = 5,
-                                   .stdin_fd = -EBADF,
+
                                    .before = lkg_engine_begin,
                                    .setup = lkg_engine_prepare,
                                    .userdata = &setup,

@@ -45,9 +45,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
         const char *argv[] = { s->programs.notifier, "--root-fd", "3", "--shared-fd", "4",
                                "--supervisor-fd",    "5",         NULL };
-        struct lkg_spawn spawn = {
-                .argv = argv, .n_fds = 3, .stdin_fd = -EBADF, .namespace_fd = s->children_namespace
-        };
+        struct lkg_spawn spawn = { .argv = argv, .n_fds = 3, .namespace_fd = s->children_namespace };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
         int r;

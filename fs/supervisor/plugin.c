@@ -2,7 +2,6 @@
 #include "plugin.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include <openssl/crypto.h>
 
@@ -28,16 +27,14 @@ static void tell_why(struct lkg_message *message, int r, const char *why)
                         message->text[i] = '?';
 }
 
-void lkg_exec_answer(int runtime_fd, int output_fd, int status, struct lkg_message *ret)
+void lkg_exec_answer(int runtime_fd, struct lkg_helper *helper, int status, struct lkg_message *ret)
 {
         struct lkg_error err = { 0 };
         char *text = NULL;
         size_t size = 0;
-        int r;
+        int r = lkg_helper_answer(helper, OUTPUT_MAX, &text, &size);
 
         lkg_message_init(ret, LKG_MSG_CREDENTIAL);
-        r = lseek(output_fd, 0, SEEK_SET) < 0 ? -errno
-                                              : lkg_read_file(output_fd, OUTPUT_MAX, &text, &size, &err);
         if (r < 0)
                 tell_why(ret, r, "its output cannot be read");
         else if (status < 0)
@@ -54,10 +51,7 @@ void lkg_exec_answer(int runtime_fd, int output_fd, int status, struct lkg_messa
 
 /* ---- the helper ---- */
 
-/*
- * In the forked process, which becomes the engine's program. Standard output is the first descriptor,
- * standard error is the second.
- */
+/* In the forked process, which becomes the engine's program. */
 static int run(void *userdata)
 {
         const struct lkg_supervisor *s = userdata;
@@ -70,14 +64,10 @@ static int run(void *userdata)
                                s->config ? "--config" : NULL,
                                s->config,
                                NULL };
-        int null, r = lkg_hide_view(s->mount_point);
+        int r = lkg_hide_view(s->mount_point);
 
         if (r != 0)
                 return r;
-        null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(LKG_HELPER_FIRST_FD, STDOUT_FILENO) < 0 ||
-            dup2(LKG_HELPER_FIRST_FD + 1, STDERR_FILENO) < 0)
-                return EX_OSERR;
         (void)execv(argv[0], (char **)(uintptr_t)argv);
         return EX_UNAVAILABLE;
 }
@@ -88,47 +78,22 @@ static void answer(struct lkg_supervisor *s, const struct lkg_message *message)
                 (void)unlinkat(s->runtime_fd, LKG_EXEC_FILE, 0); /* the next engine will ask again */
 }
 
-static void close_output(struct lkg_supervisor *s)
-{
-        s->exec.output_fd = lkg_close(s->exec.output_fd);
-        s->exec.said_fd = lkg_close(s->exec.said_fd);
-}
-
 static void on_done(void *userdata, int status)
 {
         struct lkg_supervisor *s = userdata;
         struct lkg_message message;
 
-        lkg_exec_answer(s->runtime_fd, s->exec.output_fd, status, &message);
-        lkg_said_all(s->programs.engine, s->exec.said_fd);
-        close_output(s);
+        lkg_exec_answer(s->runtime_fd, &s->exec.helper, status, &message);
         answer(s, &message);
-}
-
-static int start(struct lkg_supervisor *s)
-{
-        struct lkg_helper_work work = {
-                .run = run, .done = on_done, .userdata = s, .n_fds = 2, .limit_ns = LKG_EXEC_LIMIT_NS
-        };
-        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int r;
-
-        s->exec.output_fd = memfd_create("lkgfs-credential", MFD_CLOEXEC);
-        s->exec.output_fd = s->exec.output_fd < 0 ? -errno : lkg_lift_fd(s->exec.output_fd);
-        if (s->exec.output_fd < 0)
-                return s->exec.output_fd;
-        work.fds[0] = s->exec.output_fd;
-        r = lkg_said_pipe(&s->exec.said_fd, &theirs);
-        work.fds[1] = theirs;
-        if (r >= 0)
-                r = lkg_helper_start(&s->exec.helper, s->event, &work);
-        if (r < 0)
-                close_output(s);
-        return r;
 }
 
 void lkg_exec_request(struct lkg_supervisor *s)
 {
+        const struct lkg_helper_work work = { .run = run,
+                                              .done = on_done,
+                                              .userdata = s,
+                                              .program = s->programs.engine,
+                                              .limit_ns = LKG_EXEC_LIMIT_NS };
         uint64_t now_ns = lkg_boottime_ns();
         struct lkg_message message;
         int r;
@@ -142,7 +107,7 @@ void lkg_exec_request(struct lkg_supervisor *s)
                 return;
         }
         s->exec.started_ns = now_ns;
-        r = start(s);
+        r = lkg_helper_start(&s->exec.helper, s->event, &work);
         if (r >= 0)
                 return;
         lkg_log_error("exec plugin: start the process that runs it: %s", strerror(-r));
@@ -153,7 +118,6 @@ void lkg_exec_request(struct lkg_supervisor *s)
 void lkg_exec_cancel(struct lkg_supervisor *s)
 {
         lkg_helper_cancel(&s->exec.helper);
-        close_output(s);
         if (s->exec.started_ns > 0)
                 (void)unlinkat(s->runtime_fd, LKG_EXEC_FILE, 0);
 }

@@ -10,6 +10,8 @@
 
 #include <lkg/messages.h>
 
+#include "jobs.h"
+
 struct lkg_supervisor;
 
 #define LKG_EXEC_FILE     "credential"
@@ -26,7 +28,7 @@ void lkg_exec_cancel(struct lkg_supervisor *s);
 
 /**
  * lkg_exec_answer() - turn the output of a helper into the file and a message to the engine.
- * @output_fd: its output: the plugin's answer, or one line why there is none
- * @status:    its exit status, -1 = killed
+ * @helper: its output: the plugin's answer, or one line why there is none
+ * @status: its exit status, -1 = killed
  */
-void lkg_exec_answer(int runtime_fd, int output_fd, int status, struct lkg_message *ret);
+void lkg_exec_answer(int runtime_fd, struct lkg_helper *helper, int status, struct lkg_message *ret);

@@ -20,10 +20,8 @@
 #include "engine-user.h"
 #include "supervisor.h"
 
-#define SETTINGS_LIMIT_NS (30 * LKG_NSEC_PER_SEC)
-#define SETTINGS_MAX      (1u << 20)
-#define PROBE_LIMIT_NS    (2 * LKG_NSEC_PER_SEC)
-#define CLEANUP_DEPTH     4u /* private/, blobs/ or pinned/, fan-out directories */
+#define PROBE_LIMIT_NS (2 * LKG_NSEC_PER_SEC)
+#define CLEANUP_DEPTH  4u /* private/, blobs/ or pinned/, fan-out directories */
 
 /*
  * The kernel can be configured to abort a connection because of a single slow request; then all users lose
@@ -208,33 +206,10 @@ static int resolve_source(struct lkg_supervisor *s, struct lkg_error *err)
 
 int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err)
 {
-        const char *argv[] = { s->programs.engine,
-                               "--print-settings",
-                               "--mountpoint",
-                               s->mount_point,
-                               s->config ? "--config" : NULL,
-                               s->config,
-                               NULL };
-        LKG_CLEANUP(lkg_freep) char *output = NULL;
-        struct lkg_run run = LKG_RUN_INIT;
-        size_t size = 0;
-        int r;
+        int r = lkg_settings_read(s, err);
 
-        r = lkg_run_start(&run, argv, NULL, 0);
-        if (r < 0)
-                return lkg_fail(err, EX_UNAVAILABLE, -r, "start %s", s->programs.engine);
-        r = lkg_run_wait(&run, SETTINGS_LIMIT_NS, SETTINGS_MAX, &output, &size);
-        if (r < 0)
-                return lkg_fail(err, EX_SOFTWARE, -r, "read the configuration with %s", s->programs.engine);
-        if (r > 128)
-                return lkg_fail(err, EX_SOFTWARE, 0, "%s --print-settings was killed by signal %d.",
-                                s->programs.engine, r - 128);
-        if (r != 0) /* it has printed the reason */
-                return lkg_fail(err, r, 0, "the configuration %s cannot be used.",
-                                s->config ? s->config : LKG_CONFIG_DEFAULT);
-        if (lkg_settings_parse(output, size, &s->settings, err) < 0)
-                return EX_SOFTWARE;
-        r = resolve_source(s, err);
+        if (r == 0)
+                r = resolve_source(s, err);
         return r != 0 ? r : check_directories(s, err);
 }
 

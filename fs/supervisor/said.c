@@ -9,8 +9,6 @@
 
 #include <lkg/file.h>
 
-#include "supervisor.h"
-
 #define CHUNK        4096u
 #define CHUNKS       4u                        /* per turn: then others are served */
 #define CHUNKS_LAST  (LKG_SAID_PIPE / CHUNK)   /* the capacity of a pipe; a writer may keep writing */
@@ -179,23 +177,19 @@ static bool take_chunk(struct lkg_said *said, bool *ret_end)
 
 /* ---- a running child ---- */
 
-static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
+static void on_pause_over(void *userdata)
 {
         struct lkg_said *said = userdata;
 
-        (void)source;
-        (void)usec;
-        said->pause = sd_event_source_disable_unref(said->pause);
         (void)sd_event_source_set_enabled(said->source, SD_EVENT_ON);
-        return 0;
 }
 
 /* Its output fills the pipe meanwhile; then it gets EAGAIN. */
 static void pause_listening(struct lkg_said *said)
 {
-        if (said->pause ||
-            sd_event_add_time_relative(sd_event_source_get_event(said->source), &said->pause,
-                                       CLOCK_MONOTONIC, PAUSE_NS / 1000, 0, on_pause_over, said) < 0)
+        if (lkg_timer_is_set(&said->pause) ||
+            lkg_timer_set(&said->pause, sd_event_source_get_event(said->source), PAUSE_NS, 0, on_pause_over,
+                          said) < 0)
                 return;
         (void)sd_event_source_set_enabled(said->source, SD_EVENT_OFF);
 }
@@ -255,7 +249,7 @@ static void tell_last(struct lkg_said *said)
 void lkg_said_end(struct lkg_said *said)
 {
         said->source = sd_event_source_disable_unref(said->source);
-        said->pause = sd_event_source_disable_unref(said->pause);
+        lkg_timer_stop(&said->pause);
         if (!is_open(said))
                 return;
         lkg_said_hear(said);
@@ -270,11 +264,9 @@ void lkg_said_end(struct lkg_said *said)
 void lkg_said_all(const char *program, int fd)
 {
         struct lkg_said *said = fd < 0 ? NULL : calloc(1, sizeof(*said));
-        const char *slash = strrchr(program, '/');
-
         if (!said)
                 return;
-        said->program = slash ? slash + 1 : program;
+        said->program = program;
         said->fd = fcntl(fd, F_DUPFD_CLOEXEC, LKG_FD_BASE);
         lkg_said_end(said);
         free(said);

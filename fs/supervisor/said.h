@@ -14,6 +14,8 @@
 
 #include <lkg/base.h>
 
+#include "jobs.h"
+
 #define LKG_SAID_PIPE      (256u << 10) /* room for a whole sanitizer report */
 #define LKG_SAID_LINE      1536u        /* the maximum of our own lines; a longer one is split */
 #define LKG_SAID_BURST     (256u << 10) /* of the log: what one child may log at once ... */
@@ -25,7 +27,8 @@
 struct lkg_said {
         const char *program; /* borrowed: "lkgfs-engine"; NULL = never used */
         int fd;              /* -EBADF: none */
-        sd_event_source *source, *pause;
+        sd_event_source *source;
+        struct lkg_timer pause;
         /* The allowance; it outlives a process, because otherwise dying would renew it. */
         uint64_t filled_ns; /* 0 = full */
         size_t left;

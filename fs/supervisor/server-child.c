@@ -102,9 +102,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                                "8",
                                s->options->verbose ? "--verbose" : NULL,
                                NULL };
-        struct lkg_spawn spawn = {
-                .argv = argv, .n_fds = 6, .stdin_fd = -EBADF, .namespace_fd = s->children_namespace
-        };
+        struct lkg_spawn spawn = { .argv = argv, .n_fds = 6, .namespace_fd = s->children_namespace };
         LKG_CLEANUP(lkg_closep) int ours = -EBADF;
         LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
         int size = CHANNEL_BUFFER, r;

@@ -64,44 +64,37 @@ static void replace_hung(struct lkg_supervisor *s)
         lkg_child_start(s, LKG_CHILD_SERVER);
 }
 
-static int on_tick(sd_event_source *source, uint64_t usec, void *userdata);
+static void tick_later(struct lkg_supervisor *s);
 
-static void tick_later(struct lkg_supervisor *s)
-{
-        s->heartbeat_timer = sd_event_source_disable_unref(s->heartbeat_timer);
-        if (sd_event_add_time_relative(s->event, &s->heartbeat_timer, CLOCK_MONOTONIC,
-                                       LKG_HEARTBEAT_TICK_NS / 1000, 50 * 1000, on_tick, s) < 0)
-                lkg_log_error("no timer for the heartbeat of the file server: out of memory");
-}
-
-static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+static void on_tick(void *userdata)
 {
         struct lkg_supervisor *s = userdata;
         uint64_t served = atomic_load(&s->connection.shared->served), age_ns;
         bool busy = oldest_busy(s, &age_ns);
 
-        (void)source;
-        (void)usec;
         if (lkg_connection_dead(&s->connection)) {
                 s->life->connection_lost(s);
-                return 0;
+                return;
         }
         switch (lkg_heartbeat_tick(&s->heartbeat, served, request_waits(s), busy, age_ns)) {
         case LKG_HEARTBEAT_IDLE:
                 lkg_heartbeat_arm(s);
-                return 0;
+                return;
         case LKG_HEARTBEAT_HUNG:
-                /*
-                 * Between two starts there is no server.
-                 */
-                if (lkg_child_running(&s->children[LKG_CHILD_SERVER]))
+                if (lkg_child_running(&s->children[LKG_CHILD_SERVER])) /* between two starts there is none */
                         replace_hung(s);
                 break;
         case LKG_HEARTBEAT_WATCH:
                 break;
         }
         tick_later(s);
-        return 0;
+}
+
+static void tick_later(struct lkg_supervisor *s)
+{
+        if (lkg_timer_set(&s->heartbeat_timer, s->event, LKG_HEARTBEAT_TICK_NS, 50 * LKG_NSEC_PER_MSEC,
+                          on_tick, s) < 0)
+                lkg_log_error("no timer for the heartbeat of the file server: out of memory");
 }
 
 static int on_request(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -124,7 +117,7 @@ void lkg_heartbeat_arm(struct lkg_supervisor *s)
 {
         int r = 0;
 
-        s->heartbeat_timer = sd_event_source_disable_unref(s->heartbeat_timer);
+        lkg_timer_stop(&s->heartbeat_timer);
         if (!s->device_source)
                 r = sd_event_add_io(s->event, &s->device_source, s->connection.device, EPOLLIN, on_request,
                                     s);
@@ -136,6 +129,6 @@ void lkg_heartbeat_arm(struct lkg_supervisor *s)
 
 void lkg_heartbeat_disarm(struct lkg_supervisor *s)
 {
-        s->heartbeat_timer = sd_event_source_disable_unref(s->heartbeat_timer);
+        lkg_timer_stop(&s->heartbeat_timer);
         s->device_source = sd_event_source_disable_unref(s->device_source);
 }

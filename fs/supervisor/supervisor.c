@@ -46,8 +46,8 @@ static void end_children(struct lkg_supervisor *s)
         if (s->phase == LKG_PHASE_END)
                 return;
         s->phase = LKG_PHASE_END;
-        s->phase_timer = sd_event_source_disable_unref(s->phase_timer);
-        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
+        lkg_timer_stop(&s->phase_timer);
+        lkg_timer_stop(&s->remount_timer);
         s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
         lkg_heartbeat_disarm(s);
         lkg_watchdog_deinit(s);
@@ -113,16 +113,15 @@ static void fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...)
         end_children(s);
 }
 
-static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata);
+static void on_phase_limit(void *userdata);
 
 static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit_ns)
 {
         s->phase = phase;
-        s->phase_timer = sd_event_source_disable_unref(s->phase_timer);
+        lkg_timer_stop(&s->phase_timer);
         if (limit_ns == 0)
                 return;
-        if (sd_event_add_time_relative(s->event, &s->phase_timer, CLOCK_MONOTONIC, limit_ns / 1000, 0,
-                                       on_phase_limit, s) < 0)
+        if (lkg_timer_set(&s->phase_timer, s->event, limit_ns, 0, on_phase_limit, s) < 0)
                 lkg_log_error("no timer for a bounded wait: out of memory");
 }
 
@@ -139,12 +138,10 @@ static void replace_slow_server(struct lkg_supervisor *s)
         lkg_child_start(s, LKG_CHILD_SERVER);
 }
 
-static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata)
+static void on_phase_limit(void *userdata)
 {
         struct lkg_supervisor *s = userdata;
 
-        (void)source;
-        (void)usec;
         if (s->phase == LKG_PHASE_ENGINE)
                 fail(s, EX_SOFTWARE, "the engine did not publish anything within %u s.",
                      (unsigned)(ENGINE_LIMIT_NS / LKG_NSEC_PER_SEC));
@@ -157,7 +154,6 @@ static int on_phase_limit(sd_event_source *source, uint64_t usec, void *userdata
                 end_children(s); /* files that are still open now fail with ENOTCONN, as documented */
         else if (s->phase == LKG_PHASE_END)
                 give_up_children(s);
-        return 0;
 }
 
 static void engine_ready(struct lkg_supervisor *s)
@@ -261,8 +257,9 @@ static void carry_over(struct lkg_shared *to, const struct lkg_shared *from)
         atomic_store(&to->engine.pid, atomic_load(&from->engine.pid));
 }
 
-static void mount_anew(struct lkg_supervisor *s)
+static void mount_anew(void *userdata)
 {
+        struct lkg_supervisor *s = userdata;
         struct lkg_connection next;
         struct lkg_error err = { 0 };
         int r;
@@ -285,25 +282,12 @@ static void mount_anew(struct lkg_supervisor *s)
         lkg_child_start(s, LKG_CHILD_SERVER);
 }
 
-static int on_remount(sd_event_source *source, uint64_t usec, void *userdata)
-{
-        struct lkg_supervisor *s = userdata;
-
-        (void)source;
-        (void)usec;
-        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
-        mount_anew(s);
-        return 0;
-}
-
 static void mount_later(struct lkg_supervisor *s)
 {
         uint64_t pause_ns = lkg_restart_pause_ns(&s->mount_restart, &lkg_restart_mount, true);
 
         enter(s, LKG_PHASE_SERVER, 0);
-        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
-        if (sd_event_add_time_relative(s->event, &s->remount_timer, CLOCK_MONOTONIC, pause_ns / 1000, 0,
-                                       on_remount, s) < 0)
+        if (lkg_timer_set(&s->remount_timer, s->event, pause_ns, 0, mount_anew, s) < 0)
                 lkg_log_error("no timer for mounting %s again: out of memory", s->mount_point);
 }
 
@@ -373,7 +357,7 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 return;
         lkg_log_notice("stopping: %s", why);
         lkg_notify_stopping();
-        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
+        lkg_timer_stop(&s->remount_timer);
         if (!s->connection.attached && s->stale && lkg_mounts_has(s->stale_id) == 1) {
                 (void)umount2(s->mount_point,
                               MNT_DETACH | UMOUNT_NOFOLLOW); /* ours, aborted, not yet replaced */
@@ -422,7 +406,7 @@ static void connection_lost(struct lkg_supervisor *s)
                 if (!s->announced)
                         fail(s, EX_UNAVAILABLE,
                              "the FUSE connection was aborted while the view was being started.");
-                else if (!s->remount_timer)
+                else if (!lkg_timer_is_set(&s->remount_timer))
                         remount(s);
                 return;
         case LKG_PHASE_RUNNING:
@@ -709,10 +693,9 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->hands_off = true;
         s->ready_fd = ready_fd;
         s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->records_fd =
-                s->source_fd = s->listen_fd = s->exec.output_fd = s->exec.said_fd = -EBADF;
+                s->source_fd = s->listen_fd = -EBADF;
         s->facts.starts = s->facts.rest = s->exec.helper = s->copies.helper = s->leaving =
-                s->dentries.helper = s->unmounting = (struct lkg_helper)LKG_HELPER_INIT;
-        s->reload = (struct lkg_run)LKG_RUN_INIT;
+                s->dentries.helper = s->unmounting = s->reload = (struct lkg_helper)LKG_HELPER_INIT;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
@@ -727,7 +710,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
 
 static void deinit(struct lkg_supervisor *s)
 {
-        lkg_reload_deinit(s);
+        lkg_helper_cancel(&s->reload);
         lkg_helper_cancel(&s->leaving);
         lkg_dentries_end(s);
         lkg_helper_cancel(&s->unmounting);
@@ -739,8 +722,8 @@ static void deinit(struct lkg_supervisor *s)
         lkg_watchdog_deinit(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 lkg_child_deinit(&s->children[i]);
-        s->phase_timer = sd_event_source_disable_unref(s->phase_timer);
-        s->remount_timer = sd_event_source_disable_unref(s->remount_timer);
+        lkg_timer_stop(&s->phase_timer);
+        lkg_timer_stop(&s->remount_timer);
         s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
         s->event = sd_event_unref(s->event);
         lkg_kept_clear(s);

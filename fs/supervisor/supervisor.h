@@ -28,18 +28,11 @@
 #include <lkg/shared.h>
 
 #include "alive.h"
-#include "helper.h"
+#include "jobs.h"
 #include "mounts.h"
 #include "daemon-options.h"
 #include "restart.h"
 #include "said.h"
-#include "spawn.h"
-
-/*
- * Every descriptor that we keep has this number or a higher one, so that children can have theirs at 3, 4, 5
- * ...
- */
-#define LKG_FD_BASE 32
 
 enum lkg_phase {
         LKG_PHASE_ENGINE, /* nothing is attached; the first engine reads everything */
@@ -71,7 +64,7 @@ struct lkg_child {
         struct lkg_log_limit log_limit;
         struct lkg_said said; /* its output */
         sd_event_source *exit_source, *channel_source;
-        sd_event_source *timer; /* the pause before a start, or the deadline of an end */
+        struct lkg_timer timer; /* the pause before a start, or the deadline of an end */
 };
 
 /* The processes that collect facts about the components, see facts-collectors.h. */
@@ -83,7 +76,6 @@ struct lkg_facts_task {
 /* The process that runs the exec plugin of a kubeconfig, see plugin.h. */
 struct lkg_exec_task {
         struct lkg_helper helper;
-        int output_fd, said_fd;
         uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = never */
 };
 
@@ -104,7 +96,7 @@ struct lkg_copies {
 struct lkg_dentries {
         struct lkg_helper helper;
         bool wanted; /* once more, after the pause */
-        sd_event_source *pause;
+        struct lkg_timer pause;
 };
 
 /* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */
@@ -127,7 +119,7 @@ struct lkg_watchdog {
         bool quiet;             /* the timer is set to the long interval */
         bool has_clock;
         timer_t clock; /* on the engine's CPU time */
-        sd_event_source *timer;
+        struct lkg_timer timer;
         struct lkg_progress notifier;
 };
 
@@ -198,21 +190,10 @@ struct lkg_supervisor {
         off_t log_start;
         bool redirected; /* stdout and stderr go to the log */
         sd_event *event;
-        sd_event_source *device_source, *heartbeat_timer, *phase_timer, *mounts_source, *remount_timer;
-        sd_event_source *reload_source;
-        struct lkg_run reload;
+        sd_event_source *device_source, *mounts_source;
+        struct lkg_timer heartbeat_timer, phase_timer, remount_timer;
+        struct lkg_helper reload;
 };
-
-/** lkg_fail() - fill @err like printf, with the error text of @errnum if it is not 0. Return: @exit_code. */
-int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...) LKG_PRINTF(4, 5);
-/**
- * lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec; closes @fd. Return: new number or -errno.
- */
-int lkg_lift_fd(int fd);
-/** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno: none are open. */
-int lkg_channel_pair(int *ret_ours, int *ret_theirs);
-/** lkg_set_oom_score() - set it for this process, see proc(5). Return: 0 or -errno. */
-int lkg_set_oom_score(const char *score);
 
 /* programs.c */
 int lkg_programs_find(struct lkg_programs *ret, struct lkg_error *err);
@@ -222,9 +203,7 @@ void lkg_programs_deinit(struct lkg_programs *programs);
 int lkg_preflight_privilege(struct lkg_error *err);
 /** lkg_preflight_mount_point() - fills mount_point; sends no request, so a dead or hung view does not matter. */
 int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err);
-/**
- * lkg_preflight_settings() - the configuration, read by the engine's decoder, whose exit code is returned.
- */
+/** lkg_preflight_settings() - the configuration, and the directories that it names. */
 int lkg_preflight_settings(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_preflight_locks() - create and lock the directories: from then on no other lkgfsd uses them. */
 int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err);
@@ -552,9 +531,10 @@ void lkg_notify_leaving(void);
 void lkg_notify_store(struct lkg_supervisor *s);
 void lkg_notify_unstore(void);
 
-/* reload.c */
+/* configuration.c */
+/** lkg_settings_read() - fill `settings`. Return: 0; an exit code, that of the process that read them among others. */
+int lkg_settings_read(struct lkg_supervisor *s, struct lkg_error *err);
 void lkg_reload(struct lkg_supervisor *s);
-void lkg_reload_deinit(struct lkg_supervisor *s);
 
 /* supervisor.c */
 /**

@@ -165,14 +165,12 @@ static void look_at_engine(struct lkg_supervisor *s)
 
 /* ---- when ---- */
 
-static int on_look(sd_event_source *source, uint64_t usec, void *userdata);
+static void on_look(void *userdata);
 
 static void look_in(struct lkg_supervisor *s, uint64_t pause_ns)
 {
         s->watchdog.quiet = pause_ns == QUIET_NS;
-        s->watchdog.timer = sd_event_source_disable_unref(s->watchdog.timer);
-        if (sd_event_add_time_relative(s->event, &s->watchdog.timer, CLOCK_MONOTONIC, pause_ns / 1000,
-                                       pause_ns / 10000, on_look, s) < 0)
+        if (lkg_timer_set(&s->watchdog.timer, s->event, pause_ns, pause_ns / 10, on_look, s) < 0)
                 lkg_log_error("no timer for watching the engine: out of memory");
 }
 
@@ -182,35 +180,32 @@ static bool is_quiet(struct lkg_supervisor *s)
         const struct lkg_child *child = engine_of(s);
 
         return lkg_child_running(child) && child->ready && !s->watchdog.alive.asked &&
-               s->watchdog.silent_ns == 0 && !s->heartbeat_timer && s->phase == LKG_PHASE_RUNNING &&
-               lkg_engine_work(s) == LKG_WORK_NONE;
+               s->watchdog.silent_ns == 0 && !lkg_timer_is_set(&s->heartbeat_timer) &&
+               s->phase == LKG_PHASE_RUNNING && lkg_engine_work(s) == LKG_WORK_NONE;
 }
 
-static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+static void on_look(void *userdata)
 {
         struct lkg_supervisor *s = userdata;
         bool rested = s->watchdog.quiet, notifying;
 
-        (void)source;
-        (void)usec;
         if (s->phase >= LKG_PHASE_UNMOUNT)
-                return 0;
+                return;
         if (health_of(s))
                 atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
         notifying = lkg_notifier_look(s);
         if (!rested && !notifying && is_quiet(s)) {
                 look_in(s, QUIET_NS);
-                return 0;
+                return;
         }
         look_at_engine(s);
         if (s->phase < LKG_PHASE_UNMOUNT)
                 look_in(s, LKG_ALIVE_TICK_NS);
-        return 0;
 }
 
 void lkg_watchdog_wake(struct lkg_supervisor *s)
 {
-        if (s->phase < LKG_PHASE_UNMOUNT && (s->watchdog.quiet || !s->watchdog.timer))
+        if (s->phase < LKG_PHASE_UNMOUNT && (s->watchdog.quiet || !lkg_timer_is_set(&s->watchdog.timer)))
                 look_in(s, LKG_ALIVE_TICK_NS);
 }
 
@@ -318,5 +313,5 @@ void lkg_watchdog_signals(sigset_t *blocked)
 void lkg_watchdog_deinit(struct lkg_supervisor *s)
 {
         drop_clock(s);
-        s->watchdog.timer = sd_event_source_disable_unref(s->watchdog.timer);
+        lkg_timer_stop(&s->watchdog.timer);
 }

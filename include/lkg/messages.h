@@ -9,8 +9,8 @@
 #include <lkg/text.h>
 
 /*
- * What the supervisor needs from the configuration, as `lkgfs-engine --print-settings` prints it: `key=value` lines, so
- * that the supervisor parses no YAML. In values, bytes below 0x20, 0x7f and `%` are written as %XX.
+ * What the supervisor needs from the configuration, as the process prints it that reads it for the supervisor: `key=value` lines,
+ * so that the supervisor parses no YAML. In values, bytes below 0x20, 0x7f and `%` are written as %XX.
  *
  *     state_dir= runtime_dir= source_dir= virtual_dir= engine_timeout_ms=
  *     component=<name>, then, for the component named last:

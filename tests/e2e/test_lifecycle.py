@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting, stopping, refusing to start, recovering; ways to mount and to name files."""
+import contextlib
 import errno
 import json
 import os
@@ -409,6 +410,22 @@ def test_configuration_mistakes(mounts):
     os.chmod(mount.config_path, 0o600)
     os.chown(mount.config_path, 65534, 65534)
     assert refusal(mount)[0] == EX_NOPERM
+
+
+def test_who_reads_the_configuration_is_confined(mounts):
+    """A process of its own: a user who owns nothing, who can read and nothing else, with the engine's system calls."""
+    mount = mounts(start=False)
+    document = json.loads(lib.read_file(mount.config_path))
+    lib.write_file(mount.config_path, json.dumps({**document, "takesLong": list(range(100000))}))
+    process = mount.start(wait_ready=False)
+    seen = set()
+    while process.poll() is None and ("2", "65534", "4") not in seen:
+        with contextlib.suppress(OSError):
+            for pid in lib.read_file(f"/proc/{process.pid}/task/{process.pid}/children").decode().split():
+                fields = dict(line.split(":", 1) for line in lib.read_file(f"/proc/{pid}/status").decode().splitlines())
+                seen.add((fields["Seccomp"].strip(), fields["Uid"].split()[1], fields["CapPrm"].strip().lstrip("0")))
+    assert ("2", "65534", "4") in seen
+    assert process.wait(lib.TIMEOUT_S) == EX_CONFIG
 
 
 def test_reload(mount):

@@ -159,7 +159,7 @@ def test_what_it_has_is_no_way_to_the_log(mounts, name, call, arguments):
 
 
 def test_settings_are_read_by_one_that_has_no_log_either(mounts):
-    """--print-settings: its messages about a configuration are printed, sanitised, under its own name."""
+    """Its messages about a configuration are logged, sanitised, as lines of the engine."""
     mount = mounts(start=False)
     document = json.loads(lib.read_file(mount.config_path))
     lib.write_file(mount.config_path, json.dumps({**document, "un\x9bk\nlkgfsd: own": 1}, ensure_ascii=False), 0o600)

@@ -133,10 +133,11 @@ static void decode_settings(const char *data, size_t size)
 static void take_credential(const uint8_t *data, size_t size)
 {
         struct lkg_message message;
-        int status = size > 0 ? (int)data[0] - 1 : 0, fd = memfd_create("fuzz", MFD_CLOEXEC);
+        int status = size > 0 ? (int)data[0] - 1 : 0;
+        struct lkg_helper helper = LKG_HELPER_INIT;
 
-        FUZZ_CHECK(fd >= 0 && (size < 2 || lkg_write_all(fd, data + 1, size - 1) == 0));
-        lkg_exec_answer(place.fd, fd, status, &message);
+        helper.answer_fd = lkg_memory_file(size > 1 ? data + 1 : NULL, size > 1 ? size - 1 : 0);
+        lkg_exec_answer(place.fd, &helper, status, &message);
         FUZZ_CHECK(message.type == LKG_MSG_CREDENTIAL && message.text_size < sizeof(message.text));
         FUZZ_CHECK(strlen(message.text) == message.text_size);
         FUZZ_CHECK((message.result == 0) == (message.text_size == 0) || message.result < 0);
@@ -144,7 +145,6 @@ static void take_credential(const uint8_t *data, size_t size)
                 FUZZ_CHECK((unsigned char)*p >= 0x20 && *p != 0x7f);
         if (message.result == 0)
                 FUZZ_CHECK(unlinkat(place.fd, LKG_EXEC_FILE, 0) == 0);
-        lkg_close(fd);
 }
 
 static void read_plan(const uint8_t *data, size_t size)

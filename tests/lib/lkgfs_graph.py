@@ -40,7 +40,7 @@ USES = {
                     "core/state", "core/component", "core/publish", "core/remote", "core/health", "core/reference"),
     "fs/server": ("core/base",),
     "fs/notifier": ("core/base",),
-    "fs/supervisor": ("core/base",),
+    "fs/supervisor": ("core/base", "core/documents", "core/schema", "core/settings"),
     "fs/tool": ("core/base", "core/documents", "core/layers", "core/schema", "core/settings", "core/lifecycle", "core/rollout", "core/objects",
                 "core/state", "core/component", "core/publish", "core/remote", "core/reference", "core/engine"),
 }

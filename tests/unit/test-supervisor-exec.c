@@ -19,7 +19,8 @@
 
 struct place {
         char d[TMPDIR_MAX];
-        int fd, output_fd;
+        int fd;
+        struct lkg_helper helper;
         struct lkg_message message;
 };
 
@@ -30,9 +31,9 @@ static int setup(void **state)
         if (!p || tmpdir_make(p->d) < 0)
                 return -1;
         p->fd = open(p->d, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        p->output_fd = memfd_create("test", MFD_CLOEXEC);
+        p->helper = (struct lkg_helper)LKG_HELPER_INIT;
         *state = p;
-        return p->fd < 0 || p->output_fd < 0 ? -1 : 0;
+        return p->fd < 0 ? -1 : 0;
 }
 
 static int teardown(void **state)
@@ -40,7 +41,6 @@ static int teardown(void **state)
         struct place *p = *state;
 
         lkg_close(p->fd);
-        lkg_close(p->output_fd);
         (void)tmpdir_remove(p->d);
         free(p);
         return 0;
@@ -48,8 +48,8 @@ static int teardown(void **state)
 
 static void answer(struct place *p, const char *output, int status)
 {
-        assert_int_equal(lkg_write_all(p->output_fd, output, strlen(output)), 0);
-        lkg_exec_answer(p->fd, p->output_fd, status, &p->message);
+        p->helper.answer_fd = lkg_memory_file(output, strlen(output));
+        lkg_exec_answer(p->fd, &p->helper, status, &p->message);
         assert_int_equal(p->message.type, LKG_MSG_CREDENTIAL);
 }
 
@@ -89,8 +89,6 @@ static void test_a_failure_is_told_in_one_line(void **state)
         struct place *p = *state;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                assert_int_equal(ftruncate(p->output_fd, 0), 0);
-                assert_int_equal(lseek(p->output_fd, 0, SEEK_SET), 0);
                 answer(p, rows[i].output, rows[i].status);
                 assert_int_equal(p->message.result, rows[i].result);
                 assert_string_equal(p->message.text, rows[i].text);
@@ -103,8 +101,9 @@ static void test_too_much_is_no_answer(void **state)
 {
         struct place *p = *state;
 
-        assert_int_equal(ftruncate(p->output_fd, 100000), 0);
-        lkg_exec_answer(p->fd, p->output_fd, 0, &p->message);
+        p->helper.answer_fd = lkg_memory_file(NULL, 0);
+        assert_int_equal(ftruncate(p->helper.answer_fd, 100000), 0);
+        lkg_exec_answer(p->fd, &p->helper, 0, &p->message);
         assert_int_equal(p->message.result, -EFBIG);
         assert_string_equal(p->message.text, "its output cannot be read");
 }
@@ -120,7 +119,6 @@ static void test_asked_too_soon(void **state)
         s->phase = LKG_PHASE_RUNNING;
         s->runtime_fd = p->fd;
         s->exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
-        s->exec.output_fd = -EBADF;
         s->exec.started_ns = lkg_boottime_ns();
         s->children[LKG_CHILD_ENGINE].channel = pair[0];
         lkg_exec_request(s);
@@ -145,7 +143,6 @@ static void test_what_nobody_fetched_goes(void **state)
         answer(p, "{}", 0);
         s->runtime_fd = p->fd;
         s->exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
-        s->exec.output_fd = -EBADF;
         s->exec.started_ns = 1;
         lkg_exec_cancel(s);
         assert_int_equal(faccessat(p->fd, "credential", F_OK, 0), -1);

@@ -14,14 +14,22 @@
 
 #define LIMIT_NS (20 * LKG_NSEC_PER_SEC)
 
-static int run(const char *script, const char *input, char **ret_output)
+static int become_script(void *userdata)
 {
-        const char *argv[] = { "/bin/sh", "-c", script, NULL };
-        struct lkg_run r = LKG_RUN_INIT;
+        (void)execl("/bin/sh", "sh", "-c", userdata, NULL);
+        return 127;
+}
+
+static int run(const char *text, uint64_t limit_ns, size_t max, char **ret_output)
+{
+        const struct lkg_helper_work work = { .run = become_script,
+                                              .userdata = (void *)(uintptr_t)text,
+                                              .program = "/bin/sh",
+                                              .limit_ns = limit_ns };
+        size_t size;
 
         *ret_output = NULL;
-        assert_int_equal(lkg_run_start(&r, argv, input, input ? strlen(input) : 0), 0);
-        return lkg_run_wait(&r, LIMIT_NS, 1 << 16, ret_output, NULL);
+        return lkg_helper_run(&work, max, ret_output, &size);
 }
 
 static void test_output_and_exit_code(void **state)
@@ -29,47 +37,35 @@ static void test_output_and_exit_code(void **state)
         char *output;
 
         (void)state;
-        assert_int_equal(run("cat; echo done; exit 7", "in put\n", &output), 7);
+        assert_int_equal(run("echo in put; echo done; exit 7", LIMIT_NS, 100, &output), 7);
         assert_string_equal(output, "in put\ndone\n");
         free(output);
-        assert_int_equal(run("cat", NULL, &output), 0); /* stdin is /dev/null */
+        assert_int_equal(run("cat; echo wrong >&2", LIMIT_NS, 100, &output),
+                         0); /* stdin is empty, stderr logged */
         assert_string_equal(output, "");
         free(output);
-        assert_int_equal(run("kill -9 $$", NULL, &output), 128 + 9);
-        free(output);
+        assert_int_equal(run("kill -9 $$", LIMIT_NS, 100, &output), -ECHILD);
+        assert_null(output);
 }
 
 static void test_too_much_output(void **state)
 {
-        const char *argv[] = { "/bin/sh", "-c", "echo 0123456789", NULL };
-        struct lkg_run r = LKG_RUN_INIT;
-        char *output = NULL;
+        char *output;
 
         (void)state;
-        assert_int_equal(lkg_run_start(&r, argv, NULL, 0), 0);
-        assert_int_equal(lkg_run_wait(&r, LIMIT_NS, 4, &output, NULL), -EFBIG);
+        assert_int_equal(run("echo 0123456789", LIMIT_NS, 4, &output), -EFBIG);
         assert_null(output);
 }
 
 static void test_a_program_that_does_not_end_is_killed(void **state)
 {
-        const char *argv[] = { "/bin/sh", "-c", "while :; do read x < /dev/zero; done", NULL };
-        struct lkg_run r = LKG_RUN_INIT;
-        char *output = NULL;
+        char *output;
 
         (void)state;
-        assert_int_equal(lkg_run_start(&r, argv, NULL, 0), 0);
-        assert_int_equal(lkg_run_wait(&r, 10 * LKG_NSEC_PER_MSEC, 4, &output, NULL), -ETIMEDOUT);
-        assert_int_equal(r.job.pid, 0);
-}
-
-static void test_a_missing_program_is_an_error_of_ours(void **state)
-{
-        const char *argv[] = { "/nonexistent/program", NULL };
-        struct lkg_run r = LKG_RUN_INIT;
-
-        (void)state;
-        assert_int_equal(lkg_run_start(&r, argv, NULL, 0), -ENOENT);
+        assert_int_equal(run("while :; do read x < /dev/zero; done", 10 * LKG_NSEC_PER_MSEC, 4, &output),
+                         -ETIMEDOUT);
+        assert_null(output);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
 /*
@@ -84,7 +80,7 @@ static int no_setup(const void *userdata)
         return *(const int *)userdata;
 }
 
-static void check_fds(int (*setup)(const void *userdata))
+static void test_children_get_their_descriptors_and_no_others(void **state)
 {
         const char *argv[] = { "/bin/sh", "-c", list_fds, NULL };
         int null = lkg_lift_fd(open("/dev/null", O_RDONLY)), leak = open("/dev/null", O_RDONLY), zero = 0;
@@ -92,14 +88,13 @@ static void check_fds(int (*setup)(const void *userdata))
         struct lkg_spawn spawn = { .argv = argv,
                                    .fds = { null, null },
                                    .n_fds = 2,
-                                   .stdin_fd = -EBADF,
-                                   .stdout_fd = out,
-                                   .stderr_fd = out,
-                                   .setup = setup,
+                                   .output_fd = out,
+                                   .setup = no_setup,
                                    .userdata = &zero };
         char text[64] = "";
         pid_t pid = 0;
 
+        (void)state;
         assert_true(null >= LKG_FD_BASE && out >= LKG_FD_BASE && leak >= 0);
         assert_int_equal(lkg_spawn(&spawn, &pid, &pidfd), 0);
         assert_true(pidfd >= LKG_FD_BASE);
@@ -114,23 +109,27 @@ static void check_fds(int (*setup)(const void *userdata))
         lkg_close(out);
 }
 
-static void test_children_get_their_descriptors_and_no_others(void **state)
+static void test_a_missing_program_is_an_exit_code(void **state)
 {
+        const char *argv[] = { "/nonexistent/program", NULL };
+        int pidfd = -EBADF, status = 0;
+        struct lkg_spawn spawn = { .argv = argv, .output_fd = STDERR_FILENO };
+        pid_t pid = 0;
+
         (void)state;
-        check_fds(NULL);
-        check_fds(no_setup);
+        assert_int_equal(lkg_spawn(&spawn, &pid, &pidfd), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(WEXITSTATUS(status), EX_UNAVAILABLE);
+        lkg_close(pidfd);
 }
 
 static void test_a_failing_setup_is_the_exit_code(void **state)
 {
         const char *argv[] = { "/bin/true", NULL };
         int code = 42, pidfd = -EBADF, status = 0;
-        struct lkg_spawn spawn = { .argv = argv,
-                                   .stdin_fd = -EBADF,
-                                   .stdout_fd = STDOUT_FILENO,
-                                   .stderr_fd = STDERR_FILENO,
-                                   .setup = no_setup,
-                                   .userdata = &code };
+        struct lkg_spawn spawn = {
+                .argv = argv, .output_fd = STDERR_FILENO, .setup = no_setup, .userdata = &code
+        };
         pid_t pid = 0;
 
         (void)state;
@@ -158,7 +157,7 @@ int main(void)
                 cmocka_unit_test(test_output_and_exit_code),
                 cmocka_unit_test(test_too_much_output),
                 cmocka_unit_test(test_a_program_that_does_not_end_is_killed),
-                cmocka_unit_test(test_a_missing_program_is_an_error_of_ours),
+                cmocka_unit_test(test_a_missing_program_is_an_exit_code),
                 cmocka_unit_test(test_children_get_their_descriptors_and_no_others),
                 cmocka_unit_test(test_a_failing_setup_is_the_exit_code),
                 cmocka_unit_test(test_lifted_descriptors),

@@ -1,16 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGHUP: the engine's decoder reads the configuration again. The settings of the supervisor cannot change
- * while a view is mounted, so differences are only reported; the running engine applies all others. A
- * configuration with mistakes changes nothing.
+ * The configuration: read at the start, and again at SIGHUP. We parse no YAML: a forked process does, which gives up what it does not
+ * need first, as the engine does (lkg_sandbox_enter()), and passes the settings that concern us on as lines
+ * (lkg/messages.h). What is wrong is logged as lines of the engine, which reads the same configuration from then on.
+ *
+ * The settings of the supervisor cannot change while a view is mounted, so at SIGHUP differences are only reported; the running
+ * engine applies all others. A configuration with mistakes changes nothing.
  */
+#include <linux/capability.h>
+
 #include <lkg/base.h>
+#include <lkg/config.h>
+#include <lkg/file.h>
 
 #include "consumer.h"
 #include "facts-collectors.h"
 #include "supervisor.h"
 
+#define LIMIT_NS     (30 * LKG_NSEC_PER_SEC)
 #define SETTINGS_MAX (1u << 20)
+#define NOBODY       65534u
+
+/* ---- in the forked process ---- */
+
+static void print_findings(struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+
+        lkg_report_arrange(report, false);
+        text = lkg_report_format(report, &size);
+        if (text)
+                (void)fwrite(text, 1, size, stderr);
+}
+
+static int print_settings(const struct lkg_config *config)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_settings *settings = NULL;
+        int r = lkg_config_to_settings(config, &settings);
+
+        if (r >= 0)
+                lkg_settings_format(settings, &buf);
+        lkg_settings_free(settings);
+        if (r < 0 || lkg_buf_failed(&buf))
+                return EX_SOFTWARE;
+        return lkg_write_all(STDOUT_FILENO, buf.data, buf.size) < 0 ? EX_IOERR : EX_OK;
+}
+
+/* Nobody, who may read what root has; root, where we may not change users: the engine is root there, too (engine-user.c). */
+static int confine(struct lkg_error *err)
+{
+        bool can_change = lkg_has_capability(CAP_SETUID) && lkg_has_capability(CAP_SETGID);
+        const struct lkg_account account = { can_change ? NOBODY : 0, can_change ? NOBODY : 0 };
+        int r = lkg_sandbox_become(&account, err);
+
+        return r < 0 ? r : lkg_sandbox_enter(NULL, 0, err);
+}
+
+static int run(void *userdata)
+{
+        const struct lkg_supervisor *s = userdata;
+        const struct lkg_config_options options = { .path = s->config };
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        struct lkg_config *config = NULL;
+        struct lkg_error err = { 0 };
+        int r = confine(&err);
+
+        if (r < 0) {
+                (void)fprintf(stderr, "%s\n", err.message);
+                return EX_OSERR;
+        }
+        r = lkg_config_load(&options, &config, &report);
+        print_findings(&report);
+        if (r < 0)
+                return r == -EPERM ? EX_NOPERM : r == -EBADMSG ? EX_CONFIG : EX_SOFTWARE;
+        return print_settings(config);
+}
+
+/* ---- at the start ---- */
+
+static struct lkg_helper_work work_of(struct lkg_supervisor *s, void (*done)(void *userdata, int status))
+{
+        return (struct lkg_helper_work){
+                .run = run, .done = done, .userdata = s, .program = "lkgfs-engine", .limit_ns = LIMIT_NS
+        };
+}
+
+int lkg_settings_read(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        const struct lkg_helper_work work = work_of(s, NULL);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size = 0;
+        int r = lkg_helper_run(&work, SETTINGS_MAX, &text, &size);
+
+        if (r < 0)
+                return lkg_fail(err, EX_SOFTWARE, -r, "read the configuration");
+        if (r != 0) /* it has printed the reason */
+                return lkg_fail(err, r, 0, "the configuration %s cannot be used.",
+                                s->config ? s->config : LKG_CONFIG_DEFAULT);
+        return lkg_settings_parse(text, size, &s->settings, err) < 0 ? EX_SOFTWARE : 0;
+}
+
+/* ---- SIGHUP ---- */
 
 static const char *source_of(const struct lkg_supervisor *s, const struct lkg_settings *settings,
                              char **ret_owned)
@@ -84,28 +176,25 @@ static void take_over(struct lkg_supervisor *s, struct lkg_settings *new)
         lkg_facts_refresh(s);
 }
 
-static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+static void on_settings(void *userdata, int status)
 {
         struct lkg_supervisor *s = userdata;
-        LKG_CLEANUP(lkg_freep) char *output = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct lkg_settings *settings = NULL;
         struct lkg_error err = { 0 };
         size_t size = 0;
-        int r;
+        int r = lkg_helper_answer(&s->reload, SETTINGS_MAX, &text, &size);
 
-        (void)source;
-        (void)fd;
-        (void)revents;
-        s->reload_source = sd_event_source_disable_unref(s->reload_source);
-        r = lkg_run_finish(&s->reload, SETTINGS_MAX, &output, &size);
+        if (r >= 0)
+                r = status;
         if (r == 0)
-                r = lkg_settings_parse(output, size, &settings, &err);
-        if (r != 0)
-                lkg_log_error("the configuration was not reloaded: the new one cannot be used (%d)", r);
-        else
+                r = lkg_settings_parse(text, size, &settings, &err);
+        if (r == 0) {
                 compare(s, settings);
-        if (r == 0)
                 take_over(s, settings);
+        } else {
+                lkg_log_error("the configuration was not reloaded: the new one cannot be used (%d)", r);
+        }
         /* Even if it is wrong: the engine keeps the previous one and shows the mistake in status/. */
         if (!lkg_engine_check_user(s)) /* a new engine reads it anyway */
                 lkg_engine_send(s, LKG_MSG_RELOAD);
@@ -113,38 +202,19 @@ static int on_settings(sd_event_source *source, int fd, uint32_t revents, void *
                 lkg_log_notice("configuration read again");
         lkg_settings_free(settings);
         lkg_notify_ready(s);
-        return 0;
 }
 
 void lkg_reload(struct lkg_supervisor *s)
 {
-        const char *argv[] = { s->programs.engine,
-                               "--print-settings",
-                               "--mountpoint",
-                               s->mount_point,
-                               s->config ? "--config" : NULL,
-                               s->config,
-                               NULL };
+        const struct lkg_helper_work work = work_of(s, on_settings);
         int r;
 
-        if (s->reload_source)
+        if (lkg_helper_running(&s->reload))
                 return; /* one is being read; SIGHUP can be repeated */
         lkg_notify_reloading();
-        r = lkg_run_start(&s->reload, argv, NULL, 0);
-        if (r >= 0) {
-                r = sd_event_add_io(s->event, &s->reload_source, s->reload.job.pidfd, EPOLLIN, on_settings,
-                                    s);
-                if (r < 0)
-                        lkg_run_cancel(&s->reload, s->event);
-        }
+        r = lkg_helper_start(&s->reload, s->event, &work);
         if (r < 0) {
                 lkg_log_error("the configuration was not read again: %s", strerror(-r));
                 lkg_notify_ready(s);
         }
-}
-
-void lkg_reload_deinit(struct lkg_supervisor *s)
-{
-        s->reload_source = sd_event_source_disable_unref(s->reload_source);
-        lkg_run_cancel(&s->reload, s->event);
 }

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+
+#include <lkg/file.h>
+
+#include "said.h"
+
+/* ---- what every part of lkgfsd needs ---- */
+
+int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...)
+{
+        char text[sizeof(err->message)];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        lkg_error_set(err, -errnum, NULL, "%s", text);
+        return exit_code;
+}
+
+int lkg_lift_fd(int fd)
+{
+        int lifted;
+
+        if (fd < 0)
+                return fd;
+        if (fd >= LKG_FD_BASE)
+                return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno : fd;
+        lifted = fcntl(fd, F_DUPFD_CLOEXEC, LKG_FD_BASE);
+        if (lifted < 0)
+                lifted = -errno;
+        lkg_close(fd);
+        return lifted;
+}
+
+int lkg_memory_file(const void *data, size_t size)
+{
+        int fd = memfd_create("lkgfs-job", MFD_CLOEXEC), r;
+
+        fd = fd < 0 ? -errno : lkg_lift_fd(fd);
+        if (fd < 0)
+                return fd;
+        r = lkg_write_all(fd, data, size);
+        if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
+                r = -errno;
+        if (r < 0)
+                lkg_close(fd);
+        return r < 0 ? r : fd;
+}
+
+int lkg_channel_pair(int *ret_ours, int *ret_theirs)
+{
+        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
+        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
+        int pair[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        ours = lkg_lift_fd(pair[0]);
+        theirs = lkg_lift_fd(pair[1]);
+        if (ours < 0 || theirs < 0)
+                return ours < 0 ? ours : theirs;
+        *ret_ours = LKG_STEAL_FD(ours);
+        *ret_theirs = LKG_STEAL_FD(theirs);
+        return 0;
+}
+
+int lkg_set_oom_score(const char *score)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+        return fd < 0 || write(fd, score, strlen(score)) < 0 ? -errno : 0;
+}
+
+bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns)
+{
+        return lkg_wait_readable(pidfd, lkg_boottime_ns() + limit_ns);
+}
+
+static int on_late_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        pid_t pid = (pid_t)(intptr_t)userdata;
+
+        (void)revents;
+        (void)waitpid(pid, NULL, WNOHANG);
+        sd_event_source_disable_unref(source);
+        lkg_close(fd);
+        return 0;
+}
+
+void lkg_reap_later(sd_event *event, pid_t pid, int pidfd)
+{
+        sd_event_source *source = NULL;
+
+        if (!event ||
+            sd_event_add_io(event, &source, pidfd, EPOLLIN, on_late_end, (void *)(intptr_t)pid) < 0)
+                lkg_close(pidfd);
+}
+
+/* ---- timers ---- */
+
+void lkg_timer_stop(struct lkg_timer *timer)
+{
+        timer->source = sd_event_source_disable_unref(timer->source);
+}
+
+bool lkg_timer_is_set(const struct lkg_timer *timer)
+{
+        return timer->source;
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct lkg_timer *timer = userdata;
+
+        (void)source;
+        (void)usec;
+        lkg_timer_stop(timer); /* first: it may be set again */
+        timer->fire(timer->userdata);
+        return 0;
+}
+
+int lkg_timer_set(struct lkg_timer *timer, sd_event *event, uint64_t in_ns, uint64_t slack_ns,
+                  void (*fire)(void *userdata), void *userdata)
+{
+        lkg_timer_stop(timer);
+        timer->fire = fire;
+        timer->userdata = userdata;
+        return sd_event_add_time_relative(event, &timer->source, CLOCK_MONOTONIC, in_ns / 1000,
+                                          slack_ns / 1000, on_time, timer);
+}
+
+/* ---- children ---- */
+
+/* Children must not inherit ignored signals from us or our parent. */
+static void reset_signals(void)
+{
+        struct sigaction action = { .sa_handler = SIG_DFL };
+        sigset_t none;
+
+        for (int i = 1; i < NSIG; i++)
+                (void)sigaction(i, &action, NULL);
+        (void)sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static const char *name_of(const char *program)
+{
+        const char *slash = strrchr(program, '/');
+
+        return slash ? slash + 1 : program;
+}
+
+/* In the forked child: places the descriptors, runs setup, calls execve. */
+_Noreturn static void exec_child(const struct lkg_spawn *spawn)
+{
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
+
+        /* Setup may take for ever, and then a successor of lkgfsd has to tell it from its parent and end it. */
+        (void)prctl(PR_SET_NAME, name_of(spawn->argv[0]), 0, 0, 0);
+        reset_signals();
+        if (dup2(null, STDIN_FILENO) < 0 || dup2(spawn->output_fd, STDOUT_FILENO) < 0 ||
+            dup2(spawn->output_fd, STDERR_FILENO) < 0)
+                _exit(EX_OSERR);
+        for (size_t i = 0; i < spawn->n_fds; i++)
+                if (dup2(spawn->fds[i], 3 + (int)i) < 0)
+                        _exit(EX_OSERR);
+        r = spawn->before ? spawn->before(spawn->userdata) : 0;
+        if (r != 0)
+                _exit(r);
+        if (spawn->namespace_fd > 0 && setns(spawn->namespace_fd, CLONE_NEWNS) < 0) {
+                (void)dprintf(STDERR_FILENO, "mount namespace of %s: %s\n", spawn->argv[0], strerror(errno));
+                _exit(EX_UNAVAILABLE);
+        }
+        closefrom(3 + (int)spawn->n_fds); /* before anything that takes time: our locks are among them */
+        r = spawn->setup ? spawn->setup(spawn->userdata) : 0;
+        if (r != 0)
+                _exit(r);
+        execve(spawn->argv[0], (char *const *)(uintptr_t)spawn->argv, environ);
+        (void)dprintf(STDERR_FILENO, "execute %s: %s\n", spawn->argv[0], strerror(errno));
+        _exit(EX_UNAVAILABLE);
+}
+
+int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd)
+{
+        pid_t pid = fork();
+        int pidfd;
+
+        if (pid == 0)
+                exec_child(spawn);
+        if (pid < 0)
+                return -errno;
+        pidfd = pidfd_open(pid, 0); /* always close-on-exec; not reaped yet, so the pid is still its own */
+        pidfd = pidfd < 0 ? -errno : lkg_lift_fd(pidfd);
+        if (pidfd < 0) {
+                (void)kill(pid, SIGKILL);
+                (void)waitpid(pid, NULL, 0);
+                return pidfd;
+        }
+        *ret_pid = pid;
+        *ret_pidfd = pidfd;
+        return 0;
+}
+
+/* ---- helpers ---- */
+
+/* What a new helper needs to know. */
+struct begin {
+        const struct lkg_helper_work *work;
+        unsigned answer, said; /* its descriptors, if it is a program */
+};
+
+/* In the forked process. */
+static int be_helper(void *userdata)
+{
+        const struct begin *begin = userdata;
+        const struct lkg_helper_work *work = begin->work;
+        int null;
+
+        if (!(work->flags & LKG_JOB_OUTLIVES_US))
+                (void)lkg_set_oom_score("0"); /* else it inherits our OOM protection; may fail */
+        if (!work->program)
+                return work->run(work->userdata);
+        null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
+            dup2(LKG_HELPER_FIRST_FD + (int)begin->answer, STDOUT_FILENO) < 0 ||
+            dup2(LKG_HELPER_FIRST_FD + (int)begin->said, STDERR_FILENO) < 0)
+                return EX_OSERR;
+        return work->run(work->userdata);
+}
+
+static void log_said(struct lkg_helper *helper)
+{
+        if (!helper->program)
+                return;
+        lkg_said_all(name_of(helper->program), helper->said_fd);
+        helper->said_fd = lkg_close(helper->said_fd);
+}
+
+static void forget_answer(struct lkg_helper *helper)
+{
+        if (!helper->program)
+                return;
+        log_said(helper);
+        helper->answer_fd = lkg_close(helper->answer_fd);
+        helper->program = NULL;
+}
+
+static void forget(struct lkg_helper *helper)
+{
+        helper->exit_source = sd_event_source_disable_unref(helper->exit_source);
+        lkg_timer_stop(&helper->limit);
+}
+
+/* A killed helper that may never end: only reap it. */
+static void leave(struct lkg_helper *helper)
+{
+        forget(helper);
+        lkg_reap_later(helper->event, helper->job.pid, helper->job.pidfd);
+        helper->job = (struct lkg_job)LKG_JOB_INIT;
+}
+
+static void ended(struct lkg_helper *helper, int status)
+{
+        log_said(helper);
+        helper->done(helper->userdata, status);
+}
+
+static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_helper *helper = userdata;
+
+        (void)source;
+        (void)fd;
+        (void)revents;
+        if (!lkg_job_ended(&helper->job))
+                return 0;
+        forget(helper); /* first: the loop must not watch a descriptor number that is reused */
+        ended(helper, lkg_job_reap(&helper->job));
+        return 0;
+}
+
+/* Kills its programs, too. The loop, not this code, waits for a process that hangs in the kernel. */
+static void on_limit(void *userdata)
+{
+        struct lkg_helper *helper = userdata;
+
+        lkg_job_kill(&helper->job);
+        if (helper->impatient) {
+                leave(helper);
+                ended(helper, -1);
+        }
+}
+
+static int begin(struct lkg_helper *helper, const struct lkg_helper_work *work)
+{
+        LKG_CLEANUP(lkg_closep) int said = -EBADF;
+        struct begin begin = { .work = work };
+        int fds[LKG_HELPER_FDS_MAX + 2], r = 0;
+        struct lkg_job_spec spec = { .run = be_helper,
+                                     .userdata = &begin,
+                                     .flags = work->flags | LKG_JOB_KEEPS_STDIO,
+                                     .fds = fds,
+                                     .n_fds = work->n_fds };
+
+        if (helper->job.pid > 0)
+                return -EBUSY;
+        forget_answer(helper);
+        memcpy(fds, work->fds, sizeof(work->fds));
+        if (work->program) {
+                helper->program = work->program;
+                helper->answer_fd = lkg_memory_file(NULL, 0);
+                r = helper->answer_fd < 0 ? helper->answer_fd : lkg_said_pipe(&helper->said_fd, &said);
+                fds[begin.answer = (unsigned)spec.n_fds++] = helper->answer_fd;
+                fds[begin.said = (unsigned)spec.n_fds++] = said;
+        }
+        if (r >= 0)
+                r = lkg_job_start(&helper->job, &spec, NULL, NULL);
+        if (r < 0)
+                forget_answer(helper);
+        return r;
+}
+
+int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work)
+{
+        int r = begin(helper, work);
+
+        if (r < 0)
+                return r;
+        helper->event = event;
+        helper->impatient = work->impatient;
+        helper->done = work->done;
+        helper->userdata = work->userdata;
+        helper->job.pidfd = lkg_lift_fd(helper->job.pidfd);
+        r = helper->job.pidfd;
+        if (r >= 0)
+                r = sd_event_add_io(event, &helper->exit_source, helper->job.pidfd, EPOLLIN, on_end, helper);
+        if (r >= 0)
+                r = lkg_timer_set(&helper->limit, event, work->limit_ns, 0, on_limit, helper);
+        if (r < 0)
+                lkg_helper_cancel(helper);
+        return r < 0 ? r : 0;
+}
+
+int lkg_helper_answer(struct lkg_helper *helper, size_t max, char **ret, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_closep) int fd = LKG_STEAL_FD(helper->answer_fd);
+
+        if (lseek(fd, 0, SEEK_SET) < 0)
+                return -errno;
+        return lkg_read_file(fd, max, ret, ret_size, NULL);
+}
+
+int lkg_helper_run(const struct lkg_helper_work *work, size_t max, char **ret, size_t *ret_size)
+{
+        struct lkg_helper helper = LKG_HELPER_INIT;
+        int r = begin(&helper, work), status = -1;
+
+        if (r < 0)
+                return r;
+        if (lkg_wait_pidfd(helper.job.pidfd, work->limit_ns)) {
+                status = lkg_job_reap(&helper.job);
+                r = status < 0 ? -ECHILD : lkg_helper_answer(&helper, max, ret, ret_size);
+        } else {
+                r = -ETIMEDOUT;
+        }
+        lkg_helper_cancel(&helper);
+        return r < 0 ? r : status;
+}
+
+void lkg_helper_cancel(struct lkg_helper *helper)
+{
+        if (helper->job.pid > 0) {
+                forget(helper);
+                if (helper->impatient)
+                        lkg_job_kill(&helper->job);
+                if (helper->impatient || !lkg_job_cancel(&helper->job))
+                        leave(helper);
+        }
+        forget_answer(helper);
+}
+
+bool lkg_helper_running(const struct lkg_helper *helper)
+{
+        return helper->job.pid > 0;
+}

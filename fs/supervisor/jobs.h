@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that lkgfsd starts, in one of two ways. A child (children.c) is a program that lives for long and gets exactly the
+ * descriptors it is given, at 3, 4, 5 ... A helper is a job (lkg/process.h) of the loop: it may wait for others (programs, the
+ * service manager, the view); the loop only sees its end, within a time limit. By default a helper holds nothing that others
+ * wait for: neither the device, nor a lock, nor a connection.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include <systemd/sd-event.h>
+
+#include <lkg/base.h>
+#include <lkg/process.h>
+
+/*
+ * Every descriptor that we keep has this number or a higher one, so that children can have theirs at 3, 4, 5
+ * ...
+ */
+#define LKG_FD_BASE 32
+
+/** lkg_fail() - fill @err like printf, with the error text of @errnum if it is not 0. Return: @exit_code. */
+int lkg_fail(struct lkg_error *err, int exit_code, int errnum, const char *fmt, ...) LKG_PRINTF(4, 5);
+/**
+ * lkg_lift_fd() - move @fd to LKG_FD_BASE or above, close-on-exec; closes @fd. Return: new number or -errno;
+ * a negative @fd.
+ */
+int lkg_lift_fd(int fd);
+/** lkg_memory_file() - an anonymous file with @size bytes, read from its beginning. Return: as lkg_lift_fd(). */
+int lkg_memory_file(const void *data, size_t size);
+/** lkg_channel_pair() - both ends of a channel to a process, lifted. Return: 0; -errno: none are open. */
+int lkg_channel_pair(int *ret_ours, int *ret_theirs);
+/** lkg_set_oom_score() - set it for this process, see proc(5). Return: 0 or -errno. */
+int lkg_set_oom_score(const char *score);
+/**
+ * lkg_reap_later() - for a killed process that may hang in the kernel: the loop reaps it when it ends.
+ * Takes @pidfd.
+ */
+void lkg_reap_later(sd_event *event, pid_t pid, int pidfd);
+/**
+ * lkg_wait_pidfd() - wait at most @limit_ns until the process of @pidfd has ended.
+ * Return: true if it has.
+ */
+bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns);
+
+/* ---- timers ---- */
+
+/* Fires once. All zero is one that is not set. */
+struct lkg_timer {
+        sd_event_source *source;
+        void (*fire)(void *userdata);
+        void *userdata;
+};
+
+/** lkg_timer_set() - in place of what it was set to. @slack_ns: how much later is as good. Return: 0 or -errno. */
+int lkg_timer_set(struct lkg_timer *timer, sd_event *event, uint64_t in_ns, uint64_t slack_ns,
+                  void (*fire)(void *userdata), void *userdata);
+void lkg_timer_stop(struct lkg_timer *timer);
+bool lkg_timer_is_set(const struct lkg_timer *timer);
+
+/* ---- children ---- */
+
+#define LKG_SPAWN_FDS_MAX 8
+
+struct lkg_spawn {
+        const char *const *argv;    /* argv[0] is the path */
+        int fds[LKG_SPAWN_FDS_MAX]; /* become 3, 4, 5 ...; all of them are LKG_FD_BASE or above */
+        size_t n_fds;
+        int output_fd; /* standard output and error, never ours: said.h */
+        /* Both run in the child before execve and may be NULL; non-zero = exit code. */
+        int (*before)(const void *userdata); /* still in our namespace */
+        int (*setup)(const void *userdata);  /* in that of @namespace_fd */
+        const void *userdata;
+        int namespace_fd; /* the mount namespace it runs in; 0 = ours */
+};
+
+/**
+ * lkg_spawn() - start a program. What fails in the new process is its exit code, and a line of its output.
+ * Return: 0: the caller must wait for @ret_pid and owns @ret_pidfd (>= LKG_FD_BASE, close-on-exec); -errno.
+ */
+int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
+
+/* ---- helpers ---- */
+
+#define LKG_HELPER_FDS_MAX  2u
+#define LKG_HELPER_FIRST_FD LKG_JOB_FIRST_FD
+
+struct lkg_helper {
+        struct lkg_job job;
+        bool impatient;
+        sd_event *event; /* borrowed */
+        sd_event_source *exit_source;
+        struct lkg_timer limit;
+        void (*done)(void *userdata, int status);
+        void *userdata;
+        const char *program;    /* borrowed */
+        int answer_fd, said_fd; /* -EBADF: none */
+};
+
+#define LKG_HELPER_INIT                                                     \
+        {                                                                   \
+                .job = LKG_JOB_INIT, .answer_fd = -EBADF, .said_fd = -EBADF \
+        }
+
+struct lkg_helper_work {
+        int (*run)(void *userdata); /* runs in the new process; returns its exit status */
+        /*
+         * @status: exit status, or -1: it was killed, by its limit or otherwise. Called in the loop; may
+         * start the next one.
+         */
+        void (*done)(void *userdata, int status);
+        void *userdata;
+        /* Borrowed. The helper gets them as LKG_HELPER_FIRST_FD, ...; otherwise it has only 0, 1, 2. */
+        int fds[LKG_HELPER_FDS_MAX];
+        size_t n_fds;
+        /*
+         * Set for what becomes a program, or parses: its standard input is empty, its standard output is kept in memory
+         * (lkg_helper_answer()), and what is on its standard error is logged after its end as lines of this program. Otherwise
+         * it has our 0, 1 and 2. A name or a path; borrowed.
+         */
+        const char *program;
+        uint64_t limit_ns;
+        unsigned flags; /* enum lkg_job_flags */
+        /*
+         * @done is called at the limit, even if the helper has not ended. Otherwise only after its end,
+         * which may never come.
+         */
+        bool impatient;
+};
+
+/**
+ * lkg_helper_start() - start it in its own process group, which is killed with it at the limit; it ends when
+ * we are killed.
+ * Return: 0; -EBUSY: it is already running; another -errno: nothing is called.
+ */
+int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lkg_helper_work *work);
+/**
+ * lkg_helper_answer() - in or after @done: what it has printed, at most @max bytes; forgets it.
+ * @ret: heap, caller frees, NUL-terminated
+ *
+ * Return: 0; -EFBIG: there was more; another -errno.
+ */
+int lkg_helper_answer(struct lkg_helper *helper, size_t max, char **ret, size_t *ret_size);
+/**
+ * lkg_helper_run() - start it, and wait here; @done is not called.
+ * Return: its exit status; -ETIMEDOUT; -ECHILD: it was killed; another -errno, also of lkg_helper_answer().
+ */
+int lkg_helper_run(const struct lkg_helper_work *work, size_t max, char **ret, size_t *ret_size);
+/**
+ * lkg_helper_cancel() - kill it and its process group; done is not called. Waits at most LKG_JOB_GRACE_NS,
+ * and not at all for an impatient one; if it has not ended then, the loop reaps it later (without a loop: init, soon).
+ */
+void lkg_helper_cancel(struct lkg_helper *helper);
+bool lkg_helper_running(const struct lkg_helper *helper);
