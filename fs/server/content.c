@@ -133,7 +133,7 @@ void content_closed(uint64_t id)
  * working directory.
  *
  * The name of a directory is never dropped this way: mounts on it would be detached. If files are not
- * enough, the supervisor makes the kernel drop all unused names instead (fs/supervisor/dentries.c), but not
+ * enough, the supervisor makes the kernel drop all unused names instead (fs/supervisor/server-child.c), but not
  * while something hangs, because that writes dirty pages.
  *
  * For that the kernel locks the directory, so it may have to wait for a reply to another caller there: a

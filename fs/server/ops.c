@@ -57,7 +57,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
                                  FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS);
         conn->max_write = LKG_MAX_WRITE;
         conn->max_readahead = LKG_MAX_WRITE;
-        conn->max_background = 32; /* raised later by the supervisor (fs/supervisor/background-limit.c) */
+        conn->max_background = 32; /* raised later by the supervisor (fs/supervisor/connection.c) */
         conn->congestion_threshold = 24;
         conn->time_gran = 1;
 }

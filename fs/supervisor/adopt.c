@@ -7,6 +7,7 @@
  * A running file server continues without noticing. Engine and notifier are ended and started again, because
  * only their parent has their channels.
  */
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,15 +17,14 @@
 
 #include <systemd/sd-daemon.h>
 
-#include <lkg/file.h>
 #include <lkg/base.h>
+#include <lkg/file.h>
 #include <lkg/process.h>
 
-#include "build.h"
 #include "supervisor.h"
 
+#define PROGRAM_MAX     (64u << 20)
 #define DYING_MS        1000
-
 #define ANSWER_LIMIT_NS (2 * LKG_NSEC_PER_SEC)
 #define END_LIMIT_NS    (1 * LKG_NSEC_PER_SEC)
 
@@ -233,9 +233,9 @@ static int replace_view(struct lkg_supervisor *s, struct found *found, struct lk
                         "the runtime directory %s is used by a file server of another version of lkgfs, "
                         "and its view is not on %s; unmount it first.",
                         s->settings->runtime_dir, s->mount_point);
-        s->replacing = s->stale = true;
+        s->replacing = true;
         s->stale_id = mount.id;
-        s->source_fd = LKG_STEAL_FD(found->fds[FD_SOURCE]);
+        s->source.fd = LKG_STEAL_FD(found->fds[FD_SOURCE]);
         s->listen_fd = LKG_STEAL_FD(found->fds[FD_LISTEN]);
         lkg_kept_clear(s);
         return 0;
@@ -250,7 +250,7 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
 {
         struct lkg_mount mount;
         struct lkg_connection c = { .device = found->fds[FD_DEVICE] };
-        struct lkg_shared *shared = lkg_shared_adopt(found->fds[FD_SHARED]);
+        struct lkg_shared *shared = lkg_shared_map(found->fds[FD_SHARED]);
 
         if (!shared && found->living)
                 return replace_view(s, found, err);
@@ -307,7 +307,7 @@ static void left_add(struct left *left, int pid, uint64_t start_time)
 static struct left find_left(const struct lkg_supervisor *s, enum lkg_child_kind kind,
                              const struct lkg_process *shared, int channel)
 {
-        const int directories[] = { s->records_fd, s->runtime_fd };
+        const int directories[] = { s->dirs.records, s->dirs.runtime };
         int peer = channel >= 0 ? pid_of_peer(channel) : -1;
         struct left left = { .n = 0 };
 
@@ -343,6 +343,27 @@ static bool adopt_left(struct lkg_supervisor *s, enum lkg_child_kind kind, const
         return adopted;
 }
 
+int lkg_build_same(int pid, const char *path)
+{
+        char link[64];
+        const char *const paths[] = { path, link };
+        char *text[2] = { NULL, NULL };
+        size_t size[2] = { 0, 0 };
+        int r = 0;
+
+        (void)snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(paths); i++) {
+                LKG_CLEANUP(lkg_closep) int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+
+                r = fd < 0 ? -errno : lkg_read_file(fd, PROGRAM_MAX, &text[i], &size[i], NULL);
+        }
+        if (r >= 0)
+                r = size[0] == size[1] && memcmp(text[0], text[1], size[0]) == 0;
+        free(text[0]);
+        free(text[1]);
+        return r;
+}
+
 static void adopt_children(struct lkg_supervisor *s, struct found *found)
 {
         struct lkg_shared *shared = s->connection.shared;
@@ -358,7 +379,7 @@ static void adopt_children(struct lkg_supervisor *s, struct found *found)
                  * another build must be replaced after an update. Its successor starts at once and takes
                  * over, as after any SIGKILL.
                  */
-                if (hands_over && lkg_build_same((int)server->pid, s->programs.server) == 0) {
+                if (hands_over && lkg_build_same((int)server->pid, s->programs[LKG_CHILD_SERVER]) == 0) {
                         lkg_child_log(server, LOG_NOTICE, "(pid %d) is of another build: replaced",
                                       (int)server->pid);
                         hands_over = false;
@@ -394,7 +415,7 @@ int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err)
         s->connection.shared = shared;
         s->connection.mount_id = mount_id;
         s->connection.attached = true;
-        s->source_fd = LKG_STEAL_FD(found.fds[FD_SOURCE]);
+        s->source.fd = LKG_STEAL_FD(found.fds[FD_SOURCE]);
         s->listen_fd = LKG_STEAL_FD(found.fds[FD_LISTEN]);
         r = lkg_shared_claim(s, shared, err);
         if (r == 0)

@@ -108,8 +108,8 @@ static int open_log(struct lkg_supervisor *s)
         fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return fd;
-        s->log_fd = fd;
-        s->log_start = lseek(fd, 0, SEEK_END);
+        s->background.log_fd = fd;
+        s->background.log_start = lseek(fd, 0, SEEK_END);
         return fcntl(fd, F_DUPFD_CLOEXEC, LKG_FD_BASE);
 }
 
@@ -128,7 +128,7 @@ int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err)
         if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(sink, STDOUT_FILENO) < 0 ||
             dup2(sink, STDERR_FILENO) < 0)
                 return lkg_fail(err, EX_OSERR, errno, "redirect the output");
-        s->redirected = true;
+        s->background.redirected = true;
         lkg_log_init("lkgfsd", s->options->verbose ? LOG_DEBUG : LOG_INFO);
         return 0;
 }
@@ -138,9 +138,9 @@ static size_t append_log(const struct lkg_supervisor *s, char *text, size_t size
 {
         ssize_t n;
 
-        if (s->log_fd < 0 || size == 0)
+        if (s->background.log_fd < 0 || size == 0)
                 return 0;
-        n = pread(s->log_fd, text, size - 1, s->log_start);
+        n = pread(s->background.log_fd, text, size - 1, s->background.log_start);
         if (n < 0)
                 n = 0;
         text[n] = '\0';
@@ -153,7 +153,7 @@ void lkg_background_report(struct lkg_supervisor *s, int code, const char *text)
         size_t used;
         ssize_t n;
 
-        if (s->ready_fd < 0)
+        if (s->background.ready_fd < 0)
                 return;
         report = calloc(1, sizeof(*report));
         if (report) {
@@ -161,11 +161,11 @@ void lkg_background_report(struct lkg_supervisor *s, int code, const char *text)
                 used = code != 0 ? append_log(s, report->text, sizeof(report->text)) : 0;
                 if (code != 0 && used == 0)
                         (void)snprintf(report->text, sizeof(report->text), "lkgfsd: %s\n", text);
-                n = write(s->ready_fd, report, sizeof(*report));
+                n = write(s->background.ready_fd, report, sizeof(*report));
                 if (n != (ssize_t)sizeof(*report))
                         lkg_log_warning("the process that started us is gone");
         }
-        s->ready_fd = lkg_close(s->ready_fd);
+        s->background.ready_fd = lkg_close(s->background.ready_fd);
 }
 
 void lkg_background_cleanup(struct lkg_supervisor *s)
@@ -173,7 +173,7 @@ void lkg_background_cleanup(struct lkg_supervisor *s)
         LKG_CLEANUP(lkg_freep) char *path = NULL;
 
         /* Keep the log only if it is the only record of a failure. */
-        if (s->log_fd >= 0 && (s->exit_code == 0 || !s->announced) &&
+        if (s->background.log_fd >= 0 && (s->end.code == 0 || !s->announced) &&
             asprintf(&path, "%s/" LOG_NAME, s->settings->runtime_dir) >= 0)
                 (void)unlink(path);
 }

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The three children: watched through a pidfd, started again after a pause, ended within a time limit. A
- * child is identified by pid and start time, never by the pid alone.
+ * The three children: started from one description (struct lkg_child_row), watched through a pidfd, started again after a pause,
+ * ended within a time limit. A child is identified by pid and start time, never by the pid alone. At the end of this file stands
+ * the simplest of them, the notifier.
  */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
-#include <lkg/file.h>
 #include <lkg/base.h>
+#include <lkg/file.h>
 
 #include "supervisor.h"
 
-#define CHANNEL_ROUNDS 16 /* times LKG_MESSAGES_AT_ONCE: more than a socket can hold */
-
-const char *const lkg_child_names[_LKG_CHILD_KIND_MAX] = {
-        [LKG_CHILD_ENGINE] = "engine",
-        [LKG_CHILD_SERVER] = "file server",
-        [LKG_CHILD_NOTIFIER] = "notifier",
-};
+#define CHANNEL_ROUNDS 16                       /* times LKG_MESSAGES_AT_ONCE: more than a socket can hold */
+#define KILL_GRACE_NS  (50 * LKG_NSEC_PER_MSEC) /* far more than a killed process needs normally */
+#define MORE_MAX       8u                       /* further arguments of a child */
 
 bool lkg_child_running(const struct lkg_child *child)
 {
@@ -39,14 +37,13 @@ void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...)
         (void)vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
         if (n_dropped > 0)
-                lkg_log(priority, NULL, "%s %s (%u more lines about it left out)",
-                        lkg_child_names[child->kind], text, n_dropped);
+                lkg_log(priority, NULL, "%s %s (%u more lines about it left out)", child->row->name, text,
+                        n_dropped);
         else
-                lkg_log(priority, NULL, "%s %s", lkg_child_names[child->kind], text);
+                lkg_log(priority, NULL, "%s %s", child->row->name, text);
 }
 
-/* Forgets the process; restart counters and log limits are kept. */
-static void reset(struct lkg_child *child)
+void lkg_child_forget(struct lkg_child *child)
 {
         lkg_said_end(&child->said);
         child->exit_source = sd_event_source_disable_unref(child->exit_source);
@@ -118,7 +115,7 @@ bool lkg_child_hear(struct lkg_child *child)
         unsigned n = 0;
 
         while (n < LKG_MESSAGES_AT_ONCE && child->channel >= 0 &&
-               child->ops->input(child->supervisor, child))
+               child->row->input(child->supervisor, child))
                 n++;
         return n == LKG_MESSAGES_AT_ONCE;
 }
@@ -165,11 +162,11 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
         note_end(child, &end);
         if (process)
                 atomic_store(&process->pid, 0);
-        reset(child);
+        lkg_child_forget(child);
         if (s->phase == LKG_PHASE_END)
                 s->life->child_gone(s);
         else
-                child->ops->died(s, child, &end);
+                child->row->died(s, child, &end);
         return 0;
 }
 
@@ -186,64 +183,82 @@ static int on_channel(sd_event_source *source, int fd, uint32_t revents, void *u
         return 0;
 }
 
-/* Takes over @pidfd and @channel; kills the process on failure. */
-static int watch(struct lkg_child *child, pid_t pid, int pidfd, int channel)
+/* Watches what @child has: its end, its messages and, unless @output is negative, its output, which is taken over. */
+static int watch(struct lkg_child *child, int output)
 {
         sd_event *event = child->supervisor->event;
-        int r;
+        int r = sd_event_add_io(event, &child->exit_source, child->pidfd, EPOLLIN, on_exit_of_child, child);
 
+        child->started_ns = lkg_boottime_ns();
+        if (r >= 0 && child->channel >= 0)
+                r = sd_event_add_io(event, &child->channel_source, child->channel, EPOLLIN, on_channel,
+                                    child);
+        if (r >= 0) /* a message that arrived before the end is handled first */
+                r = sd_event_source_set_priority(child->exit_source, SD_EVENT_PRIORITY_NORMAL + 1);
+        if (r < 0 || output < 0) {
+                lkg_close(output);
+                return r < 0 ? r : 0;
+        }
+        r = lkg_said_watch(&child->said, event, child->row->program, output);
+        if (r < 0) /* it is running, but its output is gone */
+                lkg_child_log(child, LOG_WARNING, "is not listened to: %s", strerror(-r));
+        return 0;
+}
+
+/* Takes over the ends of channel and output when it is started. */
+static int spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel, int *output)
+{
+        pid_t pid = 0;
+        int pidfd = -EBADF, r = lkg_spawn(spawn, &pid, &pidfd);
+
+        if (r < 0)
+                return r;
         lkg_timer_stop(&child->timer);
         child->pid = pid;
         child->pidfd = pidfd;
-        child->channel = channel;
-        child->started_ns = lkg_boottime_ns();
-        r = sd_event_add_io(event, &child->exit_source, pidfd, EPOLLIN, on_exit_of_child, child);
-        if (r >= 0 && channel >= 0)
-                r = sd_event_add_io(event, &child->channel_source, channel, EPOLLIN, on_channel, child);
-        if (r >= 0) /* a message that arrived before the end is handled first */
-                r = sd_event_source_set_priority(child->exit_source, SD_EVENT_PRIORITY_NORMAL + 1);
+        child->channel = LKG_STEAL_FD(*channel);
+        r = watch(child, LKG_STEAL_FD(*output));
         if (r < 0) {
                 (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-                reset(child);
+                lkg_child_forget(child);
                 return r;
         }
         record(child);
         return 0;
 }
 
-/* The name of its program, as in the log. */
-static const char *program_of(const struct lkg_child *child)
+/* Descriptors and arguments as its description says. Return: 0; 1: it is not to be started now; -errno. */
+static int start(struct lkg_supervisor *s, struct lkg_child *child)
 {
-        static const char *const programs[_LKG_CHILD_KIND_MAX] = {
-                [LKG_CHILD_ENGINE] = "lkgfs-engine",
-                [LKG_CHILD_SERVER] = "lkgfs-fs",
-                [LKG_CHILD_NOTIFIER] = "lkgfs-notify",
-        };
+        const struct lkg_child_row *row = child->row;
+        const char *argv[2 * LKG_SPAWN_FDS_MAX + MORE_MAX] = { s->programs[child->kind] };
+        char numbers[LKG_SPAWN_FDS_MAX][4];
+        struct lkg_spawn work = { .argv = argv, .namespace_fd = s->children_namespace };
+        LKG_CLEANUP(lkg_closep) int channel = -EBADF, their_channel = -EBADF;
+        LKG_CLEANUP(lkg_closep) int output = -EBADF, their_output = -EBADF;
+        size_t n = 1;
+        int r = lkg_channel_pair(&channel, &their_channel);
 
-        return programs[child->kind];
-}
+        if (r >= 0)
+                r = lkg_said_pipe(&output, &their_output);
+        for (size_t i = 0; r >= 0 && row->fds[i].option; i++) {
+                int fd = row->fds[i].fd == LKG_CHILD_CHANNEL
+                                 ? their_channel
+                                 : *(const int *)(const void *)((const char *)s + row->fds[i].fd);
 
-int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel)
-{
-        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
-        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int pidfd = -EBADF, r;
-        pid_t pid = 0;
-
-        r = lkg_said_pipe(&ours, &theirs);
-        if (r < 0)
-                return r;
-        spawn->output_fd = theirs;
-        r = lkg_spawn(spawn, &pid, &pidfd);
-        if (r < 0)
-                return r;
-        r = watch(child, pid, pidfd, LKG_STEAL_FD(*channel));
-        if (r < 0)
-                return r;
-        r = lkg_said_watch(&child->said, child->supervisor->event, program_of(child), LKG_STEAL_FD(ours));
-        if (r < 0) /* it is running, but its channel is gone */
-                lkg_child_log(child, LOG_WARNING, "is not listened to: %s", strerror(-r));
-        return 0;
+                (void)snprintf(numbers[i], sizeof(numbers[i]), "%zu", 3 + i);
+                argv[n++] = row->fds[i].option;
+                argv[n++] = numbers[i];
+                work.fds[work.n_fds++] = fd;
+        }
+        if (r >= 0)
+                r = row->prepare(s, child, &work, channel, argv + n);
+        work.output_fd = their_output;
+        if (r == 0)
+                r = spawn(child, &work, &channel, &output);
+        if (r == 0 && row->started)
+                row->started(s);
+        return r;
 }
 
 static void on_pause_over(void *userdata)
@@ -279,7 +294,7 @@ void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind)
                 return; /* only callers that are still waiting matter now */
         if (s->remounting && kind == LKG_CHILD_ENGINE)
                 return; /* will be started when the new view is attached */
-        r = child->ops->start(s, child);
+        r = start(s, child);
         if (r < 0) {
                 lkg_child_log(child, LOG_ERR, "cannot be started: %s", strerror(-r));
                 lkg_child_start_later(child,
@@ -338,17 +353,29 @@ void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns)
         (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
         /* starting a successor is easier when this process is really gone */
         (void)lkg_wait_pidfd(pidfd, grace_ns);
-        reset(child); /* first: the loop must watch each descriptor for one purpose only */
+        lkg_child_forget(child); /* first: the loop must watch each descriptor for one purpose only */
         if (sd_event_add_io(child->supervisor->event, &source, pidfd, EPOLLIN, on_abandoned_end, child) < 0)
                 lkg_close(pidfd);
         else
                 child->n_abandoned++;
 }
 
+void lkg_child_replace(struct lkg_child *child, const char *why)
+{
+        const struct lkg_child_end end = { .code = CLD_KILLED,
+                                           .status = SIGKILL,
+                                           .ready = child->ready,
+                                           .adopted = child->adopted,
+                                           .lived_ns = lkg_boottime_ns() - child->started_ns };
+
+        lkg_child_log(child, LOG_ERR, "(pid %d) %s: killed and replaced", (int)child->pid, why);
+        lkg_child_abandon(child, KILL_GRACE_NS);
+        child->row->died(child->supervisor, child, &end);
+}
+
 int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel)
 {
-        int pid = atomic_load(&process->pid);
-        int pidfd, said, r;
+        int pid = atomic_load(&process->pid), pidfd, output, r;
 
         if (pid <= 0)
                 return -ESRCH;
@@ -362,30 +389,111 @@ int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, 
                 lkg_close(pidfd);
                 return -ESRCH;
         }
-        said = lkg_said_of(pid);
-        if (said >= 0 && lkg_process_start_time(pid) != process->start_time)
-                said = lkg_close(said);
+        output = lkg_said_of(pid);
+        if (output >= 0 && lkg_process_start_time(pid) != process->start_time)
+                output = lkg_close(output);
         child->adopted = true;
         child->pid = pid;
         child->pidfd = pidfd;
         child->channel = channel;
-        child->started_ns = lkg_boottime_ns();
-        r = sd_event_add_io(child->supervisor->event, &child->exit_source, pidfd, EPOLLIN, on_exit_of_child,
-                            child);
-        if (r >= 0 && channel >= 0)
-                r = sd_event_add_io(child->supervisor->event, &child->channel_source, channel, EPOLLIN,
-                                    on_channel, child);
+        r = watch(child, output);
         if (r < 0) {
                 child->channel = -EBADF; /* the caller keeps it */
-                reset(child);
-                lkg_close(said);
-        } else if (said >= 0) {
-                (void)lkg_said_watch(&child->said, child->supervisor->event, program_of(child), said);
+                lkg_child_forget(child);
         }
         return r;
 }
 
-void lkg_child_deinit(struct lkg_child *child)
+/* ---- messages to the engine ---- */
+
+int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
 {
-        reset(child);
+        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+        int r;
+
+        if (child->channel < 0)
+                return -ENOTCONN;
+        r = lkg_message_send(child->channel, message);
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* those: it has just ended */
+                lkg_child_log(child, LOG_WARNING, "does not take messages: %s", strerror(-r));
+        return r;
 }
+
+void lkg_engine_send(struct lkg_supervisor *s, uint32_t type)
+{
+        struct lkg_message message;
+
+        lkg_message_init(&message, type);
+        (void)lkg_engine_tell(s, &message);
+}
+
+/* ---- the notifier ---- */
+
+/*
+ * It touches changed files through the view. It gets a detached clone of the view, so that it
+ * neither keeps the mount busy nor sees mounts on top of it, and has no access to the device. Killing it
+ * loses nothing.
+ */
+
+#define EARLY_NS (1 * LKG_NSEC_PER_SEC)
+/*
+ * A user who keeps a directory of the view locked (a listing into memory of a file system that does not
+ * answer) blocks everyone who changes it, and SIGKILL does not end that wait. The next notifier would be
+ * blocked, too.
+ */
+#define ABANDONED_MAX 4u
+
+/* Return: whether another one may be started; if not, one is started when an earlier one has ended. */
+static bool may_start(struct lkg_child *child)
+{
+        if (child->n_abandoned < ABANDONED_MAX)
+                return true;
+        if (!child->held)
+                lkg_child_log(
+                        child, LOG_ERR,
+                        "is not started: %u that were killed wait in the kernel; nobody wakes watchers "
+                        "until one of them has ended",
+                        child->n_abandoned);
+        child->held = true;
+        return false;
+}
+
+static int prepare(struct lkg_supervisor *s, struct lkg_child *child, struct lkg_spawn *work, int channel,
+                   const char **more)
+{
+        (void)work;
+        (void)channel;
+        (void)more;
+        if (s->connection.view_fd < 0)
+                return 1; /* being mounted or unmounted: started when there is a view again */
+        return may_start(child) ? 0 : 1;
+}
+
+static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end)
+{
+        bool early = !end->adopted && end->lived_ns < EARLY_NS;
+
+        if (s->connection.view_fd >= 0)
+                lkg_child_start_later(child,
+                                      lkg_restart_pause_ns(&child->n_early, &lkg_restart_notifier, early));
+}
+
+/* It sends nothing; the socket only tells it when we are gone. */
+static bool input(struct lkg_supervisor *s, struct lkg_child *child)
+{
+        char byte;
+
+        (void)s;
+        return recv(child->channel, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
+}
+
+const struct lkg_child_row lkg_notifier_row = {
+        .name = "notifier",
+        .program = "lkgfs-notify",
+        .fds = { { "--root-fd", offsetof(struct lkg_supervisor, connection.view_fd) },
+                 { "--shared-fd", offsetof(struct lkg_supervisor, connection.shared_fd) },
+                 { "--supervisor-fd", LKG_CHILD_CHANNEL } },
+        .prepare = prepare,
+        .died = died,
+        .input = input,
+};

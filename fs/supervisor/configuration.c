@@ -14,7 +14,7 @@
 #include <lkg/file.h>
 
 #include "consumer.h"
-#include "facts-collectors.h"
+#include "facts-collect.h"
 #include "supervisor.h"
 
 #define LIMIT_NS     (30 * LKG_NSEC_PER_SEC)
@@ -48,7 +48,7 @@ static int print_settings(const struct lkg_config *config)
         return lkg_write_all(STDOUT_FILENO, buf.data, buf.size) < 0 ? EX_IOERR : EX_OK;
 }
 
-/* Nobody, who may read what root has; root, where we may not change users: the engine is root there, too (engine-user.c). */
+/* Nobody, who may read what root has; root, where we may not change users: the engine is root there, too (engine-setup.c). */
 static int confine(struct lkg_error *err)
 {
         bool can_change = lkg_has_capability(CAP_SETUID) && lkg_has_capability(CAP_SETGID);
@@ -121,7 +121,7 @@ static void compare(const struct lkg_supervisor *s, const struct lkg_settings *n
         } settings[] = {
                 { "stateDir", strcmp(old->state_dir, new->state_dir) == 0 },
                 { "runtimeDir", strcmp(old->runtime_dir, new->runtime_dir) == 0 },
-                { "sourceDir", strcmp(s->source_path, source_of(s, new, &owned)) == 0 },
+                { "sourceDir", strcmp(s->source.path, source_of(s, new, &owned)) == 0 },
                 { "virtualDir", strcmp(old->virtual_dir, new->virtual_dir) == 0 },
         };
 
@@ -147,7 +147,7 @@ static void take_over_user(struct lkg_supervisor *s, struct lkg_settings *new)
         settings->engine_gid = new->engine_gid;
         settings->engine_user_missing = new->engine_user_missing;
         if (!same)
-                s->engine_root = 0; /* will be reported again */
+                s->engine.root = 0; /* will be reported again */
 }
 
 /*
@@ -183,7 +183,7 @@ static void on_settings(void *userdata, int status)
         struct lkg_settings *settings = NULL;
         struct lkg_error err = { 0 };
         size_t size = 0;
-        int r = lkg_helper_answer(&s->reload, SETTINGS_MAX, &text, &size);
+        int r = lkg_helper_answer(&s->jobs.reload, SETTINGS_MAX, &text, &size);
 
         if (r >= 0)
                 r = status;
@@ -209,10 +209,10 @@ void lkg_reload(struct lkg_supervisor *s)
         const struct lkg_helper_work work = work_of(s, on_settings);
         int r;
 
-        if (lkg_helper_running(&s->reload))
+        if (lkg_helper_running(&s->jobs.reload))
                 return; /* one is being read; SIGHUP can be repeated */
         lkg_notify_reloading();
-        r = lkg_helper_start(&s->reload, s->event, &work);
+        r = lkg_helper_start(&s->jobs.reload, s->event, &work);
         if (r < 0) {
                 lkg_log_error("the configuration was not read again: %s", strerror(-r));
                 lkg_notify_ready(s);

@@ -2,7 +2,7 @@
 /*
  * Restarts components when the engine reports that the meaning of their configuration has changed
  * (LKG_MSG_RESTART). Only this process may do that, and configuration owned by root says how: which unit, or
- * which program. consumer-plan.h decides when; consumer-run.c does it in a forked process, so that the loop
+ * which program. consumer-plan.h decides when; a forked process does it, so that the loop
  * never waits.
  *
  * Below `facts/<component>/` of the private runtime directory, each replaced atomically:
@@ -52,7 +52,7 @@ void lkg_consumer_enable(struct lkg_consumer *consumer);
  */
 void lkg_consumer_request(struct lkg_consumer *consumer, uint32_t index, uint64_t generation, bool remote);
 
-/* ---- consumer-run.c: in the forked process ---- */
+/* ---- in the forked process ---- */
 
 #define LKG_RESTART_REPORT_MAX   8192u
 #define LKG_RESTART_OUTPUT_LINES 20u

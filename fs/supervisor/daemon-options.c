@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <getopt.h>
-#include <stdarg.h>
 
 #include "daemon-options.h"
+#include "jobs.h"
 
 #define MOUNT_USAGE   1
 #define MOUNT_SYSTEM  2
@@ -43,72 +43,32 @@ const char *lkg_options_usage(bool helper)
         return helper ? helper_usage : daemon_usage;
 }
 
-static int usage(struct lkg_error *err, const char *fmt, ...) LKG_PRINTF(2, 3);
-static int usage(struct lkg_error *err, const char *fmt, ...)
-{
-        char text[512];
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        lkg_error_set(err, 0, NULL, "%s", text);
-        return EX_USAGE;
-}
-
-/*
- * Options of -o. General options that mount(8), systemd or an administrator put into any fstab line are
- * ignored.
- */
-struct mount_option {
-        const char *name;
-        enum { IGNORED, CONFIG, REFUSED } action;
-        const char *why;
+/* Options of -o that are not possible. */
+static const struct {
+        const char *name, *why;
+} refused[] = {
+        { "ro", "the view has writable parts; there is no read-only mount" },
+        { "remount", "send SIGHUP to lkgfsd, or unmount and mount again" },
+        { "bind", "use `mount --bind`" },
+        { "suid", "the view is always nosuid" },
+        { "dev", "the view is always nodev" },
+        { "noexec", "programs below the source directory stay executable" },
 };
 
-static const struct mount_option mount_options[] = {
-        { "config", CONFIG, NULL },
-        { "ro", REFUSED, "the view has writable parts; there is no read-only mount" },
-        { "remount", REFUSED, "send SIGHUP to lkgfsd, or unmount and mount again" },
-        { "bind", REFUSED, "use `mount --bind`" },
-        { "suid", REFUSED, "the view is always nosuid" },
-        { "dev", REFUSED, "the view is always nodev" },
-        { "noexec", REFUSED, "programs below the source directory stay executable" },
-        { "defaults", IGNORED, NULL },
-        { "rw", IGNORED, NULL },
-        { "nosuid", IGNORED, NULL },
-        { "nodev", IGNORED, NULL },
-        { "exec", IGNORED, NULL },
-        { "async", IGNORED, NULL },
-        { "sync", IGNORED, NULL },
-        { "dirsync", IGNORED, NULL },
-        { "atime", IGNORED, NULL },
-        { "noatime", IGNORED, NULL },
-        { "diratime", IGNORED, NULL },
-        { "nodiratime", IGNORED, NULL },
-        { "relatime", IGNORED, NULL },
-        { "norelatime", IGNORED, NULL },
-        { "strictatime", IGNORED, NULL },
-        { "nostrictatime", IGNORED, NULL },
-        { "lazytime", IGNORED, NULL },
-        { "nolazytime", IGNORED, NULL },
-        { "iversion", IGNORED, NULL },
-        { "noiversion", IGNORED, NULL },
-        { "silent", IGNORED, NULL },
-        { "loud", IGNORED, NULL },
-        { "auto", IGNORED, NULL },
-        { "noauto", IGNORED, NULL },
-        { "nofail", IGNORED, NULL },
-        { "_netdev", IGNORED, NULL },
-        { "user", IGNORED, NULL },
-        { "nouser", IGNORED, NULL },
-        { "users", IGNORED, NULL },
-        { "owner", IGNORED, NULL },
-        { "group", IGNORED, NULL },
-        { "allow_other", IGNORED, NULL },
-        { "default_permissions", IGNORED, NULL },
-        { "comment", IGNORED, NULL },
-        { "helper", IGNORED, NULL },
+/* General options that mount(8), systemd or an administrator put into any fstab line. */
+static const char *const ignored[] = {
+        "defaults",      "rw",          "nosuid",
+        "nodev",         "exec",        "async",
+        "sync",          "dirsync",     "atime",
+        "noatime",       "diratime",    "nodiratime",
+        "relatime",      "norelatime",  "strictatime",
+        "nostrictatime", "lazytime",    "nolazytime",
+        "iversion",      "noiversion",  "silent",
+        "loud",          "auto",        "noauto",
+        "nofail",        "_netdev",     "user",
+        "nouser",        "users",       "owner",
+        "group",         "allow_other", "default_permissions",
+        "comment",       "helper",
 };
 
 static int mount_option(char *option, struct lkg_options *options, struct lkg_error *err)
@@ -119,20 +79,22 @@ static int mount_option(char *option, struct lkg_options *options, struct lkg_er
                 *value++ = '\0';
         if (!*option || strncmp(option, "x-", 2) == 0 || strncmp(option, "X-", 2) == 0)
                 return 0;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(mount_options); i++) {
-                const struct mount_option *o = &mount_options[i];
-
-                if (strcmp(o->name, option) != 0)
-                        continue;
-                if (o->action == REFUSED)
-                        return usage(err, "mount option '%s' is not possible: %s.", option, o->why);
-                if (o->action == CONFIG && (!value || !*value))
-                        return usage(err, "mount option 'config' needs a file: -o config=FILE.");
-                if (o->action == CONFIG)
-                        options->config = value;
+        if (strcmp(option, "config") == 0) {
+                if (!value || !*value)
+                        return lkg_fail(err, EX_USAGE, 0,
+                                        "mount option 'config' needs a file: -o config=FILE.");
+                options->config = value;
                 return 0;
         }
-        return usage(err, "unknown mount option '%s'; the only one of lkgfs is config=FILE.", option);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(refused); i++)
+                if (strcmp(refused[i].name, option) == 0)
+                        return lkg_fail(err, EX_USAGE, 0, "mount option '%s' is not possible: %s.", option,
+                                        refused[i].why);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ignored); i++)
+                if (strcmp(ignored[i], option) == 0)
+                        return 0;
+        return lkg_fail(err, EX_USAGE, 0, "unknown mount option '%s'; the only one of lkgfs is config=FILE.",
+                        option);
 }
 
 static int mount_option_list(char *list, struct lkg_options *options, struct lkg_error *err)
@@ -180,18 +142,20 @@ static int parse_helper(int argc, char *const argv[], struct lkg_options *option
                 else if (c == 'o')
                         r = append_list(options, optarg, err);
                 else if (c == 'N')
-                        r = usage(err, "-N is not possible: lkgfs serves the mount namespace it runs in.");
+                        r = lkg_fail(err, EX_USAGE, 0,
+                                     "-N is not possible: lkgfs serves the mount namespace it runs in.");
                 else if (c == ':')
-                        r = usage(err, "option -%c needs a value.", optopt);
+                        r = lkg_fail(err, EX_USAGE, 0, "option -%c needs a value.", optopt);
                 else if (c == '?')
-                        r = usage(err, "unknown option -%c; see mount.lkgfs -h.", optopt);
+                        r = lkg_fail(err, EX_USAGE, 0, "unknown option -%c; see mount.lkgfs -h.", optopt);
                 if (r != 0)
                         return r;
         }
         if (options->action != LKG_ACTION_RUN)
                 return 0;
         if (argc - optind != 2)
-                return usage(err, "want SPEC and DIR, got %d words; see mount.lkgfs -h.", argc - optind);
+                return lkg_fail(err, EX_USAGE, 0, "want SPEC and DIR, got %d words; see mount.lkgfs -h.",
+                                argc - optind);
         spec = argv[optind];
         if (strcmp(spec, "none") != 0 && strcmp(spec, "lkgfs") != 0)
                 options->config = spec;
@@ -226,14 +190,16 @@ static int parse_daemon(int argc, char *const argv[], struct lkg_options *option
                 else if (c == OPT_HELP || c == 'h')
                         options->action = LKG_ACTION_HELP;
                 else if (c == ':')
-                        return usage(err, "option %s needs a value.", argv[optind - 1]);
+                        return lkg_fail(err, EX_USAGE, 0, "option %s needs a value.", argv[optind - 1]);
                 else
-                        return usage(err, "unknown option %s; see lkgfsd --help.", argv[optind - 1]);
+                        return lkg_fail(err, EX_USAGE, 0, "unknown option %s; see lkgfsd --help.",
+                                        argv[optind - 1]);
         }
         if (options->action != LKG_ACTION_RUN)
                 return 0;
         if (argc - optind != 1)
-                return usage(err, "want one MOUNTPOINT, got %d words; see lkgfsd --help.", argc - optind);
+                return lkg_fail(err, EX_USAGE, 0, "want one MOUNTPOINT, got %d words; see lkgfsd --help.",
+                                argc - optind);
         options->mount_point = argv[optind];
         return 0;
 }
@@ -245,7 +211,7 @@ int lkg_options_parse(int argc, char *const argv[], struct lkg_options *ret, str
         int r;
 
         if (argc < 1 || !argv[0])
-                return usage(err, "no arguments.");
+                return lkg_fail(err, EX_USAGE, 0, "no arguments.");
         base = strrchr(argv[0], '/');
         base = base ? base + 1 : argv[0];
         opterr = 0;
@@ -255,9 +221,9 @@ int lkg_options_parse(int argc, char *const argv[], struct lkg_options *ret, str
         else
                 r = parse_daemon(argc, argv, &options, err);
         if (r == 0 && options.action == LKG_ACTION_RUN && !*options.mount_point)
-                r = usage(err, "the mount point is an empty word.");
+                r = lkg_fail(err, EX_USAGE, 0, "the mount point is an empty word.");
         if (r == 0 && options.config && !*options.config)
-                r = usage(err, "the name of the configuration file is an empty word.");
+                r = lkg_fail(err, EX_USAGE, 0, "the name of the configuration file is an empty word.");
         if (r != 0) {
                 bool helper = options.helper;
 

@@ -7,20 +7,18 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include <lkg/messages.h>
-#include <lkg/file.h>
 #include <lkg/base.h>
+#include <lkg/file.h>
+#include <lkg/messages.h>
 #include <lkg/publication.h>
 
 #include "consumer.h"
-#include "plugin.h"
-#include "engine-user.h"
-#include "facts-collectors.h"
-#include "fallback-copies.h"
+#include "facts-collect.h"
 #include "supervisor.h"
 
 /* One more than the number of engines that may be killed from outside before their document is refused (core/engine/poison.c). */
@@ -28,19 +26,72 @@
 #define END_NS         (2 * LKG_NSEC_PER_SEC)
 #define EARLY_NS       (1 * LKG_NSEC_PER_SEC)
 
+/* ---- its work ---- */
+
 /*
- * Duplicates descriptors instead of looking up names: a lookup checks permissions, which hangs on a dead
- * network file system. The child opens its own descriptors (give_directories()), so no directory position is
- * shared.
+ * The note about its current work (lkg/admission.h): kept for its successor, and checked against the time that the work takes.
+ * Without a note an engine runs, too; then a document that kills it is not recognised.
  */
-static void give_fds(const struct lkg_supervisor *s, int channel, int fds[static LKG_SPAWN_FDS_MAX])
+static void note_open(struct lkg_supervisor *s)
 {
-        fds[0] = s->listen_fd;
-        fds[LKG_ENGINE_CHANNEL_FD - LKG_ENGINE_LISTEN_FD] = channel;
-        fds[LKG_ENGINE_SOURCE_FD - LKG_ENGINE_LISTEN_FD] = s->source_fd;
-        fds[LKG_ENGINE_RUNTIME_FD - LKG_ENGINE_LISTEN_FD] = s->runtime_fd;
-        fds[LKG_ENGINE_STATE_FD - LKG_ENGINE_LISTEN_FD] = s->state_fd;
+        struct lkg_error err = { 0 };
+
+        s->engine.judging = lkg_judging_close(s->engine.judging);
+        if (lkg_judging_open(s->dirs.runtime, &s->engine.judging, &err) < 0)
+                lkg_log_warning("%s", err.message);
+        s->engine.work = (struct lkg_work_watch){ 0 };
+        s->engine.took_too_long = false;
 }
+
+static void note_end(struct lkg_supervisor *s, const struct lkg_child_end *end)
+{
+        enum lkg_judging_end how = end->code == CLD_EXITED                              ? LKG_END_EXIT
+                                   : end->code == CLD_KILLED || end->code == CLD_DUMPED ? LKG_END_SIGNAL
+                                                                                        : LKG_END_UNKNOWN;
+
+        if (!s->engine.judging || atomic_load(&s->engine.judging->since_ns) == 0)
+                return;
+        /*
+         * It recorded the end itself; or this engine died before it read the note, which is about the
+         * previous one.
+         */
+        if (atomic_load(&s->engine.judging->end) != LKG_END_UNKNOWN)
+                return; /* recorded by the engine itself when it gave up */
+        atomic_store(&s->engine.judging->end_status, end->status);
+        atomic_store(&s->engine.judging->end, s->engine.took_too_long ? LKG_END_TIME : how);
+}
+
+enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
+        uint64_t still_ns = s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
+        struct timespec used = { 0 };
+        enum lkg_work work;
+        uint64_t bytes;
+        clockid_t clock;
+
+        if (!s->engine.judging && child->adopted)
+                note_open(s);
+        if (!s->engine.judging || !lkg_child_running(child) ||
+            clock_getcpuclockid(child->pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
+                return LKG_WORK_NONE;
+        bytes = atomic_load(&s->engine.judging->bytes);
+        work = lkg_work_look(&s->engine.work, atomic_load(&s->engine.judging->since_ns), bytes,
+                             (uint64_t)used.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)used.tv_nsec,
+                             lkg_boottime_ns(), still_ns);
+        if (work != LKG_WORK_TOO_LONG || s->engine.took_too_long)
+                return work;
+        s->engine.took_too_long = true;
+        lkg_child_log(child, LOG_ERR,
+                      "(pid %d) has used more than %u s of a processor for one look at the layers: killed; "
+                      "what is "
+                      "new in them will be refused",
+                      (int)child->pid, (unsigned)(lkg_work_limit_ns(bytes) / LKG_NSEC_PER_SEC));
+        (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
+        return work;
+}
+
+/* ---- its start ---- */
 
 static bool same_account(const struct lkg_account *a, const struct lkg_account *b)
 {
@@ -51,25 +102,13 @@ static bool same_account(const struct lkg_account *a, const struct lkg_account *
 static struct lkg_account choose_account(struct lkg_supervisor *s)
 {
         struct lkg_account account;
-        const int directories[] = { s->source_fd, s->state_fd };
+        const int directories[] = { s->source.fd, s->dirs.state };
         enum lkg_engine_root why = lkg_engine_account(s->settings, directories, &account);
 
-        if (s->engine_root != (int)why)
+        if (s->engine.root != (int)why)
                 lkg_engine_user_tell(s->settings, why);
-        s->engine_root = (int)why;
+        s->engine.root = (int)why;
         return account;
-}
-
-static struct lkg_engine_setup set_up(struct lkg_supervisor *s)
-{
-        const struct lkg_account account = choose_account(s);
-
-        s->engine_handed_over = s->engine_handed_over && same_account(&account, &s->engine_account);
-        s->engine_account = account;
-        return (struct lkg_engine_setup){
-                s,        s->mount_point, s->source_path,        s->connection.shared,
-                getpid(), account,        !s->engine_handed_over
-        };
 }
 
 /*
@@ -79,10 +118,10 @@ static struct lkg_engine_setup set_up(struct lkg_supervisor *s)
 static void make_again(const struct lkg_supervisor *s, const char *name, bool directory)
 {
         if (!directory)
-                lkg_close(openat(s->runtime_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                lkg_close(openat(s->dirs.runtime, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                                  0600));
-        else if (mkdirat(s->runtime_fd, name, 0700) == 0 && strcmp(name, LKG_PUBLICATION_BLOBS) == 0 &&
-                 fchownat(s->runtime_fd, name, s->engine_account.uid, s->engine_account.gid,
+        else if (mkdirat(s->dirs.runtime, name, 0700) == 0 && strcmp(name, LKG_PUBLICATION_BLOBS) == 0 &&
+                 fchownat(s->dirs.runtime, name, s->engine.account.uid, s->engine.account.gid,
                           AT_SYMLINK_NOFOLLOW) < 0)
                 lkg_log_warning("%s: %s", name, strerror(errno));
 }
@@ -102,67 +141,47 @@ bool lkg_runtime_mend(const struct lkg_supervisor *s)
         for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++) {
                 struct stat st;
 
-                if (fstatat(s->runtime_fd, parts[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                if (fstatat(s->dirs.runtime, parts[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
                     (st.st_mode & S_IFMT) == parts[i].type)
                         continue;
                 lkg_log_warning("%s in the private runtime directory is of another type: put aside",
                                 parts[i].name);
-                if (lkg_put_aside(s->runtime_fd, parts[i].name) == 0)
+                if (lkg_put_aside(s->dirs.runtime, parts[i].name) == 0)
                         make_again(s, parts[i].name, parts[i].type == S_IFDIR);
                 any = true;
         }
         return any;
 }
 
-static int start(struct lkg_supervisor *s, struct lkg_child *child)
+static int prepare(struct lkg_supervisor *s, struct lkg_child *child, struct lkg_spawn *work, int channel,
+                   const char **more)
 {
-        const struct lkg_engine_setup setup = set_up(s);
-        char user[32];
-        const char *argv[] = { s->programs.engine,
-                               "--mountpoint",
-                               s->mount_point,
-                               "--source-path",
-                               s->source_path,
-                               "--listen-fd",
-                               "3",
-                               "--supervisor-fd",
-                               "4",
-                               "--source-fd",
-                               "5",
-                               "--runtime-fd",
-                               "6",
-                               "--state-fd",
-                               "7",
-                               "--user",
-                               user,
-                               s->config ? "--config" : NULL,
-                               s->config,
-                               NULL };
-        struct lkg_spawn spawn = { .argv = argv,
-                                   .n_fds = 5,
+        const struct lkg_account account = choose_account(s);
 
-                                   .before = lkg_engine_begin,
-                                   .setup = lkg_engine_prepare,
-                                   .userdata = &setup,
-                                   .namespace_fd = s->children_namespace };
-        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
-        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
-        int r = lkg_channel_pair(&ours, &theirs);
-
-        if (r < 0)
-                return r;
-        give_fds(s, theirs, spawn.fds);
-        (void)snprintf(user, sizeof(user), "%u:%u", (unsigned)setup.account.uid,
-                       (unsigned)setup.account.gid);
+        (void)child;
+        (void)channel;
+        s->engine.handed_over = s->engine.handed_over && same_account(&account, &s->engine.account);
+        s->engine.account = account;
+        s->engine.parent = getpid();
+        (void)snprintf(s->engine.user, sizeof(s->engine.user), "%u:%u", (unsigned)account.uid,
+                       (unsigned)account.gid);
+        more[0] = "--mountpoint";
+        more[1] = s->mount_point;
+        more[2] = "--source-path";
+        more[3] = s->source.path;
+        more[4] = "--user";
+        more[5] = s->engine.user;
+        more[6] = s->config ? "--config" : NULL;
+        more[7] = s->config;
+        work->before = lkg_engine_begin;
+        work->setup = lkg_engine_prepare;
+        work->userdata = s;
         (void)lkg_runtime_mend(s);
-        lkg_engine_note_open(s);
+        note_open(s);
         /* on failure the engine or the file server reports that there are none */
-        (void)lkg_claims_make(s->runtime_fd);
-        s->source_mounts = s->over ? 0 : lkg_mounts_below(s->source_path);
-        r = lkg_child_spawn(child, &spawn, &ours);
-        if (r >= 0)
-                lkg_watchdog_started(s);
-        return r;
+        (void)lkg_claims_make(s->dirs.runtime);
+        s->source.mounts = s->source.over ? 0 : lkg_mounts_below(s->source.path);
+        return 0;
 }
 
 static void start_another(struct lkg_supervisor *s)
@@ -186,11 +205,11 @@ void lkg_engine_check_mounts(struct lkg_supervisor *s)
 {
         struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
 
-        if (s->over || !lkg_child_running(child) || child->ending ||
-            lkg_mounts_below(s->source_path) == s->source_mounts)
+        if (s->source.over || !lkg_child_running(child) || child->ending ||
+            lkg_mounts_below(s->source.path) == s->source.mounts)
                 return;
         lkg_child_log(child, LOG_NOTICE, "is started again: something was mounted or unmounted below %s",
-                      s->source_path);
+                      s->source.path);
         start_another(s);
 }
 
@@ -200,7 +219,7 @@ bool lkg_engine_check_user(struct lkg_supervisor *s)
         const struct lkg_account account = choose_account(s);
 
         if (!lkg_child_running(child) || child->ending || child->adopted ||
-            same_account(&account, &s->engine_account))
+            same_account(&account, &s->engine.account))
                 return false;
         lkg_child_log(child, LOG_NOTICE, "is started again, as user %u", (unsigned)account.uid);
         start_another(s);
@@ -253,8 +272,8 @@ static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struc
                                              message->result == 1);
         } else if (message->type == LKG_MSG_PUBLISHED && !child->ready) {
                 child->ready = true;
-                s->engine_handed_over = true;
-                child->restart.n_early = 0;
+                s->engine.handed_over = true;
+                child->n_early = 0;
                 s->life->engine_ready(s);
         }
 }
@@ -274,16 +293,29 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
         const struct lkg_restart_pace *policy = end->fatal ? &lkg_restart_fatal : &lkg_restart_engine;
         bool early = end->fatal || (!end->ready && !end->adopted && end->lived_ns < EARLY_NS);
 
-        lkg_engine_note_end(s, end);
+        note_end(s, end);
         lkg_watchdog_gone(s);
-        if (s->phase == LKG_PHASE_ENGINE && ++s->n_engine_tries >= TRIES_AT_START) {
+        if (s->phase == LKG_PHASE_ENGINE && ++s->engine.n_tries >= TRIES_AT_START) {
                 s->life->fail(s, EX_SOFTWARE,
                               "the engine ended %u times before its first publication, last %s %d.",
                               TRIES_AT_START, end->code == CLD_EXITED ? "with code" : "by signal",
                               end->status);
                 return;
         }
-        lkg_child_start_later(child, lkg_restart_pause_ns(&child->restart, policy, early));
+        lkg_child_start_later(child, lkg_restart_pause_ns(&child->n_early, policy, early));
 }
 
-const struct lkg_child_ops lkg_engine_ops = { .start = start, .died = died, .input = input };
+const struct lkg_child_row lkg_engine_row = {
+        .name = "engine",
+        .program = "lkgfs-engine",
+        .fds = { [LKG_ENGINE_LISTEN_FD - 3] = { "--listen-fd", offsetof(struct lkg_supervisor, listen_fd) },
+                 [LKG_ENGINE_CHANNEL_FD - 3] = { "--supervisor-fd", LKG_CHILD_CHANNEL },
+                 [LKG_ENGINE_SOURCE_FD - 3] = { "--source-fd", offsetof(struct lkg_supervisor, source.fd) },
+                 [LKG_ENGINE_RUNTIME_FD - 3] = { "--runtime-fd",
+                                                 offsetof(struct lkg_supervisor, dirs.runtime) },
+                 [LKG_ENGINE_STATE_FD - 3] = { "--state-fd", offsetof(struct lkg_supervisor, dirs.state) } },
+        .prepare = prepare,
+        .started = lkg_watchdog_started,
+        .died = died,
+        .input = input,
+};

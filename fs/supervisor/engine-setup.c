@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sets up the process that becomes an engine: its own mount namespace in which the view does not exist, with
- * its directories as separate mounts.
+ * its directories as separate mounts; and the user that it runs as, to whom the directories belong.
  */
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
 
-#include "engine-user.h"
+#include <lkg/base.h>
+#include <lkg/file.h>
+#include <lkg/process.h>
+#include <lkg/publication.h>
+
 #include "supervisor.h"
 
 static int complain(const char *what)
@@ -24,17 +34,17 @@ static int complain(const char *what)
  * runs. A supervisor that is killed between fork and record could not record it: so the child records
  * itself, and dies with its parent until it has.
  */
-static int record_self(const struct lkg_engine_setup *setup)
+static int record_self(const struct lkg_supervisor *s)
 {
-        struct lkg_process *process = &setup->shared->engine;
+        struct lkg_process *process = &s->connection.shared->engine;
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
                 return complain("prctl");
-        if (getppid() != setup->parent)
+        if (getppid() != s->engine.parent)
                 return EX_UNAVAILABLE;
         process->start_time = lkg_process_start_time((int)getpid());
         atomic_store(&process->pid, (int)getpid());
-        lkg_recorded_note(setup->supervisor, LKG_CHILD_ENGINE, (int)getpid(), process->start_time);
+        lkg_recorded_note(s, LKG_CHILD_ENGINE, (int)getpid(), process->start_time);
         return prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0 ? complain("prctl") : 0;
 }
 
@@ -142,7 +152,202 @@ static int give_mounts_of_source(const char *source_path)
         return give_directory(LKG_STEAL_FD(tree), LKG_ENGINE_SOURCE_FD, AT_RECURSIVE, /* writable= */ false);
 }
 
-/* They run in the child, one after the other. @userdata: struct lkg_engine_setup. */
+/* ---- the user that it runs as: docs/decisions/026 ---- */
+
+#define DEPTH_MAX   16u
+#define ENTRIES_MAX (1u << 20)
+#define ID_TEXT     16
+/*
+ * The user that the directory was handed over to. Only a process with CAP_SYS_ADMIN can write this
+ * attribute; the owner cannot.
+ */
+#define OWNER_ATTRIBUTE "trusted.lkgfs.engine"
+
+static bool can_change(void)
+{
+        static const int needed[] = { CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_DAC_READ_SEARCH };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(needed); i++)
+                if (!lkg_has_capability(needed[i]))
+                        return false;
+        return true;
+}
+
+static bool asks_elsewhere(int directory)
+{
+        struct lkg_mount mount;
+
+        return lkg_mounts_of(directory, &mount) == 1 && lkg_mount_asks_elsewhere(&mount);
+}
+
+enum lkg_engine_root lkg_engine_account(const struct lkg_settings *settings, const int directories[static 2],
+                                        struct lkg_account *ret)
+{
+        *ret = (struct lkg_account){ 0 };
+        if (settings->engine_user_missing)
+                return LKG_ENGINE_NO_USER;
+        if (settings->engine_uid == 0)
+                return LKG_ENGINE_AS_CONFIGURED;
+        if (!can_change())
+                return LKG_ENGINE_NO_RIGHT;
+        if (asks_elsewhere(directories[0]) || asks_elsewhere(directories[1]))
+                return LKG_ENGINE_NO_SAY;
+        *ret = (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
+        return LKG_ENGINE_AS_CONFIGURED;
+}
+
+void lkg_engine_user_tell(const struct lkg_settings *settings, enum lkg_engine_root why)
+{
+        static const char *const reasons[] = {
+                [LKG_ENGINE_NO_USER] = "there is no such user in " LKG_PASSWD_FILE,
+                [LKG_ENGINE_NO_RIGHT] = "lkgfsd may not change to it (CAP_SETUID, CAP_SETGID, CAP_CHOWN, "
+                                        "CAP_DAC_READ_SEARCH)",
+                [LKG_ENGINE_NO_SAY] =
+                        "a server decides who may read and write in the source or state directory",
+        };
+
+        if (why != LKG_ENGINE_AS_CONFIGURED)
+                lkg_log_notice("the engine runs as root, without capabilities, and not as engineUser %s: %s",
+                               settings->engine_user, reasons[why]);
+}
+
+/* ---- the owner of a directory ---- */
+
+bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings)
+{
+        char text[ID_TEXT] = "", before[ID_TEXT];
+
+        if (owner == 0 || !settings || owner == settings->engine_uid)
+                return owner == 0 || settings;
+        (void)snprintf(before, sizeof(before), "%u", (unsigned)owner);
+        return fgetxattr(fd, OWNER_ATTRIBUTE, text, sizeof(text) - 1) > 0 && strcmp(text, before) == 0;
+}
+
+/* A file system without such attributes: then the next start accepts only root and the current user as owners. */
+static void note_owner(int top, const struct lkg_account *account)
+{
+        char text[ID_TEXT];
+        int n = snprintf(text, sizeof(text), "%u", (unsigned)account->uid);
+
+        if (account->uid == 0)
+                (void)fremovexattr(top, OWNER_ATTRIBUTE);
+        else
+                (void)fsetxattr(top, OWNER_ATTRIBUTE, text, (size_t)n, 0);
+}
+
+/* ---- handing over ---- */
+
+struct owner_walk {
+        const struct lkg_account *account;
+        uid_t before; /* owner of the top directory */
+        bool whole;
+        unsigned n_left;
+        int r; /* the first failure */
+};
+
+static void failed(struct owner_walk *w, int r)
+{
+        if (w->r == 0 && r != -EROFS && r != -ENOENT)
+                w->r = r;
+}
+
+static bool stays_ours(const char *name)
+{
+        size_t size = strlen(name);
+
+        /* Including temporary files of records that are being written. */
+        return lkg_is_tmp_name(name) || strcmp(name, "lock") == 0 ||
+               (size > 4 && strcmp(name + size - 4, ".pid") == 0) ||
+               strncmp(name, LKG_PUBLICATION_PINNED, strlen(LKG_PUBLICATION_PINNED)) == 0;
+}
+
+/*
+ * If the file has another name elsewhere (a hard link), the hand-over would give that file away, too. The
+ * engine's own files can only be linked where the engine writes.
+ */
+static bool may_hand_over(const struct owner_walk *w, const struct stat *st)
+{
+        return S_ISDIR(st->st_mode) ||
+               (S_ISREG(st->st_mode) && (st->st_nlink == 1 || (st->st_uid != 0 && st->st_uid == w->before)));
+}
+
+static void give(struct owner_walk *w, int fd, const struct stat *st)
+{
+        if (st->st_uid == w->account->uid && st->st_gid == w->account->gid)
+                return;
+        if (fchownat(fd, "", w->account->uid, w->account->gid, AT_EMPTY_PATH) < 0)
+                failed(w, -errno);
+}
+
+static int open_entry(int dirfd, const char *name)
+{
+        struct open_how how = {
+                .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+        };
+        long fd = syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
+
+        return fd < 0 ? -errno : (int)fd;
+}
+
+static void walk_directory(struct owner_walk *w, int dirfd, unsigned depth);
+
+static void walk_entry(struct owner_walk *w, int dirfd, const char *name, unsigned depth)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open_entry(dirfd, name);
+        struct stat st;
+
+        if (fd < 0) {
+                if (fd != -ELOOP && fd != -EXDEV) /* a symlink or another mount: not ours */
+                        failed(w, fd);
+                return;
+        }
+        if (fstat(fd, &st) < 0 || !may_hand_over(w, &st))
+                return;
+        if (S_ISDIR(st.st_mode) && w->whole)
+                walk_directory(w, fd, depth + 1);
+        give(w, fd, &st);
+}
+
+/* @dirfd may be an O_PATH descriptor. */
+static void walk_directory(struct owner_walk *w, int dirfd, unsigned depth)
+{
+        int copy = depth < DEPTH_MAX ? openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        const struct dirent *entry;
+
+        if (!dir) {
+                failed(w, depth < DEPTH_MAX ? -errno : -ELOOP);
+                (void)lkg_close(copy);
+                return;
+        }
+        while (w->n_left > 0 && (entry = readdir(dir))) {
+                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                    (depth == 0 && stays_ours(entry->d_name)))
+                        continue;
+                w->n_left--;
+                walk_entry(w, dirfd, entry->d_name, depth);
+        }
+        (void)closedir(dir);
+}
+
+static int hand_over_one(int top, const struct lkg_account *account, bool whole)
+{
+        struct owner_walk w = { .account = account, .whole = whole, .n_left = ENTRIES_MAX };
+        struct stat st;
+
+        if (fstat(top, &st) < 0)
+                return -errno;
+        w.before = st.st_uid;
+        walk_directory(&w, top, 0);
+        give(&w, top, &st); /* last: shows that the hand-over is complete */
+        note_owner(top, account);
+        return w.r;
+}
+
+/* ---- all ---- */
+
+/* They run in the child, one after the other. @userdata: struct lkg_supervisor. */
 int lkg_engine_begin(const void *userdata)
 {
         int r = record_self(userdata);
@@ -163,7 +368,7 @@ static void hand_over(const struct lkg_account *account, bool whole)
         } directories[] = { { LKG_ENGINE_RUNTIME_FD, "runtime" }, { LKG_ENGINE_STATE_FD, "state" } };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
-                int r = lkg_engine_hand_over(directories[i].fd, account, whole);
+                int r = hand_over_one(directories[i].fd, account, whole);
 
                 if (r < 0)
                         (void)dprintf(STDERR_FILENO, "hand the %s directory to user %u: %s\n",
@@ -173,13 +378,12 @@ static void hand_over(const struct lkg_account *account, bool whole)
 
 int lkg_engine_prepare(const void *userdata)
 {
-        const struct lkg_engine_setup *setup = userdata;
+        const struct lkg_supervisor *s = userdata;
         int r;
 
-        hand_over(&setup->account, setup->hand_over_all);
-        r = lkg_hide_view(setup->mount_point);
-
+        hand_over(&s->engine.account, !s->engine.handed_over);
+        r = lkg_hide_view(s->mount_point);
         if (r == 0)
-                r = give_mounts_of_source(setup->source_path);
+                r = give_mounts_of_source(s->source.path);
         return r != 0 ? r : make_read_only();
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The unit of a component, as the service manager has it loaded: org.freedesktop.systemd1(5). */
-#include <glob.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <string.h>
 
 #include <lkg/base.h>
 #include <lkg/file.h>
+#include <lkg/text.h>
 
-#include "facts-collectors.h"
+#include "facts-collect.h"
 
 #define MANAGER       "org.freedesktop.systemd1"
 #define MANAGER_PATH  "/org/freedesktop/systemd1"
@@ -86,23 +87,26 @@ static int read_commands(sd_bus_message *m, const char *flags, struct lkg_unit *
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_exec_start(sd_bus_message *m, struct lkg_unit *unit)
+static int read_exec_start(sd_bus_message *m, void *unit)
 {
         return read_commands(m, "b", unit);
 }
 
-static int read_exec_start_ex(sd_bus_message *m, struct lkg_unit *unit)
+static int read_exec_start_ex(sd_bus_message *m, void *unit)
 {
         return read_commands(m, "as", unit);
 }
 
-static int read_environment(sd_bus_message *m, struct lkg_unit *unit)
+static int read_environment(sd_bus_message *m, void *userdata)
 {
+        struct lkg_unit *unit = userdata;
+
         return read_list(m, &unit->environment, &unit->n_environment);
 }
 
-static int read_files(sd_bus_message *m, struct lkg_unit *unit)
+static int read_files(sd_bus_message *m, void *userdata)
 {
+        struct lkg_unit *unit = userdata;
         int r = sd_bus_message_enter_container(m, 'a', "(sb)");
 
         while (r >= 0) {
@@ -122,71 +126,148 @@ static int read_files(sd_bus_message *m, struct lkg_unit *unit)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static const struct {
-        const char *name, *signature;
-        int (*read)(sd_bus_message *m, struct lkg_unit *unit);
-} properties[] = {
-        { "ExecStart", "a(sasbttttuii)", read_exec_start },
-        { "ExecStartEx", "a(sasasttttuii)", read_exec_start_ex },
-        { "Environment", "as", read_environment },
-        { "EnvironmentFiles", "a(sb)", read_files },
+static int read_number(sd_bus_message *m, void *ret)
+{
+        return sd_bus_message_read(m, "u", ret);
+}
+
+/* Only a single word; anything else becomes an unknown word. */
+static int read_word(sd_bus_message *m, void *ret)
+{
+        const char *text;
+        int r = sd_bus_message_read(m, "s", &text);
+
+        if (r < 0)
+                return r;
+        (void)snprintf(ret, LKG_UNIT_WORD_MAX, "%s", *text && !strpbrk(text, " \t\n") ? text : "-");
+        return 0;
+}
+
+struct property {
+        const char *name, *type;
+        int (*read)(sd_bus_message *m, void *ret);
+        size_t offset; /* of what it is read into */
 };
 
-static int read_property(sd_bus_message *m, struct lkg_unit *unit)
+static const struct property unit_properties[] = {
+        { "ExecStart", "a(sasbttttuii)", read_exec_start, 0 },
+        { "ExecStartEx", "a(sasasttttuii)", read_exec_start_ex, 0 },
+        { "Environment", "as", read_environment, 0 },
+        { "EnvironmentFiles", "a(sb)", read_files, 0 },
+};
+
+static const struct property now_properties[] = {
+        { "MainPID", "u", read_number, offsetof(struct lkg_unit_now, main_pid) },
+        { "NRestarts", "u", read_number, offsetof(struct lkg_unit_now, n_restarts) },
+        { "Result", "s", read_word, offsetof(struct lkg_unit_now, result) },
+        { "SubState", "s", read_word, offsetof(struct lkg_unit_now, sub_state) },
+};
+
+static int read_property(sd_bus_message *m, const struct property *properties, size_t n, void *ret,
+                         unsigned *found)
 {
         const char *name;
         int r = sd_bus_message_read(m, "s", &name);
 
-        for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(properties); i++) {
+        for (size_t i = 0; r >= 0 && i < n; i++) {
                 if (strcmp(properties[i].name, name) != 0)
                         continue;
-                r = sd_bus_message_enter_container(m, 'v', properties[i].signature);
+                r = sd_bus_message_enter_container(m, 'v', properties[i].type);
                 if (r == -ENXIO)
                         return sd_bus_message_skip(m, "v"); /* another version has a different type */
                 if (r >= 0)
-                        r = properties[i].read(m, unit);
+                        r = properties[i].read(m, (char *)ret + properties[i].offset);
+                *found |= 1u << i;
                 return r < 0 ? r : sd_bus_message_exit_container(m);
         }
         return r < 0 ? r : sd_bus_message_skip(m, "v");
 }
 
-int lkg_unit_read(sd_bus_message *m, struct lkg_unit *ret)
+/* The reply to GetAll. @found: a bit for each of @properties. Return: 0 or -errno. */
+static int read_all(sd_bus_message *m, const struct property *properties, size_t n, void *ret,
+                    unsigned *found)
 {
-        LKG_CLEANUP(lkg_unit_deinit) struct lkg_unit unit = { 0 };
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = read_property(m, &unit);
+                r = read_property(m, properties, n, ret, found);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
-        if (r < 0)
-                return r;
-        if (unit.n_argv == 0)
-                return -ENOENT;
+        return r < 0 ? r : 0;
+}
+
+int lkg_unit_read(sd_bus_message *m, struct lkg_unit *ret)
+{
+        LKG_CLEANUP(lkg_unit_deinit) struct lkg_unit unit = { 0 };
+        unsigned found = 0;
+        int r = read_all(m, unit_properties, LKG_ARRAY_SIZE(unit_properties), &unit, &found);
+
+        if (r < 0 || unit.n_argv == 0)
+                return r < 0 ? r : -ENOENT;
         *ret = unit;
         unit = (struct lkg_unit){ 0 };
         return 0;
 }
+
+int lkg_unit_now_read(sd_bus_message *m, struct lkg_unit_now *ret)
+{
+        struct lkg_unit_now now = { 0 };
+        unsigned found = 0;
+        int r = read_all(m, now_properties, LKG_ARRAY_SIZE(now_properties), &now, &found);
+
+        if (r < 0)
+                return r;
+        if (found != (1u << LKG_ARRAY_SIZE(now_properties)) - 1 || now.main_pid > INT32_MAX)
+                return -EBADMSG;
+        *ret = now;
+        return 0;
+}
+
+/* ---- questions ---- */
 
 static void message_unrefp(sd_bus_message **m)
 {
         sd_bus_message_unref(*m);
 }
 
-int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret)
+static void error_free(sd_bus_error *error)
 {
-        LKG_CLEANUP(message_unrefp) sd_bus_message *loaded = NULL, *all = NULL;
+        sd_bus_error_free(error);
+}
+
+/* All properties of a unit that @method, GetUnit or LoadUnit, finds; -ENOENT: it is not loaded. */
+static int get_all(sd_bus *bus, const char *method, const char *name, sd_bus_message **ret)
+{
+        LKG_CLEANUP(message_unrefp) sd_bus_message *unit = NULL;
+        LKG_CLEANUP(error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *path;
-        int r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", "LoadUnit", NULL, &loaded,
+        int r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", method, &error, &unit,
                                    "s", name);
 
-        if (r >= 0)
-                r = sd_bus_message_read(loaded, "o", &path);
-        if (r >= 0)
+        if (r < 0)
+                return sd_bus_error_has_name(&error, MANAGER ".NoSuchUnit") ? -ENOENT : r;
+        r = sd_bus_message_read(unit, "o", &path);
+        if (r >= 0) /* "": the properties of all interfaces */
                 r = sd_bus_call_method(bus, MANAGER, path, "org.freedesktop.DBus.Properties", "GetAll", NULL,
-                                       &all, "s", MANAGER ".Service");
+                                       ret, "s", "");
+        return r;
+}
+
+int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret)
+{
+        LKG_CLEANUP(message_unrefp) sd_bus_message *all = NULL;
+        int r = get_all(bus, "LoadUnit", name, &all);
+
         return r < 0 ? r : lkg_unit_read(all, ret);
+}
+
+int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret)
+{
+        LKG_CLEANUP(message_unrefp) sd_bus_message *all = NULL;
+        int r = get_all(bus, "GetUnit", name, &all);
+
+        return r < 0 ? r : lkg_unit_now_read(all, ret);
 }
 
 /* ---- the words ---- */
@@ -237,4 +318,212 @@ int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret)
                 else
                         lkg_exec_expand(&env, unit->argv[i], ret);
         return lkg_buf_failed(ret) ? -ENOMEM : 0;
+}
+
+/* ---- command lines and environment files, as the service manager reads them ---- */
+
+/* Command lines and environment files as the service manager reads them: see facts-collect.h. */
+
+/* ---- the environment ---- */
+
+void lkg_env_deinit(struct lkg_env *env)
+{
+        for (size_t i = 0; i < env->n_items; i++)
+                free(env->items[i]);
+        free(env->items);
+        *env = (struct lkg_env){ 0 };
+}
+
+static bool is_name_char(char c, bool first)
+{
+        return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               (!first && c >= '0' && c <= '9');
+}
+
+static bool is_assignment(const char *text)
+{
+        size_t n = 0;
+
+        while (is_name_char(text[n], n == 0))
+                n++;
+        return n > 0 && text[n] == '=';
+}
+
+int lkg_env_set(struct lkg_env *env, const char *assignment)
+{
+        size_t n = strcspn(assignment, "=") + 1;
+        char *copy;
+
+        if (!is_assignment(assignment))
+                return 0;
+        copy = strdup(assignment);
+        if (!copy)
+                return -ENOMEM;
+        for (size_t i = 0; i < env->n_items; i++) {
+                if (strncmp(env->items[i], assignment, n) != 0)
+                        continue;
+                free(env->items[i]);
+                env->items[i] = copy;
+                return 0;
+        }
+        return lkg_strings_take(&env->items, &env->n_items, copy);
+}
+
+static const char *get(const struct lkg_env *env, const char *name, size_t size)
+{
+        for (size_t i = 0; i < env->n_items; i++)
+                if (strncmp(env->items[i], name, size) == 0 && env->items[i][size] == '=')
+                        return env->items[i] + size + 1;
+        return NULL;
+}
+
+/* ---- environment files ---- */
+
+static bool is_blank(char c)
+{
+        return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* A comment continues after a backslash at the end of its line. Return: the position after it. */
+static const char *skip_comment(const char *p, const char *end)
+{
+        for (; p < end && *p != '\n'; p++)
+                if (*p == '\\' && p + 1 < end)
+                        p++;
+        return p;
+}
+
+/*
+ * Within quotes. In double quotes a backslash escapes special characters.
+ * Return: the position after the end.
+ */
+static const char *quoted(const char *p, const char *end, struct lkg_buf *value)
+{
+        char quote = *p++;
+
+        for (; p < end && *p != quote; p++) {
+                if (quote == '"' && *p == '\\' && p + 1 < end) {
+                        p++;
+                        if (*p == '\n')
+                                continue;
+                        if (!strchr("\"\\`$", *p))
+                                lkg_buf_putc(value, '\\');
+                }
+                lkg_buf_putc(value, *p);
+        }
+        return p < end ? p + 1 : p;
+}
+
+/* An unquoted value: to the end of the line, without trailing blanks. Return: at the line break. */
+static const char *unquoted(const char *p, const char *end, struct lkg_buf *value)
+{
+        size_t keep = value->size;
+
+        for (; p < end && *p != '\n'; p++) {
+                bool escaped = *p == '\\' && p + 1 < end;
+
+                p += escaped;
+                if (escaped && *p == '\n')
+                        continue;
+                lkg_buf_putc(value, *p);
+                if (escaped || !is_blank(*p))
+                        keep = value->size;
+        }
+        if (!lkg_buf_failed(value))
+                value->size = keep;
+        return p;
+}
+
+/* `"a b" 'c'` is one value without a blank in between. Return: at the line break. */
+static const char *parse_value(const char *p, const char *end, struct lkg_buf *value)
+{
+        while (p < end && *p != '\n') {
+                if (is_blank(*p))
+                        p++;
+                else if (*p == '"' || *p == '\'')
+                        p = quoted(p, end, value);
+                else
+                        return unquoted(p, end, value);
+        }
+        return p;
+}
+
+int lkg_env_parse(struct lkg_env *env, const char *text, size_t size)
+{
+        const char *p = text, *end = text + size;
+        int r = 0;
+
+        while (r == 0 && p < end) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf item = LKG_BUF_INIT;
+                const char *name;
+
+                while (p < end && (is_blank(*p) || *p == '\n'))
+                        p++;
+                if (p == end)
+                        break;
+                if (*p == '#' || *p == ';') {
+                        p = skip_comment(p, end);
+                        continue;
+                }
+                for (name = p; p < end && *p != '=' && *p != '\n'; p++)
+                        if (!is_blank(*p))
+                                lkg_buf_putc(&item, *p);
+                if (p == name || p == end || *p == '\n')
+                        continue; /* not an assignment */
+                lkg_buf_putc(&item, '=');
+                p = parse_value(p + 1, end, &item);
+                lkg_buf_putc(&item, '\0');
+                r = lkg_buf_failed(&item) ? -ENOMEM : lkg_env_set(env, item.data);
+        }
+        return r;
+}
+
+/* ---- expansion ---- */
+
+/* Splits the value of a variable that is a whole word. */
+static void split(const char *p, struct lkg_buf *ret)
+{
+        while (*p) {
+                char quote = '\0';
+
+                p += strspn(p, " \t\n\r");
+                if (!*p)
+                        return;
+                for (; *p && (quote || !strchr(" \t\n\r", *p)); p++) {
+                        if (*p == '\\' && p[1] && quote != '\'')
+                                lkg_buf_putc(ret, *++p);
+                        else if (quote ? *p == quote : (*p == '"' || *p == '\''))
+                                quote = quote ? '\0' : *p;
+                        else
+                                lkg_buf_putc(ret, *p);
+                }
+                lkg_buf_putc(ret, '\0');
+        }
+}
+
+void lkg_exec_expand(const struct lkg_env *env, const char *word, struct lkg_buf *ret)
+{
+        const char *value;
+
+        if (word[0] == '$' && word[1] != '{' && word[1] != '$') {
+                value = get(env, word + 1, strlen(word + 1));
+                if (value)
+                        split(value, ret);
+                return;
+        }
+        for (const char *p = word; *p; p++) {
+                size_t n = *p == '$' && p[1] == '{' ? strcspn(p + 2, "}:") : 0;
+
+                if (*p == '$' && p[1] == '$') {
+                        lkg_buf_putc(ret, *p++);
+                        /* no defaults: ${A:-b} is not expanded */
+                } else if (*p == '$' && p[1] == '{' && p[2 + n] == '}') {
+                        value = get(env, p + 2, n);
+                        lkg_buf_puts(ret, value ? value : "");
+                        p += 2 + n;
+                } else {
+                        lkg_buf_putc(ret, *p);
+                }
+        }
+        lkg_buf_putc(ret, '\0');
 }

@@ -62,14 +62,24 @@ int lkg_mounts_parse_line(const char *line, struct lkg_mount *ret)
         return ret->point[0] == '/' && ret->type[0] ? 0 : -EBADMSG;
 }
 
+/* The next mount of a table, which is split into lines. Return: false: there is none. */
+static bool next(char **text, struct lkg_mount *ret)
+{
+        char *line;
+
+        while ((line = strsep(text, "\n")))
+                if (lkg_mounts_parse_line(line, ret) == 0)
+                        return true;
+        return false;
+}
+
 int lkg_mounts_top_in(char *text, const char *point, struct lkg_mount *ret)
 {
         struct lkg_mount *found = NULL, mount;
         size_t n_found = 0;
-        char *line;
 
-        while ((line = strsep(&text, "\n"))) {
-                if (lkg_mounts_parse_line(line, &mount) < 0 || strcmp(mount.point, point) != 0)
+        while (next(&text, &mount)) {
+                if (strcmp(mount.point, point) != 0)
                         continue;
                 if (LKG_GROW(found, n_found) < 0)
                         break;
@@ -120,11 +130,10 @@ uint64_t lkg_mounts_below_in(char *text, const char *dir)
 {
         struct lkg_mount mount;
         uint64_t sum = 0;
-        char *line;
 
-        while ((line = strsep(&text, "\n")))
-                if (lkg_mounts_parse_line(line, &mount) == 0 && strcmp(mount.point, dir) != 0 &&
-                    lkg_path_is_below(mount.point, dir) && !lkg_mount_is_lkgfs(&mount))
+        while (next(&text, &mount))
+                if (strcmp(mount.point, dir) != 0 && lkg_path_is_below(mount.point, dir) &&
+                    !lkg_mount_is_lkgfs(&mount))
                         sum += digest_of(&mount);
         return sum;
 }
@@ -140,15 +149,9 @@ int lkg_mounts_has(uint64_t id)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct lkg_mount mount;
-        char *rest, *line;
         int r = read_mountinfo(&text);
 
-        if (r < 0)
-                return r;
-        for (rest = text; (line = strsep(&rest, "\n"));)
-                if (lkg_mounts_parse_line(line, &mount) == 0 && mount.id == id && lkg_mount_is_lkgfs(&mount))
-                        return 1;
-        return 0;
+        return r < 0 ? r : lkg_mounts_find_in(text, id, &mount) && lkg_mount_is_lkgfs(&mount);
 }
 
 /* Return: number of views detached in this pass, or -errno. */
@@ -156,14 +159,13 @@ static int detach_pass(void)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct lkg_mount mount;
-        char *rest, *line;
         int n = 0, r = read_mountinfo(&text);
+        char *rest = text;
 
         if (r < 0)
                 return r;
-        for (rest = text; (line = strsep(&rest, "\n"));)
-                if (lkg_mounts_parse_line(line, &mount) == 0 && lkg_mount_is_lkgfs(&mount) &&
-                    umount2(mount.point, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+        while (next(&rest, &mount))
+                if (lkg_mount_is_lkgfs(&mount) && umount2(mount.point, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
                         n++;
         return n;
 }
@@ -179,10 +181,8 @@ int lkg_mounts_detach_views(void)
 
 int lkg_mounts_find_in(char *text, uint64_t id, struct lkg_mount *ret)
 {
-        char *line;
-
-        while ((line = strsep(&text, "\n")))
-                if (lkg_mounts_parse_line(line, ret) == 0 && ret->id == id)
+        while (next(&text, ret))
+                if (ret->id == id)
                         return 1;
         return 0;
 }

@@ -5,19 +5,19 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#include <lkg/messages.h>
-#include <lkg/file.h>
+#include <lkg-config.h>
 #include <lkg/base.h>
+#include <lkg/file.h>
+#include <lkg/messages.h>
 #include <lkg/process.h>
 
-#include "engine-user.h"
 #include "supervisor.h"
 
 #define PROBE_LIMIT_NS (2 * LKG_NSEC_PER_SEC)
@@ -168,18 +168,18 @@ static int check_directories(const struct lkg_supervisor *s, struct lkg_error *e
                                         "choose a directory outside.",
                                         dirs[i].name, dirs[i].path, s->mount_point);
         }
-        if (s->over)
+        if (s->source.over)
                 return 0;
-        if (lkg_path_is_below(s->mount_point, s->source_path))
+        if (lkg_path_is_below(s->mount_point, s->source.path))
                 return lkg_fail(
                         err, EX_CONFIG, 0,
                         "the mount point %s lies below sourceDir %s, so the view would contain itself; "
                         "mount outside of it, or over %s.",
-                        s->mount_point, s->source_path, s->source_path);
-        if (lkg_path_is_below(s->source_path, s->mount_point))
+                        s->mount_point, s->source.path, s->source.path);
+        if (lkg_path_is_below(s->source.path, s->mount_point))
                 return lkg_fail(err, EX_CONFIG, 0,
                                 "sourceDir %s is below the mount point %s and would be hidden by the view.",
-                                s->source_path, s->mount_point);
+                                s->source.path, s->mount_point);
         return 0;
 }
 
@@ -187,9 +187,9 @@ static int resolve_source(struct lkg_supervisor *s, struct lkg_error *err)
 {
         char *path;
 
-        s->over = !*s->settings->source_dir;
-        s->source_path = s->mount_point;
-        if (s->over)
+        s->source.over = !*s->settings->source_dir;
+        s->source.path = s->mount_point;
+        if (s->source.over)
                 return 0;
         path = realpath(s->settings->source_dir, NULL);
         if (!path && (errno == ENOENT || errno == ENOTDIR))
@@ -197,10 +197,10 @@ static int resolve_source(struct lkg_supervisor *s, struct lkg_error *err)
                                 s->settings->source_dir);
         if (!path)
                 return lkg_fail(err, EX_IOERR, errno, "sourceDir %s", s->settings->source_dir);
-        s->over = strcmp(path, s->mount_point) == 0;
+        s->source.over = strcmp(path, s->mount_point) == 0;
         free(s->settings->source_dir);
         s->settings->source_dir = path;
-        s->source_path = s->over ? s->mount_point : path;
+        s->source.path = s->source.over ? s->mount_point : path;
         return 0;
 }
 
@@ -319,22 +319,23 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
         const struct lkg_settings *settings = s->settings;
         int r;
 
-        s->created_runtime_dir = access(settings->runtime_dir, F_OK) < 0;
-        if (asprintf(&s->private_dir, "%s/" LKG_PRIVATE_DIR, settings->runtime_dir) < 0) {
-                s->private_dir = NULL;
+        s->dirs.made_runtime = access(settings->runtime_dir, F_OK) < 0;
+        if (asprintf(&s->dirs.private_path, "%s/" LKG_PRIVATE_DIR, settings->runtime_dir) < 0) {
+                s->dirs.private_path = NULL;
                 return lkg_fail(err, EX_OSERR, ENOMEM, "runtime directory");
         }
-        r = open_directory(settings, "stateDir", settings->state_dir, 0700, &s->state_fd, err);
+        r = open_directory(settings, "stateDir", settings->state_dir, 0700, &s->dirs.state, err);
         if (r == 0)
-                r = open_directory(NULL, "runtimeDir", settings->runtime_dir, 0755, &s->records_fd, err);
+                r = open_directory(NULL, "runtimeDir", settings->runtime_dir, 0755, &s->dirs.records, err);
         if (r == 0)
-                r = open_directory(settings, "runtimeDir", s->private_dir, 0700, &s->runtime_fd, err);
+                r = open_directory(settings, "runtimeDir", s->dirs.private_path, 0700, &s->dirs.runtime,
+                                   err);
         if (r == 0)
-                r = lkg_lock_take(s, s->state_fd, settings->state_dir, "state directory", &s->state_lock,
-                                  err);
+                r = lkg_lock_take(s, s->dirs.state, settings->state_dir, "state directory",
+                                  &s->dirs.state_lock, err);
         if (r == 0)
-                r = lkg_lock_take(s, s->runtime_fd, s->private_dir, "runtime directory", &s->runtime_lock,
-                                  err);
+                r = lkg_lock_take(s, s->dirs.runtime, s->dirs.private_path, "runtime directory",
+                                  &s->dirs.runtime_lock, err);
         return r;
 }
 
@@ -391,7 +392,6 @@ int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err)
                         err, EX_UNAVAILABLE, 0,
                         "mount point %s is busy: a lkgfs view is already served there by another lkgfsd.",
                         s->mount_point);
-        s->stale = true;
         s->stale_id = mount.id;
         return 0;
 }
@@ -427,11 +427,80 @@ static void empty_directory(int dirfd, unsigned depth)
 
 void lkg_preflight_cleanup(struct lkg_supervisor *s)
 {
-        if (s->runtime_lock < 0)
+        if (s->dirs.runtime_lock < 0)
                 return; /* not ours */
-        empty_directory(s->runtime_fd, CLEANUP_DEPTH);
-        (void)rmdir(s->private_dir);
+        empty_directory(s->dirs.runtime, CLEANUP_DEPTH);
+        (void)rmdir(s->dirs.private_path);
         lkg_recorded_forget(s);
-        if (s->created_runtime_dir)
+        if (s->dirs.made_runtime)
                 (void)rmdir(s->settings->runtime_dir); /* must fail if there are files of others */
+}
+
+/* ---- programs ---- */
+
+/*
+ * Where the helper programs are. An installed lkgfsd uses only the libexec directory that it was built for.
+ * An lkgfsd that was started from its build folder (.../fs/supervisor/lkgfsd) uses the helpers in that
+ * folder, if they belong to the same user: a user who can replace them could have replaced lkgfsd as well.
+ */
+
+static int own_directory(char dir[static PATH_MAX], struct stat *ret_st, struct lkg_error *err)
+{
+        ssize_t n = readlink("/proc/self/exe", dir, PATH_MAX - 1);
+        char *slash;
+
+        if (n < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, errno, "/proc is needed: readlink /proc/self/exe");
+        dir[n] = '\0';
+        if (stat("/proc/self/exe", ret_st) < 0)
+                return lkg_fail(err, EX_UNAVAILABLE, errno, "stat /proc/self/exe");
+        slash = strrchr(dir, '/');
+        if (slash)
+                *slash = '\0';
+        return 0;
+}
+
+static bool trusted_sibling(const char *path, const struct stat *self)
+{
+        struct stat st;
+
+        return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+               (st.st_uid == 0 || st.st_uid == self->st_uid) && !(st.st_mode & S_IWOTH);
+}
+
+int lkg_programs_find(struct lkg_supervisor *s, struct lkg_error *err)
+{
+        static const struct {
+                const char *folder, *name;
+        } programs[] = { [LKG_CHILD_ENGINE] = { "core/engine", "lkgfs-engine" },
+                         [LKG_CHILD_SERVER] = { "fs/server", "lkgfs-fs" },
+                         [LKG_CHILD_NOTIFIER] = { "fs/notifier", "lkgfs-notify" } };
+        static const char tail[] = "/fs/supervisor";
+        char dir[PATH_MAX], *top;
+        struct stat self;
+        int r = own_directory(dir, &self, err);
+
+        if (r != 0)
+                return r;
+        top = strcmp(dir, LKG_SBINDIR) != 0 && strlen(dir) >= sizeof(tail) ? dir + strlen(dir) - strlen(tail)
+                                                                           : NULL;
+        if (top && strcmp(top, tail) == 0)
+                *top = '\0'; /* the build folder */
+        else
+                top = NULL;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(programs); i++) {
+                char **path = &s->programs[i];
+
+                if (top && asprintf(path, "%s/%s/%s", dir, programs[i].folder, programs[i].name) < 0)
+                        *path = NULL;
+                if (*path && trusted_sibling(*path, &self))
+                        continue;
+                free(*path);
+                if (asprintf(path, "%s/%s", LKG_LIBEXECDIR, programs[i].name) < 0)
+                        *path = NULL;
+                if (!*path || access(*path, X_OK) < 0)
+                        return lkg_fail(err, EX_UNAVAILABLE, errno, "the program %s belongs to lkgfsd: %s",
+                                        programs[i].name, *path ? *path : "");
+        }
+        return 0;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file server: the one child that must be running again within milliseconds, because every caller of the
- * view waits for it meanwhile. So its start allocates almost nothing and uses vfork (posix_spawn), and the
+ * view waits for it meanwhile. So its start allocates almost nothing, and the
  * descriptors of files that are unlinked but open, which a server loses when it dies, are held here and
  * passed to each successor.
  */
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -85,52 +87,35 @@ static int queue_kept(const struct lkg_supervisor *s, int channel)
         return lkg_handover_send(channel, LKG_HANDOVER_END, 0, NULL, 0);
 }
 
-static int start(struct lkg_supervisor *s, struct lkg_child *child)
+/* What it answers is counted from now on. */
+static void watch_anew(struct lkg_supervisor *s)
 {
-        const char *argv[] = { s->programs.server,
-                               "--device-fd",
-                               "3",
-                               "--shared-fd",
-                               "4",
-                               "--source-fd",
-                               "5",
-                               "--runtime-fd",
-                               "6",
-                               "--listen-fd",
-                               "7",
-                               "--supervisor-fd",
-                               "8",
-                               s->options->verbose ? "--verbose" : NULL,
-                               NULL };
-        struct lkg_spawn spawn = { .argv = argv, .n_fds = 6, .namespace_fd = s->children_namespace };
-        LKG_CLEANUP(lkg_closep) int ours = -EBADF;
-        LKG_CLEANUP(lkg_closep) int theirs = -EBADF;
+        s->watchdog.server = (struct lkg_progress){ .seen = atomic_load(&s->connection.shared->served),
+                                                    .last_ns = lkg_boottime_ns() };
+}
+
+static int prepare(struct lkg_supervisor *s, struct lkg_child *child, struct lkg_spawn *work, int channel,
+                   const char **more)
+{
         int size = CHANNEL_BUFFER, r;
 
+        (void)child;
+        (void)work;
         if (lkg_connection_dead(&s->connection)) {
                 s->life->connection_lost(s);
-                return 0;
+                return 1;
         }
         if (lkg_runtime_mend(s))
                 lkg_engine_publish_anew(s);
-        r = lkg_channel_pair(&ours, &theirs);
+        (void)setsockopt(channel, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+        r = queue_kept(s, channel);
         if (r < 0)
                 return r;
-        (void)setsockopt(ours, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
-        r = queue_kept(s, ours);
-        if (r < 0)
-                return r;
-        (void)fcntl(ours, F_SETFL, O_NONBLOCK); /* from now on it may be a server that does not read */
-        spawn.fds[0] = s->connection.device;
-        spawn.fds[1] = s->connection.shared_fd;
-        spawn.fds[2] = s->source_fd;
-        spawn.fds[3] = s->runtime_fd;
-        spawn.fds[4] = s->listen_fd;
-        spawn.fds[5] = theirs;
-        r = lkg_child_spawn(child, &spawn, &ours);
-        if (r == 0)
-                lkg_heartbeat_start(&s->heartbeat, atomic_load(&s->connection.shared->served));
-        return r;
+        (void)fcntl(channel, F_SETFL, O_NONBLOCK); /* from now on it may be a server that does not read */
+        if (s->options->verbose)
+                more[0] = "--verbose";
+        watch_anew(s);
+        return 0;
 }
 
 static bool input(struct lkg_supervisor *s, struct lkg_child *child)
@@ -153,7 +138,7 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
                 lkg_close(fds[i]);
         if (message.type == LKG_HANDOVER_READY && !child->ready) {
                 child->ready = true;
-                child->restart.n_early = 0;
+                child->n_early = 0;
                 if (atomic_load(&s->connection.shared->publication) == 0)
                         lkg_engine_publish_anew(s);
                 s->life->server_ready(s);
@@ -179,7 +164,205 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
                               "unmount and mount again to use it");
                 policy = &lkg_restart_refused;
         }
-        lkg_child_start_later(child, lkg_restart_pause_ns(&child->restart, policy, refused || !end->ready));
+        lkg_child_start_later(child, lkg_restart_pause_ns(&child->n_early, policy, refused || !end->ready));
 }
 
-const struct lkg_child_ops lkg_server_ops = { .start = start, .died = died, .input = input };
+const struct lkg_child_row lkg_server_row = {
+        .name = "file server",
+        .program = "lkgfs-fs",
+        /* adopt.c knows these numbers */
+        .fds = { { "--device-fd", offsetof(struct lkg_supervisor, connection.device) },
+                 { "--shared-fd", offsetof(struct lkg_supervisor, connection.shared_fd) },
+                 { "--source-fd", offsetof(struct lkg_supervisor, source.fd) },
+                 { "--runtime-fd", offsetof(struct lkg_supervisor, dirs.runtime) },
+                 { "--listen-fd", offsetof(struct lkg_supervisor, listen_fd) },
+                 { "--supervisor-fd", LKG_CHILD_CHANNEL } },
+        .prepare = prepare,
+        .died = died,
+        .input = input,
+};
+
+/* ---- does it answer ---- */
+
+/*
+ * Does the file server still answer? Without requests there is no timer: the device is polled once for the
+ * next request, which starts two checks per second of the answer counter. The device is not polled while
+ * there is traffic, because each request would wake the poller.
+ *
+ * A server that is stopped, or whose threads all hang, leaves requests unread or unanswered while the
+ * counter does not change for two seconds. It is killed, and a successor is started without waiting for its
+ * end: a thread stuck in the kernel can delay that forever, and the successor takes over its requests.
+ */
+
+static bool request_waits(const struct lkg_supervisor *s)
+{
+        struct pollfd p = { .fd = s->connection.device, .events = POLLIN };
+
+        return poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
+}
+
+/*
+ * The oldest request that the server is handling.
+ * Return: whether there is one. Requests that wait for the source directory (LKG_SLOT_HELD) do not count:
+ * another server would wait for it, too.
+ */
+static bool oldest_busy(const struct lkg_supervisor *s, uint64_t *ret_age_ns)
+{
+        uint64_t now_ns = lkg_boottime_ns();
+        bool busy = false;
+
+        *ret_age_ns = 0;
+        for (size_t i = 0; i < lkg_shared_slots(s->connection.shared); i++) {
+                const struct lkg_slot *slot = lkg_shared_slot(s->connection.shared, i);
+                const struct fuse_in_header *header = (const void *)slot->buf;
+                uint32_t state = atomic_load(&slot->state);
+                uint64_t since_ns = atomic_load(&slot->since_ns), age_ns;
+
+                if (state == LKG_SLOT_BUSY)
+                        age_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+                else if (state == LKG_SLOT_READING && *(const volatile uint32_t *)&header->len != 0)
+                        age_ns = LKG_HEARTBEAT_HUNG_NS; /* handed out, not started: two ticks decide */
+                else
+                        continue;
+                busy = true;
+                *ret_age_ns = age_ns > *ret_age_ns ? age_ns : *ret_age_ns;
+        }
+        return busy;
+}
+
+static void tick_later(struct lkg_supervisor *s);
+
+static void on_tick(void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
+        uint64_t served = atomic_load(&s->connection.shared->served), age_ns;
+        bool busy = oldest_busy(s, &age_ns);
+
+        if (lkg_connection_dead(&s->connection)) {
+                s->life->connection_lost(s);
+                return;
+        }
+        switch (lkg_heartbeat_look(&s->watchdog.server, served, request_waits(s), busy, age_ns,
+                                   lkg_boottime_ns())) {
+        case LKG_PROGRESS_NONE:
+                lkg_heartbeat_arm(s);
+                return;
+        case LKG_PROGRESS_STUCK:
+                if (lkg_child_running(server)) /* between two starts there is none */
+                        lkg_child_replace(server, "has answered nothing for 2 s while requests wait");
+                break;
+        case LKG_PROGRESS_WATCH:
+                break;
+        }
+        tick_later(s);
+}
+
+static void tick_later(struct lkg_supervisor *s)
+{
+        if (lkg_timer_set(&s->watchdog.server_timer, s->event, LKG_ALIVE_TICK_NS, 50 * LKG_NSEC_PER_MSEC,
+                          on_tick, s) < 0)
+                lkg_log_error("no timer for the heartbeat of the file server: out of memory");
+}
+
+static int on_request(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        (void)source;
+        (void)fd;
+        if (revents & (EPOLLERR | EPOLLHUP)) {
+                s->life->connection_lost(s);
+                return 0;
+        }
+        watch_anew(s);
+        tick_later(s);
+        lkg_watchdog_wake(s);
+        return 0;
+}
+
+void lkg_heartbeat_arm(struct lkg_supervisor *s)
+{
+        int r = 0;
+
+        lkg_timer_stop(&s->watchdog.server_timer);
+        if (!s->watchdog.device)
+                r = sd_event_add_io(s->event, &s->watchdog.device, s->connection.device, EPOLLIN, on_request,
+                                    s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->watchdog.device, SD_EVENT_ONESHOT);
+        if (r < 0)
+                lkg_log_error("the heartbeat of the file server cannot be watched: %s", strerror(-r));
+}
+
+void lkg_heartbeat_disarm(struct lkg_supervisor *s)
+{
+        lkg_timer_stop(&s->watchdog.server_timer);
+        s->watchdog.device = sd_event_source_disable_unref(s->watchdog.device);
+}
+
+/* ---- names that the kernel is asked to forget ---- */
+
+/*
+ * The kernel caches unused names, and the file server has a node for each. A user whose share of nodes is
+ * used up by directories would be refused from then on: files can be forgotten one by one
+ * (fs/server/content.c), but invalidating the name of a directory detaches every mount on it, in any
+ * namespace. Reconfiguring the file system with the same options drops all unused names and affects no
+ * mount.
+ *
+ * The names of all users have to be looked up again afterwards, so it is done every few seconds at most. It
+ * also writes dirty pages, which may hang on a dead disk: a helper waits for it.
+ *
+ * Source: fs/super.c, reconfigure_super(); fs/dcache.c, shrink_dcache_sb() and d_invalidate().
+ */
+
+#define LIMIT_NS (10 * LKG_NSEC_PER_SEC)
+#define PAUSE_NS (2 * LKG_NSEC_PER_SEC)
+
+static int reconfigure(void *userdata)
+{
+        int fs = fspick(LKG_HELPER_FIRST_FD, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
+
+        (void)userdata;
+        return fs < 0 || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ? EX_OSERR : 0;
+}
+
+static void on_pause_over(void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        if (s->jobs.dentries.wanted)
+                lkg_dentries_drop(s);
+}
+
+static void on_done(void *userdata, int status)
+{
+        struct lkg_supervisor *s = userdata;
+
+        if (status != 0)
+                lkg_log_debug("unused names of the view were not dropped (%d)", status);
+        (void)lkg_timer_set(&s->jobs.dentries.pause, s->event, PAUSE_NS, 0, on_pause_over, s);
+}
+
+void lkg_dentries_drop(struct lkg_supervisor *s)
+{
+        const struct lkg_helper_work work = { .run = reconfigure,
+                                              .done = on_done,
+                                              .userdata = s,
+                                              .fds = { s->connection.view_fd },
+                                              .n_fds = 1,
+                                              .limit_ns = LIMIT_NS };
+
+        s->jobs.dentries.wanted = true;
+        if (lkg_timer_is_set(&s->jobs.dentries.pause) || lkg_helper_running(&s->jobs.dentries.helper) ||
+            s->connection.view_fd < 0)
+                return;
+        s->jobs.dentries.wanted = false;
+        (void)lkg_helper_start(&s->jobs.dentries.helper, s->event, &work);
+}
+
+void lkg_dentries_end(struct lkg_supervisor *s)
+{
+        lkg_timer_stop(&s->jobs.dentries.pause);
+        lkg_helper_cancel(&s->jobs.dentries.helper);
+}

@@ -21,9 +21,7 @@
 #include <lkg/publication.h>
 
 #include "consumer.h"
-#include "plugin.h"
-#include "facts-collectors.h"
-#include "fallback-copies.h"
+#include "facts-collect.h"
 #include "supervisor.h"
 
 #define ENGINE_LIMIT_NS  (30 * LKG_NSEC_PER_SEC)
@@ -47,11 +45,11 @@ static void end_children(struct lkg_supervisor *s)
                 return;
         s->phase = LKG_PHASE_END;
         lkg_timer_stop(&s->phase_timer);
-        lkg_timer_stop(&s->remount_timer);
-        s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
+        lkg_timer_stop(&s->remount.timer);
+        s->watchdog.mounts = sd_event_source_disable_unref(s->watchdog.mounts);
         lkg_heartbeat_disarm(s);
         lkg_watchdog_deinit(s);
-        lkg_helper_cancel(&s->unmounting);
+        lkg_helper_cancel(&s->jobs.unmounting);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);
         lkg_dentries_end(s);
@@ -82,11 +80,11 @@ static void give_up_children(struct lkg_supervisor *s)
                 lkg_child_abandon(child, 0);
         }
         /* A copy has its own limit; beyond that it waits for a dead source directory. */
-        if (lkg_fallback_busy(s) && !s->copies.late)
+        if (lkg_fallback_busy(s) && !s->jobs.copies.late)
                 enter(s, LKG_PHASE_END, COPIES_END_NS);
         else
-                lkg_fallback_cancel(s);
-        s->copies.late = true;
+                lkg_helper_cancel(&s->jobs.copies.helper);
+        s->jobs.copies.late = true;
         child_gone(s);
 }
 
@@ -97,17 +95,17 @@ static void child_gone(struct lkg_supervisor *s)
                         return;
         if (lkg_fallback_busy(s))
                 return; /* wait for the last copies, for a limited time */
-        (void)sd_event_exit(s->event, s->exit_code);
+        (void)sd_event_exit(s->event, s->end.code);
 }
 
 static void fail(struct lkg_supervisor *s, int exit_code, const char *fmt, ...)
 {
         va_list ap;
 
-        if (s->phase != LKG_PHASE_END && s->exit_code == 0) {
-                s->exit_code = exit_code;
+        if (s->phase != LKG_PHASE_END && s->end.code == 0) {
+                s->end.code = exit_code;
                 va_start(ap, fmt);
-                (void)vsnprintf(s->failure.message, sizeof(s->failure.message), fmt, ap);
+                (void)vsnprintf(s->end.reason.message, sizeof(s->end.reason.message), fmt, ap);
                 va_end(ap);
         }
         end_children(s);
@@ -160,8 +158,8 @@ static void engine_ready(struct lkg_supervisor *s)
 {
         if (s->phase != LKG_PHASE_ENGINE)
                 return;
-        s->copies.then_ready = lkg_fallback_busy(s);
-        if (s->copies.then_ready)
+        s->jobs.copies.then_ready = lkg_fallback_busy(s);
+        if (s->jobs.copies.then_ready)
                 return;
         enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_SERVER);
@@ -171,7 +169,7 @@ static void copies_done(struct lkg_supervisor *s)
 {
         if (s->phase == LKG_PHASE_END)
                 child_gone(s);
-        else if (s->copies.then_ready)
+        else if (s->jobs.copies.then_ready)
                 engine_ready(s);
 }
 
@@ -185,7 +183,7 @@ static void announce(struct lkg_supervisor *s)
         lkg_connection_lift_limit(s);
         lkg_notify_store(s);
         lkg_notify_ready(s);
-        lkg_log_notice("serving %s (source directory %s)%s", s->mount_point, s->source_path,
+        lkg_log_notice("serving %s (source directory %s)%s", s->mount_point, s->source.path,
                        s->adopted && !s->announced ? ", taken over from an earlier lkgfsd" : "");
         if (!s->announced)
                 lkg_background_report(s, 0, "");
@@ -201,7 +199,7 @@ static void attach(struct lkg_supervisor *s)
         struct lkg_error err = { 0 };
         int r;
 
-        if (s->announced && s->stale && lkg_mounts_has(s->stale_id) == 0) {
+        if (s->announced && s->stale_id != 0 && lkg_mounts_has(s->stale_id) == 0) {
                 /* It was `umount -f`: it aborts first and unmounts afterwards. */
                 stop(s, "the view was unmounted");
                 return;
@@ -284,10 +282,10 @@ static void mount_anew(void *userdata)
 
 static void mount_later(struct lkg_supervisor *s)
 {
-        uint64_t pause_ns = lkg_restart_pause_ns(&s->mount_restart, &lkg_restart_mount, true);
+        uint64_t pause_ns = lkg_restart_pause_ns(&s->remount.n_early, &lkg_restart_mount, true);
 
         enter(s, LKG_PHASE_SERVER, 0);
-        if (lkg_timer_set(&s->remount_timer, s->event, pause_ns, 0, mount_anew, s) < 0)
+        if (lkg_timer_set(&s->remount.timer, s->event, pause_ns, 0, mount_anew, s) < 0)
                 lkg_log_error("no timer for mounting %s again: out of memory", s->mount_point);
 }
 
@@ -312,7 +310,6 @@ static void remount(struct lkg_supervisor *s)
         lkg_engine_send(s, LKG_MSG_STOP);
         lkg_child_end(&s->children[LKG_CHILD_ENGINE], 0, ENGINE_END_NS);
         if (s->connection.attached) {
-                s->stale = true;
                 s->stale_id = s->connection.mount_id;
                 s->connection.attached = false;
         }
@@ -323,7 +320,7 @@ static void drain(struct lkg_supervisor *s)
 {
         s->connection.attached = false;
         lkg_heartbeat_disarm(s);
-        s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
+        s->watchdog.mounts = sd_event_source_disable_unref(s->watchdog.mounts);
         s->connection.view_fd = lkg_close(s->connection.view_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
         /* The file server ends with the connection, that is, with the last user of the view. */
@@ -357,15 +354,15 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 return;
         lkg_log_notice("stopping: %s", why);
         lkg_notify_stopping();
-        lkg_timer_stop(&s->remount_timer);
-        if (!s->connection.attached && s->stale && lkg_mounts_has(s->stale_id) == 1) {
+        lkg_timer_stop(&s->remount.timer);
+        if (!s->connection.attached && s->stale_id != 0 && lkg_mounts_has(s->stale_id) == 1) {
                 (void)umount2(s->mount_point,
                               MNT_DETACH | UMOUNT_NOFOLLOW); /* ours, aborted, not yet replaced */
-                s->stale = false;
+                s->stale_id = 0;
         }
         if (!s->connection.attached) {
                 if (!s->announced)
-                        (void)snprintf(s->failure.message, sizeof(s->failure.message),
+                        (void)snprintf(s->end.reason.message, sizeof(s->end.reason.message),
                                        "stopped before the view was served: %s.", why);
                 end_children(s);
                 return;
@@ -381,7 +378,7 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 return;
         }
         enter(s, LKG_PHASE_UNMOUNT, 0);
-        if (lkg_helper_start(&s->unmounting, s->event, &work) < 0)
+        if (lkg_helper_start(&s->jobs.unmounting, s->event, &work) < 0)
                 unmounted(s, -1);
 }
 
@@ -406,7 +403,7 @@ static void connection_lost(struct lkg_supervisor *s)
                 if (!s->announced)
                         fail(s, EX_UNAVAILABLE,
                              "the FUSE connection was aborted while the view was being started.");
-                else if (!lkg_timer_is_set(&s->remount_timer))
+                else if (!lkg_timer_is_set(&s->remount.timer))
                         remount(s);
                 return;
         case LKG_PHASE_RUNNING:
@@ -455,27 +452,13 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
-static int prepare_signals(void)
-{
-        sigset_t blocked;
-
-        (void)sigemptyset(&blocked);
-        (void)sigaddset(&blocked, SIGTERM);
-        (void)sigaddset(&blocked, SIGINT);
-        (void)sigaddset(&blocked, SIGHUP);
-        lkg_watchdog_signals(&blocked);
-        return sigprocmask(SIG_BLOCK, &blocked, NULL) < 0 ? -errno : 0;
-}
-
 static int prepare_loop(struct lkg_supervisor *s, struct lkg_error *err)
 {
         static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-        int fd, r = prepare_signals();
+        int fd, r = sd_event_new(&s->event);
 
-        if (r >= 0)
-                r = sd_event_new(&s->event);
         for (size_t i = 0; r >= 0 && i < LKG_ARRAY_SIZE(signals); i++)
-                r = sd_event_add_signal(s->event, NULL, signals[i], on_signal, s);
+                r = sd_event_add_signal(s->event, NULL, signals[i] | SD_EVENT_SIGNAL_PROCMASK, on_signal, s);
         if (r >= 0)
                 r = lkg_watchdog_init(s);
         if (r < 0)
@@ -484,12 +467,12 @@ static int prepare_loop(struct lkg_supervisor *s, struct lkg_error *err)
         fd = fd < 0 ? -errno : lkg_lift_fd(fd);
         if (fd < 0)
                 return lkg_fail(err, EX_OSERR, -fd, "open /proc/self/mountinfo");
-        r = sd_event_add_io(s->event, &s->mounts_source, fd, EPOLLPRI, on_mounts, s);
+        r = sd_event_add_io(s->event, &s->watchdog.mounts, fd, EPOLLPRI, on_mounts, s);
         if (r < 0) {
                 lkg_close(fd);
                 return lkg_fail(err, EX_OSERR, -r, "watch /proc/self/mountinfo");
         }
-        (void)sd_event_source_set_io_fd_own(s->mounts_source, 1);
+        (void)sd_event_source_set_io_fd_own(s->watchdog.mounts, 1);
         return 0;
 }
 
@@ -497,7 +480,7 @@ static int prepare_consumer(struct lkg_supervisor *s, struct lkg_error *err)
 {
         int r;
 
-        s->consumer = lkg_consumer_new(s->event, s->runtime_fd);
+        s->consumer = lkg_consumer_new(s->event, s->dirs.runtime);
         if (!s->consumer)
                 return lkg_fail(err, EX_OSERR, ENOMEM, "prepare restarts of components");
         r = lkg_consumer_configure(s->consumer, s->settings);
@@ -514,7 +497,7 @@ static int replace_dead_view(struct lkg_supervisor *s, struct lkg_error *err)
 {
         int r = lkg_connection_handshake(s, &s->connection, err);
 
-        if (r == 0 && s->over)
+        if (r == 0 && s->source.over)
                 r = lkg_source_uncover(s, err);
         return r == 0 && s->phase != LKG_PHASE_END ? lkg_attach(s, err) : r;
 }
@@ -522,14 +505,14 @@ static int replace_dead_view(struct lkg_supervisor *s, struct lkg_error *err)
 static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
 {
         int r = lkg_preflight_occupied(s, err);
-        bool stale = s->stale;
+        bool stale = s->stale_id != 0;
 
         if (r != 0)
                 return r;
         /* Children of an lkgfsd whose connection is gone: nothing else would end them. */
         if (lkg_child_end_recorded(s, LKG_CHILD_ENGINE) + lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER) > 0)
                 lkg_log_notice("ended processes that an earlier lkgfsd had left running");
-        if (!stale || !s->over)
+        if (!stale || !s->source.over)
                 r = lkg_source_open(s, err);
         if (s->phase == LKG_PHASE_END)
                 return r;
@@ -574,7 +557,7 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
         (void)lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER);
         /* Its file names are node ids of the old memory; the old file server has the directory open. */
         (void)snprintf(aside, sizeof(aside), LKG_PUBLICATION_PINNED ".%d", (int)getpid());
-        if (renameat(s->runtime_fd, LKG_PUBLICATION_PINNED, s->runtime_fd, aside) < 0 && errno != ENOENT)
+        if (renameat(s->dirs.runtime, LKG_PUBLICATION_PINNED, s->dirs.runtime, aside) < 0 && errno != ENOENT)
                 return lkg_fail(err, EX_IOERR, errno, "rename " LKG_PUBLICATION_PINNED);
         r = lkg_connection_open(s, &s->connection, err);
         if (r == 0)
@@ -643,7 +626,7 @@ static int start(struct lkg_supervisor *s, struct lkg_error *err)
         if (r == 0 && chdir("/") < 0)
                 r = lkg_fail(err, EX_OSERR, errno, "chdir /");
         if (r == 0)
-                r = lkg_programs_find(&s->programs, err);
+                r = lkg_programs_find(s, err);
         if (r == 0)
                 r = lkg_preflight_settings(s, err);
         if (r == 0 && s->options->fake)
@@ -682,26 +665,27 @@ const struct lkg_life lkg_life = {
 
 static void init(struct lkg_supervisor *s, const struct lkg_options *options, int ready_fd)
 {
-        static const struct lkg_child_ops *const ops[_LKG_CHILD_KIND_MAX] = {
-                [LKG_CHILD_ENGINE] = &lkg_engine_ops,
-                [LKG_CHILD_SERVER] = &lkg_server_ops,
-                [LKG_CHILD_NOTIFIER] = &lkg_notifier_ops,
+        static const struct lkg_child_row *const rows[_LKG_CHILD_KIND_MAX] = {
+                [LKG_CHILD_ENGINE] = &lkg_engine_row,
+                [LKG_CHILD_SERVER] = &lkg_server_row,
+                [LKG_CHILD_NOTIFIER] = &lkg_notifier_row,
         };
 
         s->life = &lkg_life;
         s->options = options;
         s->hands_off = true;
-        s->ready_fd = ready_fd;
-        s->log_fd = s->state_lock = s->runtime_lock = s->state_fd = s->runtime_fd = s->records_fd =
-                s->source_fd = s->listen_fd = -EBADF;
-        s->facts.starts = s->facts.rest = s->exec.helper = s->copies.helper = s->leaving =
-                s->dentries.helper = s->unmounting = s->reload = (struct lkg_helper)LKG_HELPER_INIT;
+        s->background.ready_fd = ready_fd;
+        s->background.log_fd = s->dirs.state_lock = s->dirs.runtime_lock = s->dirs.state = s->dirs.runtime =
+                s->dirs.records = s->source.fd = s->listen_fd = -EBADF;
+        s->jobs.facts.starts = s->jobs.facts.rest = s->jobs.exec.helper = s->jobs.copies.helper =
+                s->jobs.leaving = s->jobs.dentries.helper = s->jobs.unmounting = s->jobs.reload =
+                        (struct lkg_helper)LKG_HELPER_INIT;
         lkg_connection_init(&s->connection);
         lkg_kept_clear(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 s->children[i] = (struct lkg_child){
                         .supervisor = s,
-                        .ops = ops[i],
+                        .row = rows[i],
                         .kind = (enum lkg_child_kind)i,
                         .pidfd = -EBADF,
                         .channel = -EBADF,
@@ -710,37 +694,38 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
 
 static void deinit(struct lkg_supervisor *s)
 {
-        lkg_helper_cancel(&s->reload);
-        lkg_helper_cancel(&s->leaving);
+        lkg_helper_cancel(&s->jobs.reload);
+        lkg_helper_cancel(&s->jobs.leaving);
         lkg_dentries_end(s);
-        lkg_helper_cancel(&s->unmounting);
+        lkg_helper_cancel(&s->jobs.unmounting);
         lkg_facts_cancel(s);
         lkg_exec_cancel(s);
-        lkg_fallback_cancel(s);
+        lkg_helper_cancel(&s->jobs.copies.helper);
         s->consumer = lkg_consumer_free(s->consumer);
         lkg_heartbeat_disarm(s);
         lkg_watchdog_deinit(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
-                lkg_child_deinit(&s->children[i]);
+                lkg_child_forget(&s->children[i]);
         lkg_timer_stop(&s->phase_timer);
-        lkg_timer_stop(&s->remount_timer);
-        s->mounts_source = sd_event_source_disable_unref(s->mounts_source);
+        lkg_timer_stop(&s->remount.timer);
+        s->watchdog.mounts = sd_event_source_disable_unref(s->watchdog.mounts);
         s->event = sd_event_unref(s->event);
         lkg_kept_clear(s);
         lkg_connection_close(&s->connection);
         lkg_close(s->listen_fd);
-        lkg_close(s->source_fd);
+        lkg_close(s->source.fd);
         if (s->children_namespace > 0)
                 lkg_close(s->children_namespace);
-        s->judging = lkg_judging_close(s->judging);
-        lkg_close(s->records_fd);
-        lkg_close(s->runtime_fd);
-        lkg_close(s->state_fd);
-        lkg_close(s->runtime_lock);
-        lkg_close(s->state_lock);
+        s->engine.judging = lkg_judging_close(s->engine.judging);
+        lkg_close(s->dirs.records);
+        lkg_close(s->dirs.runtime);
+        lkg_close(s->dirs.state);
+        lkg_close(s->dirs.runtime_lock);
+        lkg_close(s->dirs.state_lock);
         lkg_settings_free(s->settings);
-        lkg_programs_deinit(&s->programs);
-        free(s->private_dir);
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
+                free(s->programs[i]);
+        free(s->dirs.private_path);
         free(s->config);
         free(s->mount_point);
 }
@@ -771,22 +756,22 @@ int lkg_supervisor_run(const struct lkg_options *options, int ready_fd)
                 return EX_OSERR;
         }
         init(s, options, ready_fd);
-        code = start(s, &s->failure);
+        code = start(s, &s->end.reason);
         if (code != 0) {
-                s->exit_code = code;
+                s->end.code = code;
                 undo(s);
         } else if (s->event) {
                 code = sd_event_loop(s->event);
                 if (code < 0) {
-                        (void)snprintf(s->failure.message, sizeof(s->failure.message), "event loop: %s",
-                                       strerror(-code));
-                        s->exit_code = code = EX_OSERR;
+                        (void)snprintf(s->end.reason.message, sizeof(s->end.reason.message),
+                                       "event loop: %s", strerror(-code));
+                        s->end.code = code = EX_OSERR;
                 }
         }
         /* Reported once, where it is seen: by the process that waits for us, or here. */
-        told = s->ready_fd >= 0 && !s->redirected;
+        told = s->background.ready_fd >= 0 && !s->background.redirected;
         if (code != 0 && !told)
-                lkg_log_error("%s", s->failure.message);
+                lkg_log_error("%s", s->end.reason.message);
         if (!s->hands_off) {
                 lkg_notify_unstore();
                 lkg_background_cleanup(s);
@@ -794,8 +779,8 @@ int lkg_supervisor_run(const struct lkg_options *options, int ready_fd)
         }
         deinit(s);
         /* Last: a waiting lkgfsd may try again at once. */
-        lkg_background_report(s, code != 0 ? code : EX_UNAVAILABLE, s->failure.message);
-        lkg_close(s->log_fd);
+        lkg_background_report(s, code != 0 ? code : EX_UNAVAILABLE, s->end.reason.message);
+        lkg_close(s->background.log_fd);
         free(s);
         return code;
 }

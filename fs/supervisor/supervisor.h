@@ -6,7 +6,7 @@
  * Two rules shape the code. First: it never waits for the file server, because it must be able to start the
  * next one; unmounting, which may send a request through the view, runs in a forked helper that the loop
  * watches. Second: nothing here is between the kernel and the file server; the device is polled only to
- * notice the start of traffic (server-heartbeat.c).
+ * notice the start of traffic (server-child.c).
  *
  * Functions of the start return 0 or a sysexits code with the reason in @err: the start ends with exactly
  * that code. Functions of the running system return 0 or -errno, and log, because the loop has no caller to
@@ -27,11 +27,10 @@
 #include <lkg/admission.h>
 #include <lkg/shared.h>
 
-#include "alive.h"
 #include "jobs.h"
 #include "mounts.h"
 #include "daemon-options.h"
-#include "restart.h"
+#include "pace.h"
 #include "said.h"
 
 enum lkg_phase {
@@ -47,9 +46,10 @@ enum lkg_child_kind { LKG_CHILD_ENGINE, LKG_CHILD_SERVER, LKG_CHILD_NOTIFIER, _L
 
 struct lkg_supervisor;
 
+/* A long-lived process of lkgfs, whichever it is. */
 struct lkg_child {
         struct lkg_supervisor *supervisor; /* borrowed */
-        const struct lkg_child_ops *ops;
+        const struct lkg_child_row *row;
         enum lkg_child_kind kind;
         pid_t pid;            /* 0 = not running */
         int pidfd, channel;   /* channel: our end of its --supervisor-fd */
@@ -58,45 +58,13 @@ struct lkg_child {
         bool fatal;           /* engine: it sent FATAL */
         bool ending;          /* we asked it to end */
         uint64_t started_ns;  /* CLOCK_BOOTTIME */
+        unsigned n_early;     /* deaths in a row before it was of any use */
         unsigned n_abandoned; /* earlier ones that were killed and still exist, stuck in the kernel */
         bool held;            /* not started before one of those has ended */
-        struct lkg_restart restart;
         struct lkg_log_limit log_limit;
         struct lkg_said said; /* its output */
         sd_event_source *exit_source, *channel_source;
         struct lkg_timer timer; /* the pause before a start, or the deadline of an end */
-};
-
-/* The processes that collect facts about the components, see facts-collectors.h. */
-struct lkg_facts_task {
-        struct lkg_helper starts, rest;
-        bool again_starts, again_rest; /* something happened meanwhile: collect once more */
-};
-
-/* The process that runs the exec plugin of a kubeconfig, see plugin.h. */
-struct lkg_exec_task {
-        struct lkg_helper helper;
-        uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = never */
-};
-
-/* The process that writes the fallback copies, see fallback-copies.h. */
-struct lkg_copies {
-        struct lkg_helper helper;
-        uint32_t current; /* index of the component whose copies are being written */
-        struct lkg_wanted_copy {
-                bool due;
-                char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
-        } wanted[LKG_COMPONENTS_MAX];
-        /* the engine has published for the first time; the view is attached after the copies */
-        bool then_ready;
-        bool late; /* everything else has ended, but a copy is still being written */
-};
-
-/* The process that makes the kernel drop names of the view, see dentries.c. */
-struct lkg_dentries {
-        struct lkg_helper helper;
-        bool wanted; /* once more, after the pause */
-        struct lkg_timer pause;
 };
 
 /* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */
@@ -110,21 +78,90 @@ struct lkg_connection {
         bool attached;
 };
 
-/* Does the engine answer? See watchdog.c. */
+struct lkg_source_directory {
+        const char *path; /* borrowed from settings or mount_point */
+        int fd;
+        bool over;       /* it is the directory under the mount */
+        uint64_t mounts; /* lkg_mounts_below() it when the engine was started */
+};
+
+/* Our directories and their locks. */
+struct lkg_directories {
+        int state, state_lock;
+        int records;               /* runtimeDir itself, which belongs to root */
+        int runtime, runtime_lock; /* its private part */
+        char *private_path;
+        bool made_runtime; /* runtimeDir was not there before */
+};
+
+struct lkg_engine_state {
+        unsigned n_tries;            /* before the first publication */
+        struct lkg_account account;  /* the user that it was started with */
+        char user[32];               /* the same as an argument */
+        pid_t parent;                /* our own pid, for the new process */
+        bool handed_over;            /* an engine of this user has published: the directories belong to it */
+        int root;                    /* enum lkg_engine_root, as last reported */
+        struct lkg_judging *judging; /* its note; NULL = none */
+        struct lkg_work_watch work;
+        bool took_too_long; /* and was killed for that */
+};
+
+/* What runs beside the loop, one process each. */
+struct lkg_jobs {
+        struct lkg_helper unmounting;
+        struct lkg_helper leaving; /* determines whether SIGTERM is a stop or the first half of a restart */
+        struct lkg_helper reload;
+        /* The processes that collect facts about the components, see facts-collect.h. */
+        struct {
+                struct lkg_helper starts, rest;
+                bool again_starts, again_rest; /* something happened meanwhile: collect once more */
+        } facts;
+        /* The process that runs the exec plugin of a kubeconfig. */
+        struct {
+                struct lkg_helper helper;
+                uint64_t started_ns; /* CLOCK_BOOTTIME of the last one; 0 = never */
+        } exec;
+        /* The process that writes the fallback copies. */
+        struct {
+                struct lkg_helper helper;
+                uint32_t current; /* index of the component whose copies are being written */
+                struct lkg_wanted_copy {
+                        bool due;
+                        char sha256[LKG_SHA256_HEX]; /* "" = withdraw */
+                } wanted[LKG_COMPONENTS_MAX];
+                /* the engine has published for the first time; the view is attached after the copies */
+                bool then_ready;
+                bool late; /* everything else has ended, but a copy is still being written */
+        } copies;
+        /* The process that makes the kernel drop names of the view. */
+        struct {
+                struct lkg_helper helper;
+                bool wanted; /* once more, after the pause */
+                struct lkg_timer pause;
+        } dentries;
+};
+
+/* Do the children do their work? See watchdog.c and server-child.c. */
 struct lkg_watchdog {
         struct lkg_alive alive;
         uint64_t silent_ns,
-                silent_wall_ns; /* since when it does not answer: CLOCK_BOOTTIME (0 = it does), wall time */
+                silent_wall_ns; /* since when the engine does not answer: CLOCK_BOOTTIME (0 = it does), wall time */
         bool told;              /* reported to the log and the service manager */
         bool quiet;             /* the timer is set to the long interval */
         bool has_clock;
         timer_t clock; /* on the engine's CPU time */
         struct lkg_timer timer;
-        struct lkg_progress notifier;
+        struct lkg_progress notifier, server;
+        struct lkg_timer server_timer;
+        sd_event_source *device, *mounts; /* the next request, the mount table */
 };
 
-struct lkg_programs {
-        char *server, *engine, *notifier; /* absolute paths */
+/* --background: the process that waits for us, and where we log. */
+struct lkg_background {
+        int ready_fd; /* where the parent waits for our report; -EBADF in the foreground */
+        int log_fd;   /* without a journal: our log file */
+        off_t log_start;
+        bool redirected; /* stdout and stderr go to the log */
 };
 
 struct lkg_kept {
@@ -134,25 +171,20 @@ struct lkg_kept {
 
 struct lkg_supervisor {
         const struct lkg_life *life;
-        const struct lkg_options *options; /* borrowed */
-        char *mount_point;                 /* absolute, without symlinks */
-        char *config;                      /* absolute, or NULL = the default */
-        struct lkg_programs programs;
+        const struct lkg_options *options;   /* borrowed */
+        char *mount_point;                   /* absolute, without symlinks */
+        char *config;                        /* absolute, or NULL = the default */
+        char *programs[_LKG_CHILD_KIND_MAX]; /* absolute paths */
         struct lkg_settings *settings;
-        bool over;               /* the source is the directory under the mount */
-        const char *source_path; /* borrowed from settings or mount_point */
-        char *private_dir;
-        bool created_runtime_dir;
-        int state_lock, runtime_lock;
-        int state_fd, runtime_fd; /* runtime_fd: the private part */
-        int records_fd;           /* runtimeDir itself, which belongs to root */
-        int source_fd, listen_fd;
+        struct lkg_source_directory source;
+        struct lkg_directories dirs;
+        int listen_fd;
         int children_namespace; /* the mount namespace that we came from, where they stay; 0 = ours */
         struct lkg_connection connection;
-        bool stale;        /* a dead view of ours is at the mount point ... */
-        uint64_t stale_id; /* ... as this mount */
+        uint64_t stale_id; /* the mount of a dead view of ours at the mount point; 0 = there is none */
 
         enum lkg_phase phase;
+        struct lkg_timer phase_timer;
         /* A file server without a supervisor may be running: do not remove files that it needs. */
         bool hands_off;
         bool adopted;                   /* the view was already served when we started */
@@ -161,46 +193,27 @@ struct lkg_supervisor {
         struct lkg_shared *predecessor; /* its memory, if we can read it */
         /* the connection was aborted, and the next one is not attached yet */
         bool remounting;
-        int exit_code;
-        struct lkg_error failure;
-        unsigned n_engine_tries;
-        struct lkg_account engine_account; /* the user that the engine was started with */
-        /* an engine of this user has published: the directories belong to it */
-        bool engine_handed_over;
-        int engine_root;             /* enum lkg_engine_root, as last reported */
-        uint64_t source_mounts;      /* lkg_mounts_below() the source when the engine was started */
-        struct lkg_judging *judging; /* the engine's note; NULL = none */
-        struct lkg_work_watch work;
-        bool engine_took_too_long; /* and was killed for that */
+        struct {
+                struct lkg_timer timer;
+                unsigned n_early;
+        } remount;
+        struct {
+                int code;
+                struct lkg_error reason;
+        } end;
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
+        struct lkg_engine_state engine;
         struct lkg_kept kept[LKG_KEPT];
-        struct lkg_helper unmounting;
-        struct lkg_facts_task facts;
-        struct lkg_exec_task exec;
-        struct lkg_copies copies;
-        struct lkg_helper leaving; /* determines whether SIGTERM is a stop or the first half of a restart */
-        struct lkg_dentries dentries;
+        struct lkg_jobs jobs;
         struct lkg_consumer *consumer; /* NULL before the loop */
-        struct lkg_server_heartbeat heartbeat;
         struct lkg_watchdog watchdog;
-        struct lkg_restart mount_restart;
-
-        int ready_fd; /* background: where the parent waits for our report; -EBADF otherwise */
-        int log_fd;   /* background without a journal: our log file */
-        off_t log_start;
-        bool redirected; /* stdout and stderr go to the log */
+        struct lkg_background background;
         sd_event *event;
-        sd_event_source *device_source, *mounts_source;
-        struct lkg_timer heartbeat_timer, phase_timer, remount_timer;
-        struct lkg_helper reload;
 };
-
-/* programs.c */
-int lkg_programs_find(struct lkg_programs *ret, struct lkg_error *err);
-void lkg_programs_deinit(struct lkg_programs *programs);
 
 /* preflight.c: part of the start. Nothing is changed before lkg_preflight_locks(). */
 int lkg_preflight_privilege(struct lkg_error *err);
+int lkg_programs_find(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_preflight_mount_point() - fills mount_point; sends no request, so a dead or hung view does not matter. */
 int lkg_preflight_mount_point(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_preflight_settings() - the configuration, and the directories that it names. */
@@ -217,7 +230,7 @@ int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err);
  */
 void lkg_preflight_cleanup(struct lkg_supervisor *s);
 
-/* device.c */
+/* connection.c */
 /** lkg_shared_claim() - write supervisor, mount point and trusted processes into the shared memory. */
 int lkg_shared_claim(const struct lkg_supervisor *s, struct lkg_shared *shared, struct lkg_error *err);
 /** lkg_connection_open() - device, shared memory and a superblock that is mounted nowhere yet. */
@@ -237,7 +250,7 @@ bool lkg_connection_dead(const struct lkg_connection *connection);
 
 /* attach.c */
 /**
- * lkg_source_open() - source-wait.c: fill source_fd; waits for a file system that does not answer, until we
+ * lkg_source_open() - fill source.fd; waits for a file system that does not answer, until we
  * are stopped.
  * Return: 0; if the phase is LKG_PHASE_END, we were stopped meanwhile, and there is none; an exit code.
  */
@@ -294,10 +307,28 @@ struct lkg_life {
         void (*child_gone)(struct lkg_supervisor *s);
 };
 
-/* The differences between the three children. */
-struct lkg_child_ops {
-        int (*start)(struct lkg_supervisor *s,
-                     struct lkg_child *child); /* calls lkg_child_spawn(); 0 or -errno */
+#define LKG_CHILD_CHANNEL SIZE_MAX
+
+/* One description per child. */
+struct lkg_child_row {
+        const char *name;    /* in our log */
+        const char *program; /* in the lines that it prints */
+        /*
+         * Options with a descriptor, which get the numbers from 3 on: the place of an int in struct lkg_supervisor, or
+         * LKG_CHILD_CHANNEL: its end of the channel.
+         */
+        struct {
+                const char *option;
+                size_t fd;
+        } fds[LKG_SPAWN_FDS_MAX];
+        /*
+         * Just before a start: what else the child finds in @channel, our end, and in its arguments (@more).
+         * Return: 0; 1: not now; -errno: later.
+         */
+        int (*prepare)(struct lkg_supervisor *s, struct lkg_child *child, struct lkg_spawn *work,
+                       int channel, const char **more);
+        void (*started)(struct lkg_supervisor *s); /* may be NULL */
+        /* Starts the next one, in most cases after a pause. */
         void (*died)(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
         /* Read one message of the channel. Return: false: there is none. */
         bool (*input)(struct lkg_supervisor *s, struct lkg_child *child);
@@ -310,24 +341,10 @@ struct lkg_child_ops {
 bool lkg_child_hear(struct lkg_child *child);
 /** lkg_child_hear_out() - read everything that its channel can hold. */
 void lkg_child_hear_out(struct lkg_child *child);
-/**
- * lkg_notifier_look() - replace a notifier that is stopped or stuck.
- * Return: whether to check again in a tick.
- */
-bool lkg_notifier_look(struct lkg_supervisor *s);
-extern const struct lkg_child_ops lkg_engine_ops, lkg_server_ops,
-        lkg_notifier_ops; /* engine-child.c, server-child.c, notifier-child.c */
+/* In engine-child.c, server-child.c, children.c. */
+extern const struct lkg_child_row lkg_engine_row, lkg_server_row, lkg_notifier_row;
 
 /* children.c */
-extern const char *const lkg_child_names[_LKG_CHILD_KIND_MAX];
-/**
- * lkg_child_spawn() - start a process and watch its channel, its end and its output.
- * @spawn:   except its output
- * @channel: our end, taken over when it is started
- *
- * Return: 0 or -errno.
- */
-int lkg_child_spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel);
 /** lkg_child_start() - start it now, if it is not running and the phase needs it; retries by itself. */
 void lkg_child_start(struct lkg_supervisor *s, enum lkg_child_kind kind);
 void lkg_child_start_later(struct lkg_child *child, uint64_t pause_ns);
@@ -338,10 +355,16 @@ void lkg_child_end(struct lkg_child *child, int signal, uint64_t limit_ns);
  * It counts as abandoned until it has ended; then a child that is `held` is started.
  */
 void lkg_child_abandon(struct lkg_child *child, uint64_t grace_ns);
+/**
+ * lkg_child_replace() - one that does not do its work: SIGKILL, and a successor as after any death, without waiting for its end: a
+ * thread that is stuck in the kernel can delay that for ever.
+ */
+void lkg_child_replace(struct lkg_child *child, const char *why);
 /** lkg_child_log() - log one line that starts with the child's name; rate-limited per child. */
 void lkg_child_log(struct lkg_child *child, int priority, const char *fmt, ...) LKG_PRINTF(3, 4);
 bool lkg_child_running(const struct lkg_child *child);
-void lkg_child_deinit(struct lkg_child *child);
+/** lkg_child_forget() - the process, not how often it died. */
+void lkg_child_forget(struct lkg_child *child);
 /**
  * lkg_child_adopt() - watch a process started by a predecessor.
  * Return: 0: @channel is taken over; -ESRCH; -errno.
@@ -363,38 +386,17 @@ int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
  */
 bool lkg_is_ours(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd);
 /**
- * lkg_runs_helper() - does its program have the name of one of ours? Enough for a process that holds our
- * lock according to the kernel.
- */
-bool lkg_runs_helper(int pid);
-/**
- * lkg_process_end() - SIGTERM, then SIGKILL after @limit_ns, if pid and start time match and @is_wanted
- * returns true; it is called once the pid can no longer be reused.
+ * lkg_ours_end() - SIGTERM, then SIGKILL after @limit_ns, if pid and start time match and it is ours, see lkg_is_ours().
  * Return: 1 if it ran, else 0.
  */
-int lkg_process_end(const struct lkg_process *process, bool (*is_wanted)(const struct lkg_process *, void *),
-                    void *userdata, uint64_t limit_ns);
-/** lkg_ours_end() - the same for a process that is ours, see lkg_is_ours(). */
 int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
                  uint64_t limit_ns);
 
-/* engine-note.c */
 /** lkg_engine_tell() - Return: 0; -errno; -ENOTCONN: no engine is running. */
 int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
 /** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost if no engine is running. */
 void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 
-/* engine-note.c: the engine's current work, and the cause of its death */
-/**
- * lkg_engine_note_open() - for the next engine. It also runs without a note; then a document that kills it
- * is not recognised.
- */
-void lkg_engine_note_open(struct lkg_supervisor *s);
-/**
- * lkg_engine_note_end() - record how it ended, for its successor, which reads that together with the work in
- * progress.
- */
-void lkg_engine_note_end(struct lkg_supervisor *s, const struct lkg_child_end *end);
 /**
  * lkg_engine_work() - check the engine's current work by its note and its CPU time.
  *
@@ -403,15 +405,37 @@ void lkg_engine_note_end(struct lkg_supervisor *s, const struct lkg_child_end *e
  */
 enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
 
-/* engine-setup.c: in the new process */
-struct lkg_engine_setup {
-        const struct lkg_supervisor *supervisor;
-        const char *mount_point, *source_path;
-        struct lkg_shared *shared;
-        pid_t parent;
-        struct lkg_account account;
-        bool hand_over_all; /* no engine of this user has published since we started */
+/* engine-setup.c */
+/* Why the engine runs as root although another user is configured. */
+enum lkg_engine_root {
+        LKG_ENGINE_AS_CONFIGURED,
+        LKG_ENGINE_NO_USER,  /* there is no such user */
+        LKG_ENGINE_NO_RIGHT, /* we lack the privileges to change the user (in a container) */
+        /*
+         * whether it may read root's files in the source directory, or write its own, is not decided by this
+         * kernel
+         */
+        LKG_ENGINE_NO_SAY,
 };
+
+/**
+ * lkg_engine_account() - the user of the next engine: an engine that is less confined is better than none.
+ * @directories: the source and the state directory; no request is sent to them
+ */
+enum lkg_engine_root lkg_engine_account(const struct lkg_settings *settings, const int directories[static 2],
+                                        struct lkg_account *ret);
+
+/** lkg_engine_user_tell() - log the reason. */
+void lkg_engine_user_tell(const struct lkg_settings *settings, enum lkg_engine_root why);
+
+/**
+ * lkg_engine_owns() - may @owner own a directory of lkgfs, or a file in it? Owners are root, the engine's
+ * user, or the previous one.
+ * @fd:       of the directory, whose attribute names the previous user (only root can write that)
+ * @settings: names the user; NULL: root only
+ */
+bool lkg_engine_owns(int fd, uid_t owner, const struct lkg_settings *settings);
+
 /* The descriptors of an engine. */
 enum {
         LKG_ENGINE_LISTEN_FD = 3,
@@ -420,9 +444,12 @@ enum {
         LKG_ENGINE_RUNTIME_FD,
         LKG_ENGINE_STATE_FD
 };
-/** lkg_engine_begin(), lkg_engine_prepare() - one after the other. @setup: struct lkg_engine_setup. Return: 0 or an exit code. */
-int lkg_engine_begin(const void *setup);
-int lkg_engine_prepare(const void *setup);
+/**
+ * lkg_engine_begin(), lkg_engine_prepare() - in the new process, one after the other.
+ * @supervisor: struct lkg_supervisor. Return: 0 or an exit code.
+ */
+int lkg_engine_begin(const void *supervisor);
+int lkg_engine_prepare(const void *supervisor);
 /**
  * lkg_hide_view() - in a new process: enter a mount namespace in which the view does not exist, so that no
  * path of a configuration leads through our own mount.
@@ -456,7 +483,7 @@ void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
 void lkg_kept_clear(struct lkg_supervisor *s);
 
-/* recorded.c */
+/* ours.c: one lkgfsd per directory, and which processes are its children */
 /**
  * lkg_recorded_note() - record pid and @start_time where neither the engine nor the notifier can write
  * (records_fd).
@@ -470,7 +497,6 @@ bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *
 /** lkg_recorded_forget() - no child is running any more. */
 void lkg_recorded_forget(const struct lkg_supervisor *s);
 
-/* lock.c */
 /**
  * lkg_lock_take() - lock the file `lock` of @dirfd, or report its holder.
  * @what: "state directory", for a message
@@ -486,6 +512,8 @@ int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, co
  * lkg_adopt() - part of the start: take over from a dead supervisor; sets `adopted` if a view is served.
  */
 int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
+/** lkg_build_same() - does process @pid run what the file @path has now? Return: 1; 0; -errno: unknown. */
+int lkg_build_same(int pid, const char *path);
 /**
  * lkg_adopt_receive() - receive the descriptors of a file server: FDS KEEP* END (handover.h).
  * @ret: descriptors or -EBADF; received ones replace them
@@ -495,7 +523,7 @@ int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
  */
 int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX]);
 
-/* server-heartbeat.c */
+/* server-child.c */
 /** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */
 void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);
@@ -503,7 +531,6 @@ void lkg_heartbeat_disarm(struct lkg_supervisor *s);
 /* watchdog.c: does the engine answer? */
 int lkg_watchdog_init(struct lkg_supervisor *s); /* signals on the loop; 0 or -errno */
 void lkg_watchdog_deinit(struct lkg_supervisor *s);
-void lkg_watchdog_signals(sigset_t *blocked); /* adds the signals to be blocked for it */
 /**
  * lkg_watchdog_wake() - the view is in use, or something happened to the engine: check periodically until
  * everything is quiet.
@@ -515,14 +542,14 @@ void lkg_watchdog_gone(struct lkg_supervisor *s);
 void lkg_watchdog_heard(struct lkg_supervisor *s);
 void lkg_watchdog_answered(struct lkg_supervisor *s, uint64_t ticket);
 
-/* leave.c */
+/* manager.c */
 /** lkg_leave_or_stop() - SIGTERM: is it a stop or a restart? */
 void lkg_leave_or_stop(struct lkg_supervisor *s);
 struct sd_bus;
 /** lkg_unit_restarts() - does the unit of @pid have a job, and is that a restart? Return: 1; 0; -errno. */
 int lkg_unit_restarts(struct sd_bus *bus, pid_t pid);
 
-/* notify.c: sd_notify(3); silent without a service manager */
+/* sd_notify(3); silent without a service manager */
 void lkg_notify_ready(struct lkg_supervisor *s);
 void lkg_notify_status(const char *fmt, ...) LKG_PRINTF(1, 2);
 void lkg_notify_reloading(void);
@@ -560,3 +587,22 @@ int lkg_background_redirect(struct lkg_supervisor *s, struct lkg_error *err);
  */
 void lkg_background_report(struct lkg_supervisor *s, int code, const char *text);
 void lkg_background_cleanup(struct lkg_supervisor *s);
+
+/* errands.c: what the engine has us do, because it may not */
+#define LKG_EXEC_FILE "credential"
+/** lkg_exec_request() - run the exec plugin of the kubeconfig. The answer is a message of the same type, now or later. */
+void lkg_exec_request(struct lkg_supervisor *s);
+/**
+ * lkg_exec_cancel() - end a running plugin, within 1 s, without a message. A file that was not fetched is
+ * removed.
+ */
+void lkg_exec_cancel(struct lkg_supervisor *s);
+/**
+ * lkg_exec_answer() - turn the output of @helper into the file and a message to the engine. It is the plugin's answer or, with an
+ * exit @status other than 0, one line why there is none; -1 = killed.
+ */
+void lkg_exec_answer(int runtime_fd, struct lkg_helper *helper, int status, struct lkg_message *ret);
+/** lkg_fallback_request() - write fallback copies; of several requests for one component the last one counts. */
+void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *message);
+/** lkg_fallback_busy() - is a copy being written, or waiting to be? At the end copies_done() of struct lkg_life is called. */
+bool lkg_fallback_busy(const struct lkg_supervisor *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the engine still answer (alive.h), and does the notifier do its work? The engine is asked twice a
+ * Does the engine still answer (pace.h), and does the notifier do its work? The engine is asked twice a
  * second while the view is in use, while it has work to do or has not published yet, and until it has
  * answered; otherwise once a minute, so that an idle node has almost no wake-ups. Urgent events come from
  * the kernel: its end (children.c), a stop (SIGCHLD), and each second of CPU time (a timer on its CPU clock,
@@ -17,11 +17,15 @@
 
 #include "supervisor.h"
 
-#define QUIET_NS      (60 * LKG_NSEC_PER_SEC)
-#define START_NS      (30 * LKG_NSEC_PER_SEC) /* for the first reading; the same as ENGINE_LIMIT_NS */
-#define KILL_GRACE_NS (50 * LKG_NSEC_PER_MSEC)
-#define CLOCK_STEP_S  1
-#define CLOCK_SIGNAL  (SIGRTMIN + 1)
+#define QUIET_NS (60 * LKG_NSEC_PER_SEC)
+#define START_NS (30 * LKG_NSEC_PER_SEC) /* for the first reading; the same as ENGINE_LIMIT_NS */
+/*
+ * Each step of its work is one call through the view, which a hung file server delays until it is replaced
+ * (LKG_HEARTBEAT_HUNG_NS). So this is longer.
+ */
+#define STUCK_NS     (5 * LKG_NSEC_PER_SEC)
+#define CLOCK_STEP_S 1
+#define CLOCK_SIGNAL (SIGRTMIN + 1)
 
 static struct lkg_child *engine_of(struct lkg_supervisor *s)
 {
@@ -109,33 +113,13 @@ static bool is_stopped(const struct lkg_child *child)
         return lkg_process_running((int)child->pid, 0) == 0;
 }
 
-/*
- * Does not wait for its end, as with a file server: a process that is stuck in the kernel can delay that for
- * ever.
- */
-static void replace(struct lkg_supervisor *s, uint64_t limit_ns)
-{
-        struct lkg_child *child = engine_of(s);
-        const struct lkg_child_end end = {
-                .code = CLD_KILLED,
-                .status = SIGKILL,
-                .ready = child->ready,
-                .adopted = child->adopted,
-                .lived_ns = lkg_boottime_ns() - child->started_ns,
-        };
-
-        lkg_child_log(child, LOG_ERR, "(pid %d) has answered nothing for %u s: killed and replaced",
-                      (int)child->pid, (unsigned)(limit_ns / LKG_NSEC_PER_SEC));
-        lkg_child_abandon(child, KILL_GRACE_NS);
-        child->ops->died(s, child, &end); /* its successor is started as after any death */
-}
-
 static void look_at_engine(struct lkg_supervisor *s)
 {
         struct lkg_child *child = engine_of(s);
         uint64_t limit_ns = s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
         enum lkg_alive_verdict verdict;
         enum lkg_work work;
+        char why[64];
         bool works;
 
         if (!lkg_child_running(child) || child->ending) {
@@ -159,8 +143,39 @@ static void look_at_engine(struct lkg_supervisor *s)
         if (verdict == LKG_ALIVE_SILENT || verdict == LKG_ALIVE_HUNG)
                 begin_silence(s, s->watchdog.alive.asked_ns, s->watchdog.alive.asked_wall_ns);
         tell(s);
+        (void)snprintf(why, sizeof(why), "has answered nothing for %u s",
+                       (unsigned)(limit_ns / LKG_NSEC_PER_SEC));
         if (work == LKG_WORK_STILL || verdict == LKG_ALIVE_HUNG)
-                replace(s, limit_ns);
+                lkg_child_replace(child, why);
+}
+
+/* ---- a notifier that does nothing ---- */
+
+/* Return: whether to check again in a tick. */
+static bool look_at_notifier(struct lkg_supervisor *s)
+{
+        struct lkg_child *child = &s->children[LKG_CHILD_NOTIFIER];
+        struct lkg_shared *shared = s->connection.shared;
+        struct lkg_progress *progress = &s->watchdog.notifier;
+        enum lkg_progress_verdict verdict;
+        bool has_work, stopped;
+        uint64_t trace;
+
+        if (!lkg_child_running(child) || child->ending || !shared) {
+                *progress = (struct lkg_progress){ 0 };
+                return false;
+        }
+        has_work = atomic_load(&shared->notify.wake_wanted) != atomic_load(&shared->notify.wake_done) ||
+                   atomic_load(&shared->notify.relay_head) != atomic_load(&shared->notify.relay_tail);
+        trace = atomic_load(&shared->notify.wake_done) + atomic_load(&shared->notify.relay_tail) +
+                atomic_load(&shared->notify.steps);
+        stopped = is_stopped(child);
+        verdict = lkg_progress_look(progress, has_work, stopped, trace, lkg_boottime_ns(), STUCK_NS);
+        if (verdict == LKG_PROGRESS_STUCK) {
+                lkg_child_replace(child, stopped ? "was stopped for 5 s" : "has done nothing for 5 s");
+                *progress = (struct lkg_progress){ 0 };
+        }
+        return verdict != LKG_PROGRESS_NONE;
 }
 
 /* ---- when ---- */
@@ -180,7 +195,7 @@ static bool is_quiet(struct lkg_supervisor *s)
         const struct lkg_child *child = engine_of(s);
 
         return lkg_child_running(child) && child->ready && !s->watchdog.alive.asked &&
-               s->watchdog.silent_ns == 0 && !lkg_timer_is_set(&s->heartbeat_timer) &&
+               s->watchdog.silent_ns == 0 && !lkg_timer_is_set(&s->watchdog.server_timer) &&
                s->phase == LKG_PHASE_RUNNING && lkg_engine_work(s) == LKG_WORK_NONE;
 }
 
@@ -193,7 +208,7 @@ static void on_look(void *userdata)
                 return;
         if (health_of(s))
                 atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
-        notifying = lkg_notifier_look(s);
+        notifying = look_at_notifier(s);
         if (!rested && !notifying && is_quiet(s)) {
                 look_in(s, QUIET_NS);
                 return;
@@ -299,15 +314,12 @@ void lkg_watchdog_gone(struct lkg_supervisor *s)
 
 int lkg_watchdog_init(struct lkg_supervisor *s)
 {
-        int r = sd_event_add_signal(s->event, NULL, SIGCHLD, on_sigchld, s);
+        int r = sd_event_add_signal(s->event, NULL, SIGCHLD | SD_EVENT_SIGNAL_PROCMASK, on_sigchld, s);
 
-        return r < 0 ? r : sd_event_add_signal(s->event, NULL, CLOCK_SIGNAL, on_clock, s);
-}
-
-void lkg_watchdog_signals(sigset_t *blocked)
-{
-        (void)sigaddset(blocked, SIGCHLD);
-        (void)sigaddset(blocked, CLOCK_SIGNAL);
+        if (r >= 0)
+                r = sd_event_add_signal(s->event, NULL, CLOCK_SIGNAL | SD_EVENT_SIGNAL_PROCMASK, on_clock,
+                                        s);
+        return r;
 }
 
 void lkg_watchdog_deinit(struct lkg_supervisor *s)

@@ -205,7 +205,7 @@ void lkg_publication_format(const struct lkg_publication *publication, struct lk
  * docs/specification.md 2.16.
  *
  * The engine only checks them, because its source directory is read-only. lkgfsd writes them
- * (fs/supervisor/fallback-copies.c) from the blobs of the publication, with the names, owners and modes of
+ * (fs/supervisor/errands.c) from the blobs of the publication, with the names, owners and modes of
  * its own settings.
  *
  * Without support for extended attributes, only the copy in .lkgfs-fallback is written.

@@ -27,7 +27,7 @@
 #include <lkg/messages.h>
 #include <lkg/process.h>
 
-#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3103) /* changes with the layout */
+#define LKG_SHARED_MAGIC UINT64_C(0x6c6b6766732d3104) /* changes with the layout */
 #define LKG_MAX_WRITE    (128u * 1024)                /* largest WRITE we negotiate */
 #define LKG_SLOT_BUF     (LKG_MAX_WRITE + 8192)       /* a request: header, arguments, data */
 #define LKG_SLOTS        16                           /* threads of two overlapping servers, and a reserve */
@@ -138,7 +138,6 @@ struct lkg_node {
         _Atomic uint32_t n_open, n_writers;
         _Atomic uint32_t dirty; /* enum lkg_dirty */
         uint32_t kept;          /* the supervisor holds a descriptor */
-        uint64_t unused[3];
         uint32_t handle_size;
         int32_t handle_type;
         unsigned char handle[LKG_HANDLE_MAX];
@@ -177,7 +176,7 @@ struct lkg_file {
 /* Of a content node, with the same index: its users, see fs/server/content.c. */
 struct lkg_content_use {
         _Atomic uint32_t n_open; /* opens without an lkg_file: root's */
-        _Atomic uint32_t looker; /* quota_owner() of the caller that looked it up; 0 = an earlier build's */
+        _Atomic uint32_t looker; /* quota_owner() of the caller that looked it up */
 };
 
 struct lkg_poller {
@@ -242,11 +241,7 @@ struct lkg_health {
 
 struct lkg_shared {
         uint64_t magic;
-        uint64_t size;
         char mount_point[4096]; /* absolute */
-        /* only for an earlier build: names in the root that carried mounts of their own */
-        char earlier_mounts[16][256];
-        uint32_t earlier_n_mounts;
 
         /* the handshake, stored for every later server */
         uint32_t init_request_size;
@@ -275,14 +270,6 @@ struct lkg_shared {
         } blamed[LKG_BLAMED];
         _Atomic uint32_t n_blamed;
 
-        /* only for an earlier build, whose notifier mapped all of this; now: notify */
-        uint32_t earlier_bell;
-        uint64_t earlier_wakes[2];
-        uint32_t earlier_words[6];
-        char earlier_names[LKG_VIEW_NAMES][256];
-        uint32_t earlier_n_names;
-        struct lkg_relay_job earlier_jobs[LKG_RELAY_JOBS];
-
         _Atomic uint64_t looked[LKG_LOOKED]; /* thread and node: fs/server/opener.c */
         struct lkg_opener openers[LKG_OPENERS];
 
@@ -295,12 +282,7 @@ struct lkg_shared {
         struct lkg_slot slots[LKG_SLOTS];
         struct lkg_node nodes[LKG_NODES];
 
-        /*
-         * From here on members are only appended, and the magic does not change: a supervisor that takes
-         * over the memory of an earlier build extends it (lkg_shared_adopt), and new members are then 0.
-         */
         struct lkg_health health;
-        uint64_t earlier_steps;                 /* only for an earlier build; now: notify.steps */
         _Atomic uint64_t mount_namespace;       /* supervisor: inode of that of the mount; 0 = unknown */
         _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (settings.h) */
         _Atomic uint32_t file_owner[LKG_FILES]; /* quota_owner() of the opener; stored before `used` */
@@ -314,7 +296,7 @@ struct lkg_shared {
         struct lkg_slot more_slots[LKG_MORE_SLOTS];
         struct lkg_content_use content_use[LKG_NODES];
         /* separate pages, which the notifier maps: before them the rest of a page */
-        char up_to_a_page[8192];
+        char up_to_a_page[49152];
         union {
                 struct lkg_notify notify;
                 char notify_pages[LKG_NOTIFY_BYTES];
@@ -325,7 +307,6 @@ struct lkg_shared {
         struct lkg_ends ends[_LKG_ENDS_MAX]; /* supervisor */
 };
 
-_Static_assert(offsetof(struct lkg_shared, health) == 179802112, "the layout of 0.1.0 stays");
 _Static_assert(offsetof(struct lkg_shared, notify) % LKG_SHARED_PAGE == 0, "change up_to_a_page");
 
 /** lkg_shared_slots() - the maximum number of slots in use; lkg_shared_slot() - one of them. */
@@ -341,14 +322,7 @@ static inline struct lkg_slot *lkg_shared_slot(struct lkg_shared *s, size_t i)
         return i < LKG_SLOTS ? &s->slots[i] : &s->more_slots[i - LKG_SLOTS];
 }
 
-/* size of the first build with this layout, 0.1.0 */
-#define LKG_SHARED_MIN offsetof(struct lkg_shared, health)
-
-/**
- * lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or has another layout.
- *
- * A memory made by a newer build is longer, and the part that we know is the same.
- */
+/** lkg_shared_map() - map the memfd; NULL (errno set) if it is not ours or has another layout: another build makes another view. */
 static inline struct lkg_shared *lkg_shared_map(int fd)
 {
         struct stat st;
@@ -356,34 +330,17 @@ static inline struct lkg_shared *lkg_shared_map(int fd)
 
         if (fstat(fd, &st) < 0)
                 return NULL;
-        if ((size_t)st.st_size < sizeof(*s)) {
+        if ((size_t)st.st_size != sizeof(*s)) {
                 errno = EPROTO;
                 return NULL;
         }
         s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (s == MAP_FAILED)
                 return NULL;
-        if (s->magic != LKG_SHARED_MAGIC || s->size < LKG_SHARED_MIN) {
+        if (s->magic != LKG_SHARED_MAGIC) {
                 munmap(s, sizeof(*s));
                 errno = EPROTO;
                 return NULL;
         }
-        return s;
-}
-
-/** lkg_shared_adopt() - the same for a memory of an earlier build, which is first extended to our size. */
-static inline struct lkg_shared *lkg_shared_adopt(int fd)
-{
-        struct lkg_shared *s;
-        struct stat st;
-
-        if (fstat(fd, &st) < 0)
-                return NULL;
-        if ((size_t)st.st_size >= LKG_SHARED_MIN && (size_t)st.st_size < sizeof(*s) &&
-            ftruncate(fd, sizeof(*s)) < 0)
-                return NULL;
-        s = lkg_shared_map(fd);
-        if (s && s->size < sizeof(*s))
-                s->size = sizeof(*s);
         return s;
 }

@@ -282,7 +282,7 @@ def test_from_the_previous_release(mounts, previous):
             replace(folder / program, (lib.BUILD / program).read_bytes())
         mount.kill_supervisor()
         mount.start()
-        mount.wait_for(lambda: lib.start_time(server) is None, "the old file server ends")
+    mount.wait_for(lambda: lib.start_time(server) is None, "the old file server ends with its last user")
     assert mount.generation() == generation and "held at" in mount.status("condition")
     for name, pid in mount.children().items():
         program = next(p for p in lib.PROGRAMS if p.endswith(name))

@@ -8,7 +8,7 @@
 
 #include <lkg/text.h>
 
-#include "fs/supervisor/facts-collectors.h"
+#include "fs/supervisor/facts-collect.h"
 #include "fs/supervisor/supervisor.h"
 #include "fuzz-check.h"
 

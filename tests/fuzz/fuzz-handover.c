@@ -105,7 +105,7 @@ static void hear(const uint8_t *data, size_t size, bool found)
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
         supervisor.phase = LKG_PHASE_END;
         *child = (struct lkg_child){ .supervisor = &supervisor,
-                                     .ops = &lkg_server_ops,
+                                     .row = &lkg_server_row,
                                      .kind = LKG_CHILD_SERVER,
                                      .pidfd = -EBADF,
                                      .ready = true,
@@ -146,17 +146,15 @@ static void adopt(const uint8_t *data, size_t size)
                 return;
         }
         length = (off_t)(data[0] % 4u * (sizeof(*shared) / 2) + data[1] % 3u) - 1;
-        if (data[0] % 5u == 4)
-                length = (off_t)LKG_SHARED_MIN + data[1] % 3u - 1;
         FUZZ_CHECK(ftruncate(fd, length < 0 ? 0 : length) == 0);
         FUZZ_CHECK(pwrite(fd, data + 2, size - 2, 0) == (ssize_t)(size - 2));
-        shared = lkg_shared_adopt(fd);
+        shared = lkg_shared_map(fd);
         FUZZ_CHECK(fstat(fd, &st) == 0);
         if (shared) {
                 size_t n = lkg_shared_slots(shared);
 
-                FUZZ_CHECK((size_t)st.st_size >= sizeof(*shared) && shared->magic == LKG_SHARED_MAGIC);
-                FUZZ_CHECK(shared->size >= sizeof(*shared) && n <= LKG_SLOTS + LKG_MORE_SLOTS);
+                FUZZ_CHECK((size_t)st.st_size == sizeof(*shared) && shared->magic == LKG_SHARED_MAGIC);
+                FUZZ_CHECK(n <= LKG_SLOTS + LKG_MORE_SLOTS);
                 FUZZ_CHECK(atomic_load(&lkg_shared_slot(shared, n - 1)->state) == LKG_SLOT_FREE);
                 (void)munmap(shared, sizeof(*shared));
         }
@@ -182,9 +180,9 @@ static void begin(void)
         FUZZ_CHECK(tmpdir_make(directory) == 0);
         (void)atexit(remove_directory);
         supervisor.life = &lkg_life;
-        supervisor.private_dir = directory;
-        supervisor.runtime_fd = lkg_lift_fd(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        FUZZ_CHECK(supervisor.runtime_fd >= 0 && lkg_listen_open(&supervisor, &err) == 0);
+        supervisor.dirs.private_path = directory;
+        supervisor.dirs.runtime = lkg_lift_fd(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        FUZZ_CHECK(supervisor.dirs.runtime >= 0 && lkg_listen_open(&supervisor, &err) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -16,7 +16,6 @@
 
 #include "fs/supervisor/consumer-plan.h"
 #include "fs/supervisor/consumer.h"
-#include "fs/supervisor/plugin.h"
 #include "fs/supervisor/supervisor.h"
 #include "fuzz-check.h"
 #include "tests/unit/tmpdir.h"
@@ -51,7 +50,7 @@ static void make_place(void)
                    lkg_settings_parse(settings, strlen(settings), &place.settings, NULL) == 0);
         s->life = &lkg_life;
         s->phase = LKG_PHASE_END;
-        s->runtime_fd = place.fd;
+        s->dirs.runtime = place.fd;
         s->settings = place.settings;
         s->mount_point = place.top;
         FUZZ_CHECK(sd_event_new(&s->event) >= 0);
@@ -81,16 +80,16 @@ static void hear(const uint8_t *data, size_t size)
 
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
         *child = (struct lkg_child){ .supervisor = s,
-                                     .ops = &lkg_engine_ops,
+                                     .row = &lkg_engine_row,
                                      .kind = LKG_CHILD_ENGINE,
                                      .pidfd = -EBADF,
                                      .channel = pair[1] };
         send_messages(data, size, pair[0]);
         lkg_close(pair[0]);
-        lkg_engine_ops.input(s, child);
-        FUZZ_CHECK(s->phase == LKG_PHASE_END && !lkg_helper_running(&s->exec.helper) &&
-                   !lkg_helper_running(&s->facts.starts));
-        FUZZ_CHECK(child->pid == 0 && s->exit_code == 0);
+        lkg_engine_row.input(s, child);
+        FUZZ_CHECK(s->phase == LKG_PHASE_END && !lkg_helper_running(&s->jobs.exec.helper) &&
+                   !lkg_helper_running(&s->jobs.facts.starts));
+        FUZZ_CHECK(child->pid == 0 && s->end.code == 0);
         lkg_close(pair[1]);
 }
 

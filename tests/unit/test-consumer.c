@@ -374,17 +374,17 @@ static void test_the_message_of_the_engine(void **state)
         message.number = 8;
         message.result = 1; /* a remote change: not now */
         assert_int_equal(lkg_message_send(pair[1], &message), 0);
-        lkg_engine_ops.input(s, child);
+        lkg_engine_row.input(s, child);
         assert_int_equal(sd_event_run(p->event, 0), 0);
         await(p, "facts/kubelet/restart-plan", "planned_generation=8\n");
         message.result = 0;
         message.number = 9;
         assert_int_equal(lkg_message_send(pair[1], &message), 0);
-        lkg_engine_ops.input(s, child);
+        lkg_engine_row.input(s, child);
         await(p, "facts/kubelet/restarts", "hook 9 done");
         s->consumer = NULL; /* about to end */
         assert_int_equal(lkg_message_send(pair[1], &message), 0);
-        lkg_engine_ops.input(s, child);
+        lkg_engine_row.input(s, child);
         lkg_close(pair[0]);
         lkg_close(pair[1]);
         free(s);

@@ -14,7 +14,7 @@
 #include <lkg/shared.h>
 
 #include "fake-systemd.h"
-#include "fs/supervisor/facts-collectors.h"
+#include "fs/supervisor/facts-collect.h"
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
 
@@ -321,8 +321,8 @@ static void test_a_bus_that_hangs_is_in_nobodys_way(void **state)
         assert_true(sd_event_new(&s->event) >= 0);
         s->settings = &settings;
         s->phase = LKG_PHASE_RUNNING;
-        s->runtime_fd = lkg_lift_fd(open(p->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        s->facts.starts = s->facts.rest = (struct lkg_helper)LKG_HELPER_INIT;
+        s->dirs.runtime = lkg_lift_fd(open(p->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        s->jobs.facts.starts = s->jobs.facts.rest = (struct lkg_helper)LKG_HELPER_INIT;
         set(p, p->children[0], 2, "running", "success");
         lkg_facts_refresh(s);
         lkg_facts_refresh(s); /* meanwhile: once more afterwards */
@@ -336,7 +336,7 @@ static void test_a_bus_that_hangs_is_in_nobodys_way(void **state)
         lkg_facts_cancel(s);
         lkg_facts_cancel(s);
         sd_event_unref(s->event);
-        lkg_close(s->runtime_fd);
+        lkg_close(s->dirs.runtime);
         free(s);
 }
 

@@ -17,7 +17,7 @@
 
 #include <lkg/file.h>
 
-#include "fs/supervisor/facts-collectors.h"
+#include "fs/supervisor/facts-collect.h"
 #include "tmpdir.h"
 
 /* NUL-terminated words as `a|b|`. */

@@ -15,7 +15,7 @@
 
 #include <lkg/admission.h>
 
-#include "fs/supervisor/alive.h"
+#include "fs/supervisor/pace.h"
 #include "tmpdir.h"
 
 #define S LKG_NSEC_PER_SEC

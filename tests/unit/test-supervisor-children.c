@@ -24,7 +24,7 @@ static int left_in(int fd)
 static void test_one_that_talks_without_end_is_heard_in_turn(void **state)
 {
         struct lkg_supervisor s = { 0 };
-        struct lkg_child child = { .supervisor = &s, .ops = &lkg_notifier_ops, .kind = LKG_CHILD_NOTIFIER };
+        struct lkg_child child = { .supervisor = &s, .row = &lkg_notifier_row, .kind = LKG_CHILD_NOTIFIER };
         char text[SAID] = "";
         int pair[2];
 

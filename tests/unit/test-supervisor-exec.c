@@ -13,7 +13,6 @@
 
 #include <lkg/file.h>
 
-#include "fs/supervisor/plugin.h"
 #include "fs/supervisor/supervisor.h"
 #include "tmpdir.h"
 
@@ -117,9 +116,9 @@ static void test_asked_too_soon(void **state)
         assert_non_null(s);
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         s->phase = LKG_PHASE_RUNNING;
-        s->runtime_fd = p->fd;
-        s->exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
-        s->exec.started_ns = lkg_boottime_ns();
+        s->dirs.runtime = p->fd;
+        s->jobs.exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
+        s->jobs.exec.started_ns = lkg_boottime_ns();
         s->children[LKG_CHILD_ENGINE].channel = pair[0];
         lkg_exec_request(s);
         assert_int_equal(lkg_message_recv(pair[1], &p->message), 1);
@@ -141,9 +140,9 @@ static void test_what_nobody_fetched_goes(void **state)
 
         assert_non_null(s);
         answer(p, "{}", 0);
-        s->runtime_fd = p->fd;
-        s->exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
-        s->exec.started_ns = 1;
+        s->dirs.runtime = p->fd;
+        s->jobs.exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
+        s->jobs.exec.started_ns = 1;
         lkg_exec_cancel(s);
         assert_int_equal(faccessat(p->fd, "credential", F_OK, 0), -1);
         free(s);

@@ -52,7 +52,7 @@ void lkg_facts_collect(int runtime_fd, const struct lkg_settings_component *comp
  */
 void lkg_facts_version(int dirfd, char *const *exes, size_t n_exes);
 
-/* ---- facts-start.c: why did it start ---- */
+/* ---- why did it start ---- */
 
 #define LKG_UNIT_WORD_MAX 32u
 
@@ -138,7 +138,7 @@ int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret);
 int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret);
 
 /*
- * ---- exec-line.c: environment and expansion, systemd.exec(5) and systemd.service(5), "Command lines" ----
+ * ---- facts-unit.c: environment and expansion, systemd.exec(5) and systemd.service(5), "Command lines" ----
  */
 
 struct lkg_env {

@@ -9,7 +9,9 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/sysmacros.h>
 
+#include <lkg/base.h>
 #include <lkg/publication.h>
 
 #include "supervisor.h"
@@ -56,18 +58,15 @@ static int open_shared(struct lkg_supervisor *s, struct lkg_connection *c, struc
         if (fd < 0)
                 return lkg_fail(err, EX_OSERR, -fd, "shared memory");
         c->shared_fd = fd;
-        /*
-         * A compromised file server must not kill the others by truncating the memory. Growing is allowed:
-         * lkg_shared_adopt().
-         */
-        if (ftruncate(fd, sizeof(*c->shared)) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+        /* A compromised file server must not kill the others by truncating the memory. */
+        if (ftruncate(fd, sizeof(*c->shared)) < 0 ||
+            fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
                 return lkg_fail(err, EX_OSERR, errno, "shared memory");
         p = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (p == MAP_FAILED)
                 return lkg_fail(err, EX_OSERR, errno, "shared memory");
         c->shared = p;
         (void)snprintf(c->shared->mount_point, sizeof(c->shared->mount_point), "%s", s->mount_point);
-        c->shared->size = sizeof(*c->shared);
         c->shared->magic = LKG_SHARED_MAGIC;
         return lkg_shared_claim(s, c->shared, err);
 }
@@ -99,8 +98,8 @@ static uint32_t root_mode(const struct lkg_supervisor *s)
 {
         struct statx x;
 
-        if (s->source_fd < 0 ||
-            statx(s->source_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MODE, &x) < 0)
+        if (s->source.fd < 0 ||
+            statx(s->source.fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MODE, &x) < 0)
                 return S_IFDIR;
         return S_IFDIR | (x.stx_mode & (S_IRWXU | S_IRWXO | S_ISVTX)) | (x.stx_mode & S_IRWXO) << 3;
 }
@@ -188,11 +187,11 @@ static int become_server(void *userdata)
 static int ask_server(const struct lkg_supervisor *s, const struct lkg_shared *shared, char **ret,
                       size_t *ret_size)
 {
-        struct handshake handshake = { s->programs.server, shared->init_request,
+        struct handshake handshake = { s->programs[LKG_CHILD_SERVER], shared->init_request,
                                        *(const volatile uint32_t *)&shared->init_request_size };
         const struct lkg_helper_work work = { .run = become_server,
                                               .userdata = &handshake,
-                                              .program = s->programs.server,
+                                              .program = s->programs[LKG_CHILD_SERVER],
                                               .limit_ns = INIT_LIMIT_NS };
 
         if (handshake.size > sizeof(shared->init_request))
@@ -209,13 +208,14 @@ static int compute_reply(struct lkg_supervisor *s, struct lkg_connection *c, str
 
         if (r != 0)
                 return lkg_fail(err, EX_SOFTWARE, r < 0 ? -r : 0, "handshake by %s failed (%d)",
-                                s->programs.server, r);
+                                s->programs[LKG_CHILD_SERVER], r);
         if (size < sizeof(header))
-                return lkg_fail(err, EX_SOFTWARE, 0, "%s --handshake gave no reply.", s->programs.server);
+                return lkg_fail(err, EX_SOFTWARE, 0, "%s --handshake gave no reply.",
+                                s->programs[LKG_CHILD_SERVER]);
         memcpy(&header, reply, sizeof(header));
         if (header.len != size || header.error != 0)
                 return lkg_fail(err, EX_SOFTWARE, header.error < 0 ? -header.error : 0,
-                                "%s refuses this kernel's FUSE protocol", s->programs.server);
+                                "%s refuses this kernel's FUSE protocol", s->programs[LKG_CHILD_SERVER]);
         memcpy(c->shared->init_reply, reply, size);
         c->shared->init_reply_size = (uint32_t)size;
         return 0;
@@ -296,4 +296,61 @@ bool lkg_connection_dead(const struct lkg_connection *c)
         struct pollfd p = { .fd = c->device, .events = 0 };
 
         return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP | POLLNVAL));
+}
+
+/* ---- background requests ---- */
+
+/*
+ * For the kernel, page reads and closes are background requests, and it sends no more of them while
+ * max_background of FUSE_INIT (32) are unanswered: 32 reads of a dead file system below the source directory
+ * would block those of the view. The file server itself limits waiting requests (fs/server/held-requests.h),
+ * so the kernel's limit is lifted.
+ *
+ * This is not done in the answer to FUSE_INIT, which must not change: a build takes over a connection of an
+ * earlier build only if it would answer the same. The control file system is used without being mounted
+ * anywhere.
+ */
+
+static int open_control(void)
+{
+        LKG_CLEANUP(lkg_closep) int context = fsopen("fusectl", FSOPEN_CLOEXEC);
+
+        if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return -errno;
+        context = lkg_lift_fd(LKG_STEAL_FD(context));
+        if (context < 0)
+                return context;
+        return lkg_lift_fd(fsmount(context, FSMOUNT_CLOEXEC, 0));
+}
+
+static int set_limit(int control, unsigned number, const char *name)
+{
+        static const char most[] = "65535";
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "%u/%s", number, name);
+        fd = openat(control, path, O_WRONLY | O_CLOEXEC);
+        return fd < 0 || write(fd, most, sizeof(most) - 1) < 0 ? -errno : 0;
+}
+
+/* Repeating this is harmless: an adopted connection may be one of an earlier build. */
+void lkg_connection_lift_limit(struct lkg_supervisor *s)
+{
+        LKG_CLEANUP(lkg_closep) int control = open_control();
+        struct statx x;
+        int r = control;
+
+        if (r >= 0) /* the number of a connection is that of its device; reading it needs no request */
+                r = statx(s->connection.view_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &x) < 0 ? -errno
+                                                                                                    : 0;
+        if (r >= 0)
+                r = set_limit(control, makedev(x.stx_dev_major, x.stx_dev_minor), "max_background");
+        if (r >= 0)
+                r = set_limit(control, makedev(x.stx_dev_major, x.stx_dev_minor), "congestion_threshold");
+        if (r < 0)
+                lkg_log_notice("the limit of requests in the background stays: %s; a dead file system below "
+                               "the source "
+                               "directory can delay reads of the view",
+                               strerror(-r));
 }

@@ -1,11 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the engine answer? Tracks question and answer without any I/O, like the check of the file server's
- * counter (restart.h): the caller passes in the time.
+ * Decisions of the supervisor without any I/O: how long to wait before a child is started again, whether it hangs, whether its
+ * work takes too long, whether a message may still be logged. The caller passes in the time.
  */
 #pragma once
 
 #include <lkg/base.h>
+
+/* ---- starts ---- */
+
+/* How fast one kind of child is started again. */
+struct lkg_restart_pace {
+        unsigned n_free;           /* this many early deaths in a row cause no pause */
+        uint64_t first_ns, max_ns; /* the pause after them, doubled with each further one */
+};
+
+extern const struct lkg_restart_pace lkg_restart_server;  /* callers wait for it: pauses stay short */
+extern const struct lkg_restart_pace lkg_restart_refused; /* file server of another build (exit 77) */
+extern const struct lkg_restart_pace lkg_restart_engine;
+extern const struct lkg_restart_pace lkg_restart_fatal; /* an engine that sent FATAL while running */
+extern const struct lkg_restart_pace lkg_restart_notifier;
+extern const struct lkg_restart_pace lkg_restart_mount; /* an aborted connection is mounted again */
+
+/**
+ * lkg_restart_pause_ns() - a child died: how long until the next start.
+ * @n_early: deaths in a row before it was of any use
+ * @early:   it died before it was of any use; false forgets all earlier deaths
+ *
+ * Return: nanoseconds, 0 = at once.
+ */
+uint64_t lkg_restart_pause_ns(unsigned *n_early, const struct lkg_restart_pace *pace, bool early);
+
+/* ---- answers ---- */
 
 #define LKG_ALIVE_TICK_NS   (500 * LKG_NSEC_PER_MSEC)
 #define LKG_ALIVE_SILENT_NS (1 * LKG_NSEC_PER_SEC) /* how long it may be silent before that is reported */
@@ -43,14 +69,16 @@ void lkg_alive_forget(struct lkg_alive *alive);
 enum lkg_alive_verdict lkg_alive_tick(struct lkg_alive *alive, uint64_t now_ns, uint64_t limit_ns,
                                       bool works);
 
-/* A process that is not asked, but has work that leaves a trace: the notifier. */
+/* ---- progress ---- */
+
+/* A process that is not asked, but has work that leaves a trace: the file server (requests answered), the notifier. */
 struct lkg_progress {
         uint64_t seen;               /* the trace at the last check that found a new one */
         uint64_t last_ns, waited_ns; /* time of the last check, and how long nothing has changed */
 };
 
 enum lkg_progress_verdict {
-        LKG_PROGRESS_NONE,  /* nothing to do, and able to work: no further check is needed */
+        LKG_PROGRESS_NONE, /* nothing done since the last check, nothing to do, able to work: no further check is needed */
         LKG_PROGRESS_WATCH, /* check again in a tick */
         LKG_PROGRESS_STUCK, /* must be replaced */
 };
@@ -65,6 +93,21 @@ enum lkg_progress_verdict {
  */
 enum lkg_progress_verdict lkg_progress_look(struct lkg_progress *progress, bool has_work, bool stopped,
                                             uint64_t trace, uint64_t now_ns, uint64_t limit_ns);
+
+/* docs/specification.md 7: a request older than 2 s without a heartbeat */
+#define LKG_HEARTBEAT_HUNG_NS (2 * LKG_NSEC_PER_SEC)
+
+/**
+ * lkg_heartbeat_look() - one check of a file server.
+ * @served:      requests answered or parked so far
+ * @waiting:     the kernel has an unread request
+ * @busy:        some request was read and not answered
+ * @busy_age_ns: age of the oldest such request
+ *
+ * A slow request while others are served is not a hang.
+ */
+enum lkg_progress_verdict lkg_heartbeat_look(struct lkg_progress *progress, uint64_t served, bool waiting,
+                                             bool busy, uint64_t busy_age_ns, uint64_t now_ns);
 
 /* ---- work ---- */
 
@@ -111,3 +154,19 @@ uint64_t lkg_work_limit_ns(uint64_t bytes);
  */
 enum lkg_work lkg_work_look(struct lkg_work_watch *watch, uint64_t since_ns, uint64_t bytes, uint64_t cpu_ns,
                             uint64_t now_ns, uint64_t still_ns);
+
+/* ---- log ---- */
+
+/* At most LKG_LOG_BURST lines per second, then only a count. */
+#define LKG_LOG_BURST 10u
+
+struct lkg_log_limit {
+        uint64_t window_ns; /* start of the current second */
+        unsigned n, n_dropped;
+};
+
+/**
+ * lkg_log_limit_pass() - may one more line be logged at @now_ns?
+ * @ret_dropped: lines dropped in earlier seconds, to be logged with this one; set if true is returned
+ */
+bool lkg_log_limit_pass(struct lkg_log_limit *limit, uint64_t now_ns, unsigned *ret_dropped);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine has us do, because it may neither execute programs nor write to the source directory. It decides when; what is
+ * run or written is in files of root. Each errand is a helper, because a program or a disk may block.
+ *
+ * The exec plugin of a kubeconfig: `lkgfs-engine --exec-credential`, in a namespace without the view, prints what becomes the file
+ * `credential` of the private runtime directory. One at a time, and at most one every 10 s: an earlier request is told to wait.
+ *
+ * Fallback copies (<lkg/publication.h>): our settings name the files, their owner and mode; the engine names the document by its
+ * digest.
+ */
+#include <fcntl.h>
+#include <openssl/crypto.h>
+
+#include <lkg/base.h>
+#include <lkg/file.h>
+#include <lkg/publication.h>
+#include <lkg/text.h>
+
+#include "supervisor.h"
+
+#define OUTPUT_MAX      ((64u << 10) + 1)
+#define WHY_MAX         512u
+#define EXEC_PAUSE_NS   (8 * LKG_NSEC_PER_SEC)  /* the engine waits 10 s, by another clock */
+#define EXEC_LIMIT_NS   (30 * LKG_NSEC_PER_SEC) /* the engine's own limit is 25 s */
+#define COPIES_LIMIT_NS (10 * LKG_NSEC_PER_SEC)
+#define SOURCE_FD       LKG_HELPER_FIRST_FD
+#define RUNTIME_FD      (LKG_HELPER_FIRST_FD + 1)
+
+/* ---- the exec plugin ---- */
+
+static void tell_why(struct lkg_message *message, int r, const char *why)
+{
+        message->result = r;
+        message->text_size =
+                (uint32_t)snprintf(message->text, WHY_MAX, "%.*s", (int)strcspn(why, "\n"), why);
+        if (message->text_size >= WHY_MAX)
+                message->text_size = WHY_MAX - 1;
+        for (uint32_t i = 0; i < message->text_size; i++)
+                if ((unsigned char)message->text[i] < 0x20 || message->text[i] == 0x7f)
+                        message->text[i] = '?';
+}
+
+void lkg_exec_answer(int runtime_fd, struct lkg_helper *helper, int status, struct lkg_message *ret)
+{
+        struct lkg_error err = { 0 };
+        char *text = NULL;
+        size_t size = 0;
+        int r = lkg_helper_answer(helper, OUTPUT_MAX, &text, &size);
+
+        lkg_message_init(ret, LKG_MSG_CREDENTIAL);
+        if (r < 0)
+                tell_why(ret, r, "its output cannot be read");
+        else if (status < 0)
+                tell_why(ret, -ETIMEDOUT, "it did not end in time and was killed");
+        else if (status > 0)
+                tell_why(ret, -EIO, size > 0 ? text : "it could not be run");
+        else if ((r = lkg_write_file_atomic(runtime_fd, LKG_EXEC_FILE, text, size, 0600,
+                                            /* durable= */ false, &err)) < 0)
+                tell_why(ret, r, err.message);
+        if (text)
+                OPENSSL_cleanse(text, size);
+        free(text);
+}
+
+/* In the forked process, which becomes the engine's program. */
+static int run(void *userdata)
+{
+        const struct lkg_supervisor *s = userdata;
+        const char *argv[] = { s->programs[LKG_CHILD_ENGINE],
+                               "--exec-credential",
+                               "--mountpoint",
+                               s->mount_point,
+                               "--source-path",
+                               s->source.path,
+                               s->config ? "--config" : NULL,
+                               s->config,
+                               NULL };
+        int r = lkg_hide_view(s->mount_point);
+
+        if (r != 0)
+                return r;
+        (void)execv(argv[0], (char **)(uintptr_t)argv);
+        return EX_UNAVAILABLE;
+}
+
+static void answer(struct lkg_supervisor *s, const struct lkg_message *message)
+{
+        if (lkg_engine_tell(s, message) < 0)
+                (void)unlinkat(s->dirs.runtime, LKG_EXEC_FILE, 0); /* the next engine will ask again */
+}
+
+static void on_done(void *userdata, int status)
+{
+        struct lkg_supervisor *s = userdata;
+        struct lkg_message message;
+
+        lkg_exec_answer(s->dirs.runtime, &s->jobs.exec.helper, status, &message);
+        answer(s, &message);
+}
+
+void lkg_exec_request(struct lkg_supervisor *s)
+{
+        const struct lkg_helper_work work = { .run = run,
+                                              .done = on_done,
+                                              .userdata = s,
+                                              .program = s->programs[LKG_CHILD_ENGINE],
+                                              .limit_ns = EXEC_LIMIT_NS };
+        uint64_t now_ns = lkg_boottime_ns();
+        struct lkg_message message;
+        int r;
+
+        if (s->phase > LKG_PHASE_RUNNING || lkg_helper_running(&s->jobs.exec.helper))
+                return; /* the running one answers this request, too */
+        lkg_message_init(&message, LKG_MSG_CREDENTIAL);
+        if (s->jobs.exec.started_ns > 0 && now_ns - s->jobs.exec.started_ns < EXEC_PAUSE_NS) {
+                tell_why(&message, -EAGAIN, "it ran only a few seconds ago");
+                answer(s, &message);
+                return;
+        }
+        s->jobs.exec.started_ns = now_ns;
+        r = lkg_helper_start(&s->jobs.exec.helper, s->event, &work);
+        if (r >= 0)
+                return;
+        lkg_log_error("exec plugin: start the process that runs it: %s", strerror(-r));
+        tell_why(&message, r, "the process that runs it could not be started");
+        answer(s, &message);
+}
+
+void lkg_exec_cancel(struct lkg_supervisor *s)
+{
+        lkg_helper_cancel(&s->jobs.exec.helper);
+        if (s->jobs.exec.started_ns > 0)
+                (void)unlinkat(s->dirs.runtime, LKG_EXEC_FILE, 0);
+}
+
+/* ---- fallback copies ---- */
+
+/* In the forked process. Its exit status is an errno value. */
+static int write_copy(void *userdata)
+{
+        const struct lkg_supervisor *s = userdata;
+        const struct lkg_settings_component *c = &s->settings->components[s->jobs.copies.current];
+        const struct lkg_fallback_file file = { c->file, c->uid, c->gid, c->mode };
+        const char *sha256 = s->jobs.copies.wanted[s->jobs.copies.current].sha256;
+        int r = *sha256 ? lkg_fallback_write(SOURCE_FD, RUNTIME_FD, &file, sha256)
+                        : lkg_fallback_withdraw(SOURCE_FD, c->file);
+
+        return r < 0 ? -r : 0;
+}
+
+static void write_next(struct lkg_supervisor *s);
+
+static void tell_written(struct lkg_supervisor *s, uint32_t component, int result)
+{
+        struct lkg_message m;
+
+        lkg_message_init(&m, LKG_MSG_FALLBACK);
+        m.text_size =
+                (uint32_t)snprintf(m.text, sizeof(m.text), "%s", s->settings->components[component].name);
+        m.result = result;
+        (void)lkg_engine_tell(s, &m); /* the next engine will ask again */
+}
+
+static void on_copy(void *userdata, int status)
+{
+        struct lkg_supervisor *s = userdata;
+        uint32_t component = s->jobs.copies.current;
+
+        /* Requested again meanwhile: this result is outdated, for example the document may be gone. */
+        if (!s->jobs.copies.wanted[component].due)
+                tell_written(s, component, status < 0 ? -ETIMEDOUT : -status);
+        write_next(s);
+}
+
+static bool choose_copy(struct lkg_supervisor *s)
+{
+        for (uint32_t i = 0; i < s->settings->n_components && i < LKG_COMPONENTS_MAX; i++)
+                if (s->jobs.copies.wanted[i].due) {
+                        s->jobs.copies.wanted[i].due = false;
+                        s->jobs.copies.current = i;
+                        return true;
+                }
+        return false;
+}
+
+/* The helper has a copy of our memory from its start: later requests need another helper. */
+static void write_next(struct lkg_supervisor *s)
+{
+        struct lkg_helper_work work = {
+                .run = write_copy, .done = on_copy, .userdata = s, .n_fds = 2, .limit_ns = COPIES_LIMIT_NS
+        };
+        int r = 0;
+
+        work.fds[0] = s->source.fd;
+        work.fds[1] = s->dirs.runtime;
+        while (choose_copy(s)) {
+                r = lkg_helper_start(&s->jobs.copies.helper, s->event, &work);
+                if (r >= 0)
+                        return;
+                tell_written(s, s->jobs.copies.current, r);
+        }
+        s->life->copies_done(s);
+}
+
+void lkg_fallback_request(struct lkg_supervisor *s, const struct lkg_message *message)
+{
+        size_t length = strcspn(message->text, " ");
+        struct lkg_wanted_copy *wanted = NULL;
+
+        for (size_t i = 0; i < s->settings->n_components && i < LKG_COMPONENTS_MAX; i++)
+                if (lkg_span_is(lkg_span(message->text, length), s->settings->components[i].name))
+                        wanted = &s->jobs.copies.wanted[i];
+        if (!wanted)
+                return; /* for a configuration that is not ours yet; it asks again after the reload */
+        wanted->due = true;
+        (void)snprintf(wanted->sha256, sizeof(wanted->sha256), "%s",
+                       message->text + length + (message->text[length] == ' '));
+        if (!lkg_helper_running(&s->jobs.copies.helper))
+                write_next(s);
+}
+
+bool lkg_fallback_busy(const struct lkg_supervisor *s)
+{
+        return lkg_helper_running(&s->jobs.copies.helper);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages to the service manager (sd_notify(3)) and descriptors in its store. The store is the third holder
+ * of the connection: if all our processes are killed at once, callers only wait until the unit is started
+ * again.
+ */
+#include <signal.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include <systemd/sd-bus.h>
+#include <systemd/sd-daemon.h>
+
+#include <lkg/base.h>
+
+#include "facts-collect.h"
+#include "supervisor.h"
+
+struct stored {
+        const char *name;
+        int fd;
+};
+
+void lkg_notify_ready(struct lkg_supervisor *s)
+{
+        (void)sd_notifyf(0, "READY=1\nMAINPID=%d\nSTATUS=Serving %s", (int)getpid(), s->mount_point);
+}
+
+void lkg_notify_status(const char *fmt, ...)
+{
+        char text[512];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        (void)sd_notifyf(0, "STATUS=%s", text);
+}
+
+void lkg_notify_reloading(void)
+{
+        struct timespec now = { 0 };
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                         (unsigned long long)now.tv_sec * 1000000u +
+                                 (unsigned long long)now.tv_nsec / 1000u);
+}
+
+void lkg_notify_stopping(void)
+{
+        (void)sd_notify(0, "STOPPING=1\nSTATUS=Unmounting");
+}
+
+void lkg_notify_leaving(void)
+{
+        (void)sd_notify(0, "STOPPING=1\nSTATUS=Restarting, the view stays mounted");
+}
+
+void lkg_notify_unstore(void)
+{
+        static const char *const names[] = { "fuse", "shared", "source", "listen" };
+
+        if (!getenv("NOTIFY_SOCKET"))
+                return;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                (void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", names[i]);
+}
+
+void lkg_notify_store(struct lkg_supervisor *s)
+{
+        const struct stored stored[] = {
+                { "fuse", s->connection.device },
+                { "shared", s->connection.shared_fd },
+                { "source", s->source.fd },
+                { "listen", s->listen_fd },
+        };
+
+        if (!getenv("NOTIFY_SOCKET"))
+                return;
+        /* Adopted descriptors are already in the store, and the manager ignores the same file sent again. */
+        if (!s->adopted || s->announced)
+                lkg_notify_unstore(); /* of an earlier connection */
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(stored); i++) {
+                char text[64];
+
+                (void)snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s", stored[i].name);
+                (void)sd_pid_notify_with_fds(0, 0, text, &stored[i].fd, 1);
+        }
+}
+
+/* ---- stop or restart ---- */
+
+/*
+ * SIGTERM from a service manager means one of two things: "stop", which unmounts, or the first half of
+ * "restart". During a restart the view must stay: if base and merged file share a name, a reader would
+ * otherwise get the plain base. So systemd is asked for the job of our unit. If that is a restart, this
+ * process ends as if it were killed: the file server keeps serving, the connection is also in the descriptor
+ * store, and the next supervisor takes over (adopt.c).
+ *
+ * Without systemd, or without an answer, SIGTERM is a stop.
+ */
+
+#define MANAGER      "org.freedesktop.systemd1"
+#define PRIVATE      "unix:path=/run/systemd/private" /* for root, without a message bus */
+#define ASK_LIMIT_NS (2 * LKG_NSEC_PER_SEC)           /* of the 20 s that the unit has for stopping */
+#define CALL_USEC    (1 * 1000 * 1000)
+
+static void bus_unrefp(sd_bus **bus)
+{
+        sd_bus_flush_close_unref(*bus);
+}
+
+static sd_bus *open_private(void)
+{
+        sd_bus *bus = NULL;
+
+        if (sd_bus_new(&bus) >= 0 && sd_bus_set_address(bus, PRIVATE) >= 0 && sd_bus_start(bus) >= 0) {
+                (void)sd_bus_set_method_call_timeout(bus, CALL_USEC);
+                return bus;
+        }
+        sd_bus_unref(bus);
+        return NULL;
+}
+
+/* The type of the org.freedesktop.systemd1.Job at @path. Return: 1 restart; 0 another; -errno. */
+static int is_restart(sd_bus *bus, const char *path)
+{
+        LKG_CLEANUP(lkg_freep) char *type = NULL;
+        int r = sd_bus_get_property_string(bus, MANAGER, path, MANAGER ".Job", "JobType", NULL, &type);
+
+        return r < 0 ? r : strcmp(type, "restart") == 0 || strcmp(type, "try-restart") == 0;
+}
+
+int lkg_unit_restarts(sd_bus *bus, pid_t pid)
+{
+        sd_bus_message *found = NULL, *job = NULL;
+        const char *path = NULL;
+        uint32_t id = 0;
+        int r = sd_bus_call_method(bus, MANAGER, "/org/freedesktop/systemd1", MANAGER ".Manager",
+                                   "GetUnitByPID", NULL, &found, "u", (uint32_t)pid);
+
+        if (r >= 0)
+                r = sd_bus_message_read(found, "o", &path);
+        if (r >= 0)
+                r = sd_bus_get_property(bus, MANAGER, path, MANAGER ".Unit", "Job", NULL, &job, "(uo)");
+        if (r >= 0)
+                r = sd_bus_message_read(job, "(uo)", &id, &path);
+        if (r >= 0) /* 0: no job; the signal did not come from systemd */
+                r = id == 0 ? 0 : is_restart(bus, path);
+        sd_bus_message_unref(found);
+        sd_bus_message_unref(job);
+        return r;
+}
+
+/* In a separate process, because it may wait. Return: 0 a restart, 1 a stop. */
+static int ask(void *userdata)
+{
+        LKG_CLEANUP(bus_unrefp) sd_bus *bus = lkg_facts_bus();
+        int r = bus ? lkg_unit_restarts(bus, getppid()) : -ENOTCONN;
+
+        (void)userdata;
+        if (r < 0) {
+                sd_bus_flush_close_unref(bus);
+                bus = open_private();
+                r = bus ? lkg_unit_restarts(bus, getppid()) : -ENOTCONN;
+        }
+        return r == 1 ? 0 : 1;
+}
+
+static void answered(void *userdata, int status)
+{
+        struct lkg_supervisor *s = userdata;
+
+        if (status == 0)
+                s->life->leave(s);
+        else
+                s->life->stop(s, "SIGTERM");
+}
+
+void lkg_leave_or_stop(struct lkg_supervisor *s)
+{
+        const struct lkg_helper_work work = {
+                .run = ask, .done = answered, .userdata = s, .limit_ns = ASK_LIMIT_NS
+        };
+
+        if (lkg_helper_running(&s->jobs.leaving))
+                return;
+        if (s->phase != LKG_PHASE_RUNNING || !getenv("NOTIFY_SOCKET") ||
+            lkg_helper_start(&s->jobs.leaving, s->event, &work) < 0)
+                s->life->stop(s, "SIGTERM");
+}

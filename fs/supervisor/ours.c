@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records our child processes for the next lkgfsd. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include <lkg/base.h>
+#include <lkg/file.h>
+
+#include "supervisor.h"
+
+/* Files in runtimeDir and in its private part. */
+static const char *const record_names[_LKG_CHILD_KIND_MAX] = {
+        [LKG_CHILD_ENGINE] = "engine.pid",
+        [LKG_CHILD_SERVER] = "server.pid",
+        [LKG_CHILD_NOTIFIER] = "notifier.pid",
+};
+
+/*
+ * The shared memory disappears with the connection, but the engine does not: this file tells an lkgfsd that
+ * starts without a connection which process to end. It also helps one that takes over, because children can
+ * write the shared memory. The copy in the private directory, which the engine owns, is for an lkgfsd of an
+ * earlier build.
+ */
+void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,
+                       uint64_t start_time)
+{
+        const int directories[] = { s->dirs.records, s->dirs.runtime };
+        char text[64];
+        int n = snprintf(text, sizeof(text), "%d %" PRIu64 "\n", pid, start_time);
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
+                struct lkg_error err = { 0 };
+
+                if (lkg_write_file_atomic(directories[i], record_names[kind], text, (size_t)n, 0600, false,
+                                          &err) < 0)
+                        lkg_log_warning("%s", err.message);
+        }
+}
+
+bool lkg_recorded_read(int dirfd, enum lkg_child_kind kind, struct lkg_process *ret)
+{
+        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, record_names[kind]);
+        char text[64] = "";
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        int pid = 0;
+
+        if (n <= 0 || sscanf(text, "%d %" SCNu64, &pid, &ret->start_time) != 2)
+                return false;
+        atomic_store(&ret->pid, pid);
+        return true;
+}
+
+bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *process)
+{
+        struct lkg_process recorded = { 0 };
+
+        for (int kind = 0; kind < _LKG_CHILD_KIND_MAX; kind++)
+                if (lkg_recorded_read(s->dirs.records, (enum lkg_child_kind)kind, &recorded) &&
+                    atomic_load(&recorded.pid) == atomic_load(&process->pid) &&
+                    recorded.start_time == process->start_time)
+                        return true;
+        return false;
+}
+
+void lkg_recorded_forget(const struct lkg_supervisor *s)
+{
+        for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
+                (void)unlinkat(s->dirs.records, record_names[i], 0);
+}
+
+/* ---- ours ---- */
+
+/* Ends processes that a predecessor left, and waits for the end of any process. */
+
+#define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
+
+/* Its name in comm, which only the process itself can set. */
+static bool is_called(int pid, const char *prefix)
+{
+        char path[64], name[32] = "";
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/*
+ * Does its program have the name of one of ours? Enough for a process that holds our lock according to the kernel.
+ *
+ * A process that waits for a dead file system before execve() still runs lkgfsd's program, but has its own
+ * name (jobs.c).
+ */
+static bool runs_helper(int pid)
+{
+        char path[64], exe[PATH_MAX];
+        const char *name;
+        ssize_t n;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+        n = readlink(path, exe, sizeof(exe) - 1);
+        if (n < 0)
+                return false;
+        exe[n] = '\0';
+        name = strrchr(exe, '/');
+        if (!name)
+                return false;
+        return strncmp(name, "/lkgfs-", strlen("/lkgfs-")) == 0 ||
+               (strncmp(name, "/lkgfsd", strlen("/lkgfsd")) == 0 && is_called(pid, "lkgfs-"));
+}
+
+/* Identify the file without a request that a dead file system could leave unanswered. */
+static bool identify(int fd, struct statx *ret)
+{
+        return fd >= 0 &&
+               statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, ret) == 0;
+}
+
+static bool same_file(const struct statx *a, const struct statx *b)
+{
+        return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
+               a->stx_dev_minor == b->stx_dev_minor;
+}
+
+/* Only at the descriptor numbers that it was started with; those that it opens itself are higher. */
+static bool has_ours(const struct lkg_supervisor *s, int pid, int shared_fd)
+{
+        const int ours[] = { s->dirs.runtime, s->dirs.state, shared_fd };
+        struct statx theirs, mine;
+        char path[64];
+
+        for (int number = 3; number < 3 + LKG_SPAWN_FDS_MAX; number++) {
+                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+
+                (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
+                fd = open(path, O_PATH | O_CLOEXEC);
+                if (!identify(fd, &theirs))
+                        continue;
+                for (size_t i = 0; i < LKG_ARRAY_SIZE(ours); i++)
+                        if (identify(ours[i], &mine) && same_file(&theirs, &mine))
+                                return true;
+        }
+        return false;
+}
+
+bool lkg_is_ours(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd)
+{
+        int pid = atomic_load(&process->pid);
+
+        return runs_helper(pid) && (lkg_recorded_has(s, process) || has_ours(s, pid, shared_fd));
+}
+
+/* A descriptor of it: from now on its pid cannot be reused unnoticed. -ESRCH: it has ended. */
+static int hold(const struct lkg_process *process)
+{
+        int pid = atomic_load(&process->pid);
+        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
+
+        return pidfd >= 0 && lkg_process_start_time(pid) == process->start_time ? LKG_STEAL_FD(pidfd)
+                                                                                : -ESRCH;
+}
+
+/* SIGTERM, then SIGKILL after @limit_ns. */
+static void end(int pidfd, uint64_t limit_ns)
+{
+        static const int signals[] = { SIGTERM, SIGKILL };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(signals); i++) {
+                (void)pidfd_send_signal(pidfd, signals[i], NULL, 0);
+                if (lkg_wait_pidfd(pidfd, limit_ns))
+                        return;
+        }
+}
+
+int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
+                 uint64_t limit_ns)
+{
+        LKG_CLEANUP(lkg_closep) int pidfd = hold(process);
+
+        if (pidfd < 0 || !lkg_is_ours(s, process, shared_fd))
+                return 0;
+        end(pidfd, limit_ns);
+        return 1;
+}
+
+int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind)
+{
+        const int directories[] = { s->dirs.records, s->dirs.runtime };
+        int n = 0;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
+                struct lkg_process process = { 0 };
+
+                if (lkg_recorded_read(directories[i], kind, &process))
+                        n += lkg_ours_end(s, &process, -EBADF, END_RECORDED_NS);
+        }
+        return n > 0;
+}
+
+/* ---- locks ---- */
+
+/* One lkgfsd per state directory and per runtime directory: a lock in each, held as long as it lives. */
+
+#define LOCK_TRIES         100u
+#define LOCK_PAUSE_MS      20
+#define LOCK_HOLDER_END_NS (1 * LKG_NSEC_PER_SEC)
+#define LOCKS_BYTES_MAX    (16u << 20) /* of /proc/locks */
+
+/* The pid in the lock file. Return: 0 if there is none; @text is the mount point. */
+static int lock_owner(int fd, char text[static PATH_MAX + 64])
+{
+        ssize_t n = pread(fd, text, PATH_MAX + 63, 0);
+        char *end;
+        int pid;
+
+        text[n > 0 ? n : 0] = '\0';
+        pid = (int)strtol(text, &end, 10);
+        end += strspn(end, " ");
+        end[strcspn(end, "\n")] = '\0';
+        memmove(text, end, strlen(end) + 1);
+        return pid > 0 && *text ? pid : 0;
+}
+
+/* The holder according to the kernel (proc_locks(5)). 0: none is visible. */
+static int lock_holder(int fd)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        LKG_CLEANUP(lkg_closep) int locks = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+        char *rest, *line;
+        struct stat st;
+
+        if (locks < 0 || fstat(fd, &st) < 0 || lkg_read_file(locks, LOCKS_BYTES_MAX, &text, NULL, NULL) < 0)
+                return 0;
+        rest = text;
+        while ((line = strsep(&rest, "\n"))) {
+                unsigned major_number, minor_number;
+                unsigned long inode;
+                int pid;
+
+                if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major_number, &minor_number,
+                           &inode) == 4 &&
+                    inode == st.st_ino && major_number == major(st.st_dev) &&
+                    minor_number == minor(st.st_dev))
+                        return pid > 0 ? pid : 0;
+        }
+        return 0;
+}
+
+/*
+ * A helper may hold the lock of a dead lkgfsd: a child that was forked just before its death, for the short
+ * time until execve(2); or a compromised one that took it.
+ * Return: whether to try again.
+ */
+static bool owner_is_gone(int fd, unsigned n_tries)
+{
+        char text[PATH_MAX + 64];
+        struct lkg_process process = { 0 };
+        LKG_CLEANUP(lkg_closep) int holder = -EBADF;
+        int pid = lock_owner(fd, text);
+        LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
+
+        if (n_tries > LOCK_TRIES || pid == 0 || (pidfd >= 0 && !lkg_wait_pidfd(pidfd, 0)))
+                return false;
+        if (n_tries < LOCK_TRIES) {
+                (void)poll(NULL, 0, LOCK_PAUSE_MS);
+                return true;
+        }
+        pid = lock_holder(fd);
+        atomic_store(&process.pid, pid);
+        process.start_time = lkg_process_start_time(pid);
+        holder = hold(&process);
+        if (holder < 0 || !runs_helper(pid))
+                return false;
+        end(holder, LOCK_HOLDER_END_NS);
+        return true;
+}
+
+static int locked_by_other(int fd, const char *path, const char *what, struct lkg_error *err)
+{
+        char mount_point[PATH_MAX + 64];
+        int pid = lock_owner(fd, mount_point);
+
+        if (pid > 0)
+                return lkg_fail(err, EX_UNAVAILABLE, 0,
+                                "another lkgfsd (pid %d) already serves %s with this %s (%s is locked).",
+                                pid, mount_point, what, path);
+        return lkg_fail(err, EX_UNAVAILABLE, 0, "another lkgfsd already uses this %s (%s is locked).", what,
+                        path);
+}
+
+/*
+ * A lock file may be removed by an lkgfsd that is just ending: the lock is valid only if the name still
+ * refers to the locked file.
+ */
+static bool still_named(int fd, int dirfd, const char *name)
+{
+        struct stat a, b;
+
+        return fstat(fd, &a) == 0 && fstatat(dirfd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+               a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* The engine may write to both directories, and must not prevent the next start. */
+static int put_aside(int dirfd)
+{
+        int r = lkg_put_aside(dirfd, "lock");
+
+        return r < 0 ? r : -EAGAIN;
+}
+
+static int open_lock_file(int dirfd, int flags)
+{
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(dirfd, "lock", flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+        struct stat st;
+
+        if (fd < 0)
+                return errno == ELOOP || errno == EISDIR || errno == ENXIO ? put_aside(dirfd) : -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        return S_ISREG(st.st_mode) ? LKG_STEAL_FD(fd) : put_aside(dirfd);
+}
+
+/* A read-only file system can be locked, too: its stored state is still used. */
+static int open_lock(int dirfd, bool *ret_read_only)
+{
+        int fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
+
+        if (fd == -EAGAIN)
+                fd = open_lock_file(dirfd, O_RDWR | O_CREAT);
+        *ret_read_only = fd == -EROFS;
+        return *ret_read_only ? open_lock_file(dirfd, O_RDONLY) : fd;
+}
+
+int lkg_lock_take(const struct lkg_supervisor *s, int dirfd, const char *dir, const char *what, int *ret,
+                  struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        bool read_only = false;
+
+        if (asprintf(&path, "%s/lock", dir) < 0)
+                return lkg_fail(err, EX_OSERR, ENOMEM, "lock %s", dir);
+        for (unsigned n_tries = 0;; n_tries++) {
+                fd = open_lock(dirfd, &read_only);
+                if (fd == -ENOENT)
+                        return 0; /* never used and not writable: two lkgfsd cannot interfere here */
+                fd = fd < 0 ? fd : lkg_lift_fd(fd);
+                if (fd < 0)
+                        return lkg_fail(err, EX_IOERR, -fd, "open %s", path);
+                if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                        if (errno != EWOULDBLOCK)
+                                return lkg_fail(err, EX_IOERR, errno, "lock %s", path);
+                        if (!owner_is_gone(fd, n_tries))
+                                return locked_by_other(fd, path, what, err);
+                } else if (still_named(fd, dirfd, "lock"))
+                        break;
+                fd = lkg_close(fd);
+        }
+        /* For the error message of another lkgfsd only. */
+        if (!read_only &&
+            (ftruncate(fd, 0) < 0 || dprintf(fd, "%d %s\n", (int)getpid(), s->mount_point) < 0))
+                return lkg_fail(err, EX_IOERR, errno, "write %s", path);
+        *ret = LKG_STEAL_FD(fd);
+        return 0;
+}

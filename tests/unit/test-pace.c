@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When a child is started again, when an engine counts as silent and when a child as hung, how many log lines a death may cause.
+ * Time is simulated. Rules: docs/specification.md 2.14, 7.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fs/supervisor/pace.h"
+
+#define MSEC  LKG_NSEC_PER_MSEC
+#define SEC   LKG_NSEC_PER_SEC
+#define TICK  LKG_ALIVE_TICK_NS
+#define LIMIT (3 * SEC)
+
+static void test_one_that_answers_is_asked_again(void **state)
+{
+        struct lkg_alive alive = { 0 };
+        uint64_t now = SEC;
+
+        (void)state;
+        for (int i = 0; i < 100; i++, now += TICK) {
+                uint64_t ticket;
+
+                assert_int_equal(lkg_alive_tick(&alive, now, LIMIT, false), LKG_ALIVE_ASK);
+                ticket = lkg_alive_asked(&alive, now, 7);
+                assert_false(lkg_alive_answered(&alive, ticket - 1)); /* of an earlier engine */
+                assert_true(lkg_alive_answered(&alive, ticket));
+                assert_false(lkg_alive_answered(&alive, ticket));
+        }
+}
+
+static void test_silence_is_told_and_ends(void **state)
+{
+        const enum lkg_alive_verdict want[] = { LKG_ALIVE_WAIT,   LKG_ALIVE_SILENT, LKG_ALIVE_SILENT,
+                                                LKG_ALIVE_SILENT, LKG_ALIVE_SILENT, LKG_ALIVE_HUNG,
+                                                LKG_ALIVE_HUNG };
+        struct lkg_alive alive = { 0 };
+        uint64_t now = SEC;
+
+        (void)state;
+        (void)lkg_alive_asked(&alive, now, 7);
+        assert_int_equal(alive.asked_wall_ns, 7);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(want); i++)
+                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), want[i]);
+        lkg_alive_forget(&alive); /* it was replaced */
+        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_ASK);
+}
+
+static void test_work_stops_the_clock(void **state)
+{
+        struct lkg_alive alive = { 0 };
+        uint64_t now = SEC;
+
+        (void)state;
+        (void)lkg_alive_asked(&alive, now, 0);
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, true), LKG_ALIVE_WORKS);
+        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_WAIT);
+        for (int i = 0; i < 4; i++)
+                assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_SILENT);
+        assert_int_equal(lkg_alive_tick(&alive, now += TICK, LIMIT, false), LKG_ALIVE_HUNG);
+}
+
+static void test_work_that_leaves_no_trace_is_stuck(void **state)
+{
+        struct lkg_progress p = { .seen = 5 };
+        uint64_t now = SEC, trace = 5;
+
+        (void)state;
+        /* Nothing to do gives no reason to check again. */
+        assert_int_equal(lkg_progress_look(&p, false, false, trace, now, LIMIT), LKG_PROGRESS_NONE);
+        now += 3600 * SEC;
+        /* As long as anything moves, it may take any time. */
+        for (int i = 0; i < 100; i++, now += TICK)
+                assert_int_equal(lkg_progress_look(&p, true, false, ++trace, now, LIMIT),
+                                 LKG_PROGRESS_WATCH);
+        now -= TICK;
+        for (int i = 0; i < 5; i++)
+                assert_int_equal(lkg_progress_look(&p, true, false, trace, now += TICK, LIMIT),
+                                 LKG_PROGRESS_WATCH);
+        assert_int_equal(lkg_progress_look(&p, true, false, trace, now += TICK, LIMIT), LKG_PROGRESS_STUCK);
+}
+
+static void test_one_that_is_stopped_is_stuck_without_work(void **state)
+{
+        struct lkg_progress p = { .seen = 1 };
+        uint64_t now = SEC;
+
+        (void)state;
+        assert_int_equal(lkg_progress_look(&p, false, false, 1, now, LIMIT), LKG_PROGRESS_NONE);
+        /* The first check after a long pause counts as two ticks. */
+        assert_int_equal(lkg_progress_look(&p, false, true, 1, now += 60 * SEC, LIMIT), LKG_PROGRESS_WATCH);
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT),
+                                 LKG_PROGRESS_WATCH);
+        /* It continues just in time. */
+        assert_int_equal(lkg_progress_look(&p, false, false, 1, now += TICK, LIMIT), LKG_PROGRESS_NONE);
+        for (int i = 0; i < 5; i++)
+                assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT),
+                                 LKG_PROGRESS_WATCH);
+        assert_int_equal(lkg_progress_look(&p, false, true, 1, now += TICK, LIMIT), LKG_PROGRESS_STUCK);
+}
+
+static void test_whoever_was_stopped_itself_blames_nobody(void **state)
+{
+        struct lkg_alive alive = { 0 };
+
+        (void)state;
+        (void)lkg_alive_asked(&alive, SEC, 0);
+        assert_int_equal(lkg_alive_tick(&alive, 3600 * SEC, LIMIT, false), LKG_ALIVE_SILENT);
+        assert_int_equal(alive.waited_ns, 2 * TICK);
+        assert_int_equal(lkg_alive_tick(&alive, 7200 * SEC, LIMIT, false), LKG_ALIVE_SILENT);
+        assert_int_equal(lkg_alive_tick(&alive, 9999 * SEC, LIMIT, false), LKG_ALIVE_HUNG);
+}
+
+static void test_a_useful_child_comes_back_at_once(void **state)
+{
+        unsigned n_early = 0;
+
+        (void)state;
+        for (int i = 0; i < 1000; i++)
+                assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_server, false), 0);
+}
+
+static void test_early_deaths_wait_longer_and_longer(void **state)
+{
+        unsigned n_early = 0;
+        const uint64_t want[] = { 0,         0,          0,          10 * MSEC,  20 * MSEC, 40 * MSEC,
+                                  80 * MSEC, 160 * MSEC, 320 * MSEC, 640 * MSEC, 1 * SEC,   1 * SEC };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(want); i++)
+                assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_server, true), want[i]);
+        assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_server, false), 0);
+        assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_server, true), 0);
+}
+
+static void test_first_engine_death_is_answered_at_once(void **state)
+{
+        unsigned n_early = 0;
+
+        (void)state;
+        assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_engine, true), 0);
+        assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_engine, true), 50 * MSEC);
+        for (int i = 0; i < 100; i++)
+                assert_true(lkg_restart_pause_ns(&n_early, &lkg_restart_engine, true) <= 1 * SEC);
+}
+
+static void test_a_refusal_never_ends_the_tries(void **state)
+{
+        unsigned n_early = 0;
+
+        (void)state;
+        assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_refused, true), 100 * MSEC);
+        for (int i = 0; i < 100; i++)
+                (void)lkg_restart_pause_ns(&n_early, &lkg_restart_refused, true);
+        assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_refused, true), 5 * SEC);
+        n_early = UINT32_MAX;
+        assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_refused, true), 5 * SEC);
+        assert_int_equal(n_early, UINT32_MAX);
+}
+
+static void test_fatal_engine_is_tried_every_ten_seconds(void **state)
+{
+        unsigned n_early = 0;
+
+        (void)state;
+        for (int i = 0; i < 5; i++)
+                assert_int_equal(lkg_restart_pause_ns(&n_early, &lkg_restart_fatal, true), 10 * SEC);
+}
+
+struct beat {
+        uint64_t served;
+        bool waiting, busy;
+        uint64_t age_ns;
+        enum lkg_progress_verdict want;
+};
+
+/* One check per tick. */
+static void run_beats(const struct beat *beats, size_t n)
+{
+        struct lkg_progress progress = { .seen = 100, .last_ns = SEC };
+
+        for (size_t i = 0; i < n; i++)
+                assert_int_equal(lkg_heartbeat_look(&progress, beats[i].served, beats[i].waiting,
+                                                    beats[i].busy, beats[i].age_ns, SEC + (i + 1) * TICK),
+                                 beats[i].want);
+}
+
+static void test_no_work_ends_the_watching(void **state)
+{
+        const struct beat beats[] = {
+                { 105, false, false, 0, LKG_PROGRESS_WATCH },
+                { 105, false, false, 0, LKG_PROGRESS_NONE },
+        };
+
+        (void)state;
+        run_beats(beats, LKG_ARRAY_SIZE(beats));
+}
+
+static void test_unread_requests_for_two_seconds_are_a_hang(void **state)
+{
+        const struct beat beats[] = {
+                { 100, true, false, 0, LKG_PROGRESS_WATCH },
+                { 100, true, false, 0, LKG_PROGRESS_WATCH },
+                { 100, true, false, 0, LKG_PROGRESS_WATCH },
+                { 100, true, false, 0, LKG_PROGRESS_STUCK },
+        };
+
+        (void)state;
+        assert_int_equal(LKG_ARRAY_SIZE(beats) * TICK, LKG_HEARTBEAT_HUNG_NS);
+        run_beats(beats, LKG_ARRAY_SIZE(beats));
+}
+
+static void test_a_request_in_hand_for_two_seconds_is_a_hang(void **state)
+{
+        const struct beat beats[] = {
+                { 100, false, true, 500 * MSEC, LKG_PROGRESS_WATCH },
+                { 100, false, true, 1000 * MSEC, LKG_PROGRESS_WATCH },
+                { 100, false, true, 1500 * MSEC, LKG_PROGRESS_WATCH },
+                { 100, false, true, 1999 * MSEC, LKG_PROGRESS_WATCH },
+                { 100, false, true, 2500 * MSEC, LKG_PROGRESS_STUCK },
+        };
+
+        (void)state;
+        run_beats(beats, LKG_ARRAY_SIZE(beats));
+}
+
+static void test_slow_work_beside_progress_is_no_hang(void **state)
+{
+        struct lkg_progress progress = { 0 };
+
+        (void)state;
+        for (uint64_t i = 1; i < 100; i++)
+                assert_int_equal(lkg_heartbeat_look(&progress, i, true, true, i * SEC, i * TICK),
+                                 LKG_PROGRESS_WATCH);
+}
+
+static void test_a_sleep_of_the_machine_is_no_hang(void **state)
+{
+        struct lkg_progress progress = { .seen = 100, .last_ns = SEC };
+
+        (void)state;
+        /* CLOCK_BOOTTIME jumped: the request looks an hour old, but a check counts as two ticks at most. */
+        assert_int_equal(lkg_heartbeat_look(&progress, 100, false, true, 3600 * SEC, 3601 * SEC),
+                         LKG_PROGRESS_WATCH);
+        assert_int_equal(lkg_heartbeat_look(&progress, 101, false, false, 0, 3602 * SEC),
+                         LKG_PROGRESS_WATCH);
+        assert_int_equal(lkg_heartbeat_look(&progress, 101, false, false, 0, 3603 * SEC), LKG_PROGRESS_NONE);
+}
+
+static void test_lines_per_second(void **state)
+{
+        struct lkg_log_limit limit = { 0 };
+        unsigned n_dropped = 99, n_passed = 0;
+
+        (void)state;
+        for (unsigned i = 0; i < 500; i++)
+                n_passed += lkg_log_limit_pass(&limit, 10 * SEC + i * MSEC, &n_dropped);
+        assert_int_equal(n_passed, LKG_LOG_BURST);
+        assert_int_equal(n_dropped, 0);
+        assert_true(lkg_log_limit_pass(&limit, 11 * SEC, &n_dropped));
+        assert_int_equal(n_dropped, 500 - LKG_LOG_BURST);
+        assert_true(lkg_log_limit_pass(&limit, 11 * SEC + MSEC, &n_dropped));
+        assert_int_equal(n_dropped, 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_one_that_answers_is_asked_again),
+                cmocka_unit_test(test_silence_is_told_and_ends),
+                cmocka_unit_test(test_work_stops_the_clock),
+                cmocka_unit_test(test_work_that_leaves_no_trace_is_stuck),
+                cmocka_unit_test(test_one_that_is_stopped_is_stuck_without_work),
+                cmocka_unit_test(test_whoever_was_stopped_itself_blames_nobody),
+                cmocka_unit_test(test_a_useful_child_comes_back_at_once),
+                cmocka_unit_test(test_early_deaths_wait_longer_and_longer),
+                cmocka_unit_test(test_first_engine_death_is_answered_at_once),
+                cmocka_unit_test(test_a_refusal_never_ends_the_tries),
+                cmocka_unit_test(test_fatal_engine_is_tried_every_ten_seconds),
+                cmocka_unit_test(test_no_work_ends_the_watching),
+                cmocka_unit_test(test_unread_requests_for_two_seconds_are_a_hang),
+                cmocka_unit_test(test_a_request_in_hand_for_two_seconds_is_a_hang),
+                cmocka_unit_test(test_slow_work_beside_progress_is_no_hang),
+                cmocka_unit_test(test_a_sleep_of_the_machine_is_no_hang),
+                cmocka_unit_test(test_lines_per_second),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
