@@ -69,7 +69,6 @@ static void take(int *where, int fd)
 
 static void from_store(struct found *found)
 {
-        static const char *const names[N_FDS] = { "fuse", "shared", "source", "listen" };
         char **given = NULL;
         int n = sd_listen_fds_with_names(/* unset_environment= */ 1, &given);
 
@@ -78,7 +77,7 @@ static void from_store(struct found *found)
                 bool known = false;
 
                 for (int k = 0; k < N_FDS && !known; k++) {
-                        known = strcmp(given[i], names[k]) == 0;
+                        known = strcmp(given[i], lkg_kept_names[k]) == 0;
                         if (known)
                                 take(&found->fds[k], fd);
                 }
@@ -209,12 +208,11 @@ static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg
 }
 
 /* Discard the remains of a view that is no longer visible. */
-static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, int shared_fd, const char *why)
+static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, const char *why)
 {
         lkg_log_notice("left over by an earlier lkgfsd: %s; starting afresh", why);
-        (void)lkg_ours_end(s, &shared->notifier, shared_fd, END_LIMIT_NS);
-        (void)lkg_ours_end(s, &shared->server, shared_fd, END_LIMIT_NS);
-        (void)lkg_ours_end(s, &shared->engine, shared_fd, END_LIMIT_NS);
+        for (int kind = 0; kind < _LKG_CHILD_KIND_MAX; kind++)
+                (void)lkg_recorded_end(s, (enum lkg_child_kind)kind);
         lkg_kept_clear(s);
         (void)munmap(shared, sizeof(*shared));
 }
@@ -269,9 +267,9 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
                 return r;
         }
         if (lkg_connection_dead(&c)) {
-                discard(s, shared, found->fds[FD_SHARED], "its connection was aborted");
+                discard(s, shared, "its connection was aborted");
         } else if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount)) {
-                discard(s, shared, found->fds[FD_SHARED], "its view is not mounted any more");
+                discard(s, shared, "its view is not mounted any more");
         } else if (!lkg_connection_agrees(s, shared)) {
                 s->predecessor = shared; /* records of openers and tickets remain valid */
                 return replace_view(s, found, err);
@@ -280,67 +278,6 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
                 *ret_mount_id = mount.id;
         }
         return 0;
-}
-
-/* What may be a child of the predecessor: recorded in several places, some of which children can write. */
-struct left {
-        struct lkg_process processes[4];
-        size_t n;
-};
-
-static void left_add(struct left *left, int pid, uint64_t start_time)
-{
-        for (size_t i = 0; i < left->n; i++)
-                if (atomic_load(&left->processes[i].pid) == pid &&
-                    left->processes[i].start_time == start_time)
-                        return;
-        if (pid <= 0 || start_time == 0)
-                return;
-        left->processes[left->n].start_time = start_time;
-        atomic_store(&left->processes[left->n++].pid, pid);
-}
-
-/*
- * The most reliable one first: the process that answered on @channel, then what lkgfsd recorded, then what
- * children may have changed.
- */
-static struct left find_left(const struct lkg_supervisor *s, enum lkg_child_kind kind,
-                             const struct lkg_process *shared, int channel)
-{
-        const int directories[] = { s->dirs.records, s->dirs.runtime };
-        int peer = channel >= 0 ? pid_of_peer(channel) : -1;
-        struct left left = { .n = 0 };
-
-        if (peer > 0)
-                left_add(&left, peer, lkg_process_start_time(peer));
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
-                struct lkg_process recorded = { 0 };
-
-                if (lkg_recorded_read(directories[i], kind, &recorded))
-                        left_add(&left, atomic_load(&recorded.pid), recorded.start_time);
-        }
-        left_add(&left, atomic_load(&shared->pid), shared->start_time);
-        return left;
-}
-
-/*
- * Watch the first one that is ours and end all others: two file servers would take each other's requests,
- * two engines would delete each other's publications.
- * Return: whether there is one; if so, @channel is taken over.
- */
-static bool adopt_left(struct lkg_supervisor *s, enum lkg_child_kind kind, const struct lkg_process *shared,
-                       int channel)
-{
-        struct left left = find_left(s, kind, shared, channel);
-        bool adopted = false;
-
-        for (size_t i = 0; i < left.n; i++) {
-                if (!adopted && lkg_child_adopt(&s->children[kind], &left.processes[i], channel) == 0)
-                        adopted = true;
-                else
-                        (void)lkg_ours_end(s, &left.processes[i], s->connection.shared_fd, END_LIMIT_NS);
-        }
-        return adopted;
 }
 
 int lkg_build_same(int pid, const char *path)
@@ -364,34 +301,35 @@ int lkg_build_same(int pid, const char *path)
         return r;
 }
 
+static void adopt_server(struct lkg_supervisor *s, struct found *found)
+{
+        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
+        int peer = found->channel >= 0 ? pid_of_peer(found->channel) : -1;
+
+        if (lkg_child_adopt(server, found->channel) < 0)
+                return;
+        found->channel = -EBADF;
+        server->ready = true;
+        /*
+         * A server without a connection to us cannot store its descriptors with us, and one of another build must be replaced
+         * after an update. Its successor starts at once and takes over, as after any SIGKILL.
+         */
+        if (peer == (int)server->pid && lkg_build_same(peer, s->programs[LKG_CHILD_SERVER]) != 0)
+                return;
+        if (peer == (int)server->pid)
+                lkg_child_log(server, LOG_NOTICE, "(pid %d) is of another build: replaced", peer);
+        lkg_child_abandon(server, END_LIMIT_NS);
+}
+
 static void adopt_children(struct lkg_supervisor *s, struct found *found)
 {
-        struct lkg_shared *shared = s->connection.shared;
-        struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
+        static const enum lkg_child_kind ended[] = { LKG_CHILD_ENGINE, LKG_CHILD_NOTIFIER };
 
-        if (adopt_left(s, LKG_CHILD_SERVER, &shared->server, found->channel)) {
-                bool hands_over = found->channel >= 0;
-
-                found->channel = -EBADF;
-                server->ready = true;
-                /*
-                 * A server without a connection to us cannot store its descriptors with us, and one of
-                 * another build must be replaced after an update. Its successor starts at once and takes
-                 * over, as after any SIGKILL.
-                 */
-                if (hands_over && lkg_build_same((int)server->pid, s->programs[LKG_CHILD_SERVER]) == 0) {
-                        lkg_child_log(server, LOG_NOTICE, "(pid %d) is of another build: replaced",
-                                      (int)server->pid);
-                        hands_over = false;
-                }
-                if (!hands_over)
-                        lkg_child_abandon(server, END_LIMIT_NS);
-        }
+        adopt_server(s, found);
         /* When the loop sees that these have ended, it starts the next ones. */
-        if (adopt_left(s, LKG_CHILD_ENGINE, &shared->engine, -EBADF))
-                lkg_child_end(&s->children[LKG_CHILD_ENGINE], SIGTERM, END_LIMIT_NS);
-        if (adopt_left(s, LKG_CHILD_NOTIFIER, &shared->notifier, -EBADF))
-                lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGTERM, END_LIMIT_NS);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ended); i++)
+                if (lkg_child_adopt(&s->children[ended[i]], -EBADF) == 0)
+                        lkg_child_end(&s->children[ended[i]], SIGTERM, END_LIMIT_NS);
 }
 
 int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err)

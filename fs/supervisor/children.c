@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -55,7 +56,7 @@ void lkg_child_forget(struct lkg_child *child)
         child->adopted = child->ready = child->fatal = child->ending = false;
 }
 
-static struct lkg_process *shared_record(struct lkg_child *child)
+static struct lkg_process *shared_record(const struct lkg_child *child)
 {
         struct lkg_shared *shared = child->supervisor->connection.shared;
 
@@ -64,20 +65,50 @@ static struct lkg_process *shared_record(struct lkg_child *child)
         return child->kind == LKG_CHILD_ENGINE ? &shared->engine : &shared->notifier;
 }
 
-static void record(struct lkg_child *child)
-{
-        struct lkg_process *process = shared_record(child);
-        uint64_t start_time = lkg_process_start_time((int)child->pid);
+/* What a new process knows about itself. */
+struct newborn {
+        const struct lkg_child *child;
+        pid_t parent;
+};
 
-        lkg_recorded_note(child->supervisor, child->kind, (int)child->pid, start_time);
-        if (!process)
-                return;
-        process->start_time = start_time;
-        atomic_store(&process->pid, (int)child->pid);
-        atomic_fetch_add(child->kind == LKG_CHILD_ENGINE
-                                 ? &child->supervisor->connection.shared->engine_starts
-                                 : &child->supervisor->connection.shared->notifier_starts,
-                         1);
+/*
+ * In the new process. A successor must know every child that runs: two engines would delete each other's publications, two file
+ * servers take each other's requests. A supervisor that is killed between fork and record could not record it: so the child
+ * records itself, and dies with its parent until it has.
+ */
+static int begin(const void *userdata)
+{
+        const struct newborn *newborn = userdata;
+        const struct lkg_child *child = newborn->child;
+        struct lkg_process *process = shared_record(child);
+
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != newborn->parent)
+                return EX_UNAVAILABLE;
+        if (process) {
+                process->start_time = lkg_process_start_time((int)getpid());
+                atomic_store(&process->pid, (int)getpid());
+        }
+        lkg_recorded_note(child->supervisor, child->kind);
+        if (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0)
+                return EX_OSERR;
+        return child->row->begin ? child->row->begin(child->supervisor) : 0;
+}
+
+static int set_up(const void *userdata)
+{
+        const struct newborn *newborn = userdata;
+
+        return newborn->child->row->setup ? newborn->child->row->setup(newborn->child->supervisor) : 0;
+}
+
+static void count_start(const struct lkg_child *child)
+{
+        struct lkg_shared *shared = child->supervisor->connection.shared;
+
+        if (child->kind != LKG_CHILD_SERVER) /* the file server counts by itself */
+                atomic_fetch_add(child->kind == LKG_CHILD_ENGINE ? &shared->engine_starts
+                                                                 : &shared->notifier_starts,
+                                 1);
 }
 
 /* Return: CLD_* and its value; 0 if we cannot wait for the process. */
@@ -223,7 +254,7 @@ static int spawn(struct lkg_child *child, struct lkg_spawn *spawn, int *channel,
                 lkg_child_forget(child);
                 return r;
         }
-        record(child);
+        count_start(child);
         return 0;
 }
 
@@ -233,7 +264,12 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
         const struct lkg_child_row *row = child->row;
         const char *argv[2 * LKG_SPAWN_FDS_MAX + MORE_MAX] = { s->programs[child->kind] };
         char numbers[LKG_SPAWN_FDS_MAX][4];
-        struct lkg_spawn work = { .argv = argv, .namespace_fd = s->children_namespace };
+        const struct newborn newborn = { child, getpid() };
+        struct lkg_spawn work = { .argv = argv,
+                                  .before = begin,
+                                  .setup = set_up,
+                                  .userdata = &newborn,
+                                  .namespace_fd = s->children_namespace };
         LKG_CLEANUP(lkg_closep) int channel = -EBADF, their_channel = -EBADF;
         LKG_CLEANUP(lkg_closep) int output = -EBADF, their_output = -EBADF;
         size_t n = 1;
@@ -252,7 +288,7 @@ static int start(struct lkg_supervisor *s, struct lkg_child *child)
                 work.fds[work.n_fds++] = fd;
         }
         if (r >= 0)
-                r = row->prepare(s, child, &work, channel, argv + n);
+                r = row->prepare(s, child, channel, argv + n);
         work.output_fd = their_output;
         if (r == 0)
                 r = spawn(child, &work, &channel, &output);
@@ -373,24 +409,14 @@ void lkg_child_replace(struct lkg_child *child, const char *why)
         child->row->died(child->supervisor, child, &end);
 }
 
-int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel)
+int lkg_child_adopt(struct lkg_child *child, int channel)
 {
-        int pid = atomic_load(&process->pid), pidfd, output, r;
+        int pid, output, r, pidfd = lkg_recorded_hold(child->supervisor, child->kind, &pid);
 
-        if (pid <= 0)
-                return -ESRCH;
-        pidfd = pidfd_open(pid, 0);
-        pidfd = pidfd < 0 ? -errno : lkg_lift_fd(pidfd);
         if (pidfd < 0)
                 return pidfd;
-        /* After pidfd_open(): from now on the pid cannot be reused unnoticed. */
-        if (lkg_process_start_time(pid) != process->start_time ||
-            !lkg_is_ours(child->supervisor, process, child->supervisor->connection.shared_fd)) {
-                lkg_close(pidfd);
-                return -ESRCH;
-        }
         output = lkg_said_of(pid);
-        if (output >= 0 && lkg_process_start_time(pid) != process->start_time)
+        if (output >= 0 && lkg_wait_pidfd(pidfd, 0)) /* it may have been another process */
                 output = lkg_close(output);
         child->adopted = true;
         child->pid = pid;
@@ -458,10 +484,8 @@ static bool may_start(struct lkg_child *child)
         return false;
 }
 
-static int prepare(struct lkg_supervisor *s, struct lkg_child *child, struct lkg_spawn *work, int channel,
-                   const char **more)
+static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channel, const char **more)
 {
-        (void)work;
         (void)channel;
         (void)more;
         if (s->connection.view_fd < 0)

@@ -111,69 +111,54 @@ static const char *source_of(const struct lkg_supervisor *s, const struct lkg_se
         return *ret_owned ? *ret_owned : *settings->source_dir ? settings->source_dir : s->mount_point;
 }
 
-static void compare(const struct lkg_supervisor *s, const struct lkg_settings *new)
+/* What belongs to the mount stays as it is: @new gets our own. */
+static void keep_mount(struct lkg_supervisor *s, struct lkg_settings *new)
 {
-        const struct lkg_settings *old = s->settings;
+        struct lkg_settings *old = s->settings;
         LKG_CLEANUP(lkg_freep) char *owned = NULL;
         const struct {
                 const char *name;
+                char **old, **new;
                 bool same;
-        } settings[] = {
-                { "stateDir", strcmp(old->state_dir, new->state_dir) == 0 },
-                { "runtimeDir", strcmp(old->runtime_dir, new->runtime_dir) == 0 },
-                { "sourceDir", strcmp(s->source.path, source_of(s, new, &owned)) == 0 },
-                { "virtualDir", strcmp(old->virtual_dir, new->virtual_dir) == 0 },
+        } rows[] = {
+                { "stateDir", &old->state_dir, &new->state_dir,
+                  strcmp(old->state_dir, new->state_dir) == 0 },
+                { "runtimeDir", &old->runtime_dir, &new->runtime_dir,
+                  strcmp(old->runtime_dir, new->runtime_dir) == 0 },
+                { "sourceDir", &old->source_dir, &new->source_dir,
+                  strcmp(s->source.path, source_of(s, new, &owned)) == 0 },
+                { "virtualDir", &old->virtual_dir, &new->virtual_dir,
+                  strcmp(old->virtual_dir, new->virtual_dir) == 0 },
         };
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(settings); i++)
-                if (!settings[i].same)
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                char *kept = *rows[i].old;
+
+                *rows[i].old = *rows[i].new;
+                *rows[i].new = kept;
+                if (!rows[i].same)
                         lkg_log_warning("%s has changed: that needs a new mount (restart lkgfsd); until "
-                                        "then the old "
-                                        "value holds",
-                                        settings[i].name);
+                                        "then the old value holds",
+                                        rows[i].name);
+        }
 }
 
-/* Reported again only if it is different. */
-static void take_over_user(struct lkg_supervisor *s, struct lkg_settings *new)
+/* Everything else concerns only us, so it may change at any time. Return: the old ones. */
+static struct lkg_settings *take_over(struct lkg_supervisor *s, struct lkg_settings *new)
 {
-        struct lkg_settings *settings = s->settings;
-        char *name = settings->engine_user;
-        bool same = strcmp(name, new->engine_user) == 0 && settings->engine_uid == new->engine_uid &&
-                    settings->engine_user_missing == new->engine_user_missing;
+        struct lkg_settings *old = s->settings;
 
-        settings->engine_user = new->engine_user;
-        new->engine_user = name;
-        settings->engine_uid = new->engine_uid;
-        settings->engine_gid = new->engine_gid;
-        settings->engine_user_missing = new->engine_user_missing;
-        if (!same)
-                s->engine.root = 0; /* will be reported again */
-}
-
-/*
- * The sources of facts about components, how to restart them, and what other namespaces may do concern only
- * us, so they may change at any time.
- */
-static void take_over(struct lkg_supervisor *s, struct lkg_settings *new)
-{
-        struct lkg_settings_component *components = s->settings->components;
-        size_t n = s->settings->n_components;
-        char *node_name = s->settings->node_name;
-
-        s->settings->components = new->components;
-        s->settings->n_components = new->n_components;
-        new->components = components;
-        new->n_components = n;
-        s->settings->node_name = new->node_name;
-        new->node_name = node_name;
-        take_over_user(s, new);
-        s->settings->restart_jitter_ms = new->restart_jitter_ms;
-        s->settings->foreign_writes = new->foreign_writes;
+        keep_mount(s, new);
+        s->settings = new;
+        if (strcmp(old->engine_user, new->engine_user) != 0 || old->engine_uid != new->engine_uid ||
+            old->engine_user_missing != new->engine_user_missing)
+                s->engine.root = 0; /* why it is root will be reported again */
         if (s->connection.shared)
                 atomic_store(&s->connection.shared->foreign_writes, new->foreign_writes);
-        if (s->consumer && lkg_consumer_configure(s->consumer, s->settings) < 0)
+        if (s->consumer && lkg_consumer_configure(s->consumer, new) < 0)
                 lkg_log_error("not every component can be restarted: out of memory");
         lkg_facts_refresh(s);
+        return old;
 }
 
 static void on_settings(void *userdata, int status)
@@ -189,12 +174,10 @@ static void on_settings(void *userdata, int status)
                 r = status;
         if (r == 0)
                 r = lkg_settings_parse(text, size, &settings, &err);
-        if (r == 0) {
-                compare(s, settings);
-                take_over(s, settings);
-        } else {
+        if (r == 0)
+                settings = take_over(s, settings);
+        else
                 lkg_log_error("the configuration was not reloaded: the new one cannot be used (%d)", r);
-        }
         /* Even if it is wrong: the engine keeps the previous one and shows the mistake in status/. */
         if (!lkg_engine_check_user(s)) /* a new engine reads it anyway */
                 lkg_engine_send(s, LKG_MSG_RELOAD);

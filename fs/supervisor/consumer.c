@@ -426,9 +426,7 @@ struct lkg_consumer *lkg_consumer_free(struct lkg_consumer *c)
  * for messages; the loop logs it.
  */
 
-#define MANAGER      "org.freedesktop.systemd1"
-#define MANAGER_PATH "/org/freedesktop/systemd1"
-#define PATH_ENV     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define PATH_ENV "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* One line: bytes that could start another line, or control a terminal, are replaced. */
 static void put_line(struct lkg_buf *report, const char *text, size_t size)
@@ -548,21 +546,6 @@ bool lkg_restart_hook(const struct lkg_settings_component *component, uint64_t g
 
 /* ---- unit ---- */
 
-static void message_unrefp(sd_bus_message **m)
-{
-        sd_bus_message_unref(*m);
-}
-
-static void bus_closep(sd_bus **bus)
-{
-        sd_bus_flush_close_unref(*bus);
-}
-
-static void error_free(sd_bus_error *error)
-{
-        sd_bus_error_free(error);
-}
-
 struct job {
         char path[256];
         char result[32]; /* "" = still running */
@@ -603,17 +586,17 @@ static int await_job(sd_bus *bus, const struct job *job, uint64_t deadline_ns)
  */
 static int ask_restart(sd_bus *bus, const char *unit, struct job *job, sd_bus_error *error)
 {
-        LKG_CLEANUP(message_unrefp) sd_bus_message *reply = NULL;
+        LKG_CLEANUP(lkg_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *path;
-        int r = sd_bus_match_signal(bus, NULL, MANAGER, MANAGER_PATH, MANAGER ".Manager", "JobRemoved",
-                                    on_job_removed, job);
+        int r = sd_bus_match_signal(bus, NULL, LKG_SYSTEMD, LKG_SYSTEMD_PATH, LKG_SYSTEMD ".Manager",
+                                    "JobRemoved", on_job_removed, job);
 
         if (r >= 0)
-                r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", "Subscribe", error,
-                                       NULL, NULL);
+                r = sd_bus_call_method(bus, LKG_SYSTEMD, LKG_SYSTEMD_PATH, LKG_SYSTEMD ".Manager",
+                                       "Subscribe", error, NULL, NULL);
         if (r >= 0)
-                r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", "TryRestartUnit",
-                                       error, &reply, "ss", unit, "replace");
+                r = sd_bus_call_method(bus, LKG_SYSTEMD, LKG_SYSTEMD_PATH, LKG_SYSTEMD ".Manager",
+                                       "TryRestartUnit", error, &reply, "ss", unit, "replace");
         if (r >= 0)
                 r = sd_bus_message_read(reply, "o", &path);
         if (r >= 0)
@@ -623,8 +606,8 @@ static int ask_restart(sd_bus *bus, const char *unit, struct job *job, sd_bus_er
 
 bool lkg_restart_unit(const char *unit, uint64_t limit_ns, struct lkg_buf *report)
 {
-        LKG_CLEANUP(bus_closep) sd_bus *bus = lkg_facts_bus();
-        LKG_CLEANUP(error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        LKG_CLEANUP(lkg_bus_closep) sd_bus *bus = lkg_facts_bus();
+        LKG_CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         uint64_t deadline_ns = lkg_boottime_ns() + limit_ns;
         struct job job = { "", "" };
         int r;

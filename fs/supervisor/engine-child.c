@@ -153,8 +153,7 @@ bool lkg_runtime_mend(const struct lkg_supervisor *s)
         return any;
 }
 
-static int prepare(struct lkg_supervisor *s, struct lkg_child *child, struct lkg_spawn *work, int channel,
-                   const char **more)
+static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channel, const char **more)
 {
         const struct lkg_account account = choose_account(s);
 
@@ -162,7 +161,6 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, struct lkg
         (void)channel;
         s->engine.handed_over = s->engine.handed_over && same_account(&account, &s->engine.account);
         s->engine.account = account;
-        s->engine.parent = getpid();
         (void)snprintf(s->engine.user, sizeof(s->engine.user), "%u:%u", (unsigned)account.uid,
                        (unsigned)account.gid);
         more[0] = "--mountpoint";
@@ -173,9 +171,6 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, struct lkg
         more[5] = s->engine.user;
         more[6] = s->config ? "--config" : NULL;
         more[7] = s->config;
-        work->before = lkg_engine_begin;
-        work->setup = lkg_engine_prepare;
-        work->userdata = s;
         (void)lkg_runtime_mend(s);
         note_open(s);
         /* on failure the engine or the file server reports that there are none */
@@ -315,6 +310,8 @@ const struct lkg_child_row lkg_engine_row = {
                                                  offsetof(struct lkg_supervisor, dirs.runtime) },
                  [LKG_ENGINE_STATE_FD - 3] = { "--state-fd", offsetof(struct lkg_supervisor, dirs.state) } },
         .prepare = prepare,
+        .begin = lkg_engine_begin,
+        .setup = lkg_engine_setup,
         .started = lkg_watchdog_started,
         .died = died,
         .input = input,

@@ -29,25 +29,6 @@ static int complain(const char *what)
         return EX_OSERR;
 }
 
-/*
- * Two engines at once would delete each other's publications, so a successor must know every engine that
- * runs. A supervisor that is killed between fork and record could not record it: so the child records
- * itself, and dies with its parent until it has.
- */
-static int record_self(const struct lkg_supervisor *s)
-{
-        struct lkg_process *process = &s->connection.shared->engine;
-
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-                return complain("prctl");
-        if (getppid() != s->engine.parent)
-                return EX_UNAVAILABLE;
-        process->start_time = lkg_process_start_time((int)getpid());
-        atomic_store(&process->pid, (int)getpid());
-        lkg_recorded_note(s, LKG_CHILD_ENGINE, (int)getpid(), process->start_time);
-        return prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0 ? complain("prctl") : 0;
-}
-
 int lkg_hide_view(const char *mount_point)
 {
         struct mount_attr private = { .propagation = MS_PRIVATE };
@@ -347,13 +328,9 @@ static int hand_over_one(int top, const struct lkg_account *account, bool whole)
 
 /* ---- all ---- */
 
-/* They run in the child, one after the other. @userdata: struct lkg_supervisor. */
-int lkg_engine_begin(const void *userdata)
+int lkg_engine_begin(const struct lkg_supervisor *s)
 {
-        int r = record_self(userdata);
-
-        if (r != 0)
-                return r;
+        (void)s;
         /* otherwise it inherits our OOM protection; a failure does not matter */
         (void)lkg_set_oom_score("0");
         return give_directories();
@@ -376,9 +353,8 @@ static void hand_over(const struct lkg_account *account, bool whole)
         }
 }
 
-int lkg_engine_prepare(const void *userdata)
+int lkg_engine_setup(const struct lkg_supervisor *s)
 {
-        const struct lkg_supervisor *s = userdata;
         int r;
 
         hand_over(&s->engine.account, !s->engine.handed_over);

@@ -167,8 +167,8 @@ static void on_copy(void *userdata, int status)
         struct lkg_supervisor *s = userdata;
         uint32_t component = s->jobs.copies.current;
 
-        /* Requested again meanwhile: this result is outdated, for example the document may be gone. */
-        if (!s->jobs.copies.wanted[component].due)
+        /* Requested again meanwhile, or removed by a reload: this result is outdated, for example the document may be gone. */
+        if (!s->jobs.copies.wanted[component].due && component < s->settings->n_components)
                 tell_written(s, component, status < 0 ? -ETIMEDOUT : -status);
         write_next(s);
 }

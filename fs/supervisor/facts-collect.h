@@ -24,6 +24,19 @@
 
 struct lkg_supervisor;
 
+#define LKG_SYSTEMD      "org.freedesktop.systemd1"
+#define LKG_SYSTEMD_PATH "/org/freedesktop/systemd1"
+
+static inline void lkg_bus_closep(sd_bus **bus)
+{
+        sd_bus_flush_close_unref(*bus);
+}
+
+static inline void lkg_bus_message_unrefp(sd_bus_message **message)
+{
+        sd_bus_message_unref(*message);
+}
+
 /** lkg_facts_refresh() - collect again soon; a call during a collection causes another one afterwards. */
 void lkg_facts_refresh(struct lkg_supervisor *s);
 /** lkg_facts_cancel() - end the collecting process; at most 1 s. */

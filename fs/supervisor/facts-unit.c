@@ -10,8 +10,6 @@
 
 #include "facts-collect.h"
 
-#define MANAGER       "org.freedesktop.systemd1"
-#define MANAGER_PATH  "/org/freedesktop/systemd1"
 #define ENV_BYTES_MAX (1u << 20)
 
 static void free_list(char **items, size_t n)
@@ -226,37 +224,27 @@ int lkg_unit_now_read(sd_bus_message *m, struct lkg_unit_now *ret)
 
 /* ---- questions ---- */
 
-static void message_unrefp(sd_bus_message **m)
-{
-        sd_bus_message_unref(*m);
-}
-
-static void error_free(sd_bus_error *error)
-{
-        sd_bus_error_free(error);
-}
-
 /* All properties of a unit that @method, GetUnit or LoadUnit, finds; -ENOENT: it is not loaded. */
 static int get_all(sd_bus *bus, const char *method, const char *name, sd_bus_message **ret)
 {
-        LKG_CLEANUP(message_unrefp) sd_bus_message *unit = NULL;
-        LKG_CLEANUP(error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        LKG_CLEANUP(lkg_bus_message_unrefp) sd_bus_message *unit = NULL;
+        LKG_CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *path;
-        int r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", method, &error, &unit,
-                                   "s", name);
+        int r = sd_bus_call_method(bus, LKG_SYSTEMD, LKG_SYSTEMD_PATH, LKG_SYSTEMD ".Manager", method,
+                                   &error, &unit, "s", name);
 
         if (r < 0)
-                return sd_bus_error_has_name(&error, MANAGER ".NoSuchUnit") ? -ENOENT : r;
+                return sd_bus_error_has_name(&error, LKG_SYSTEMD ".NoSuchUnit") ? -ENOENT : r;
         r = sd_bus_message_read(unit, "o", &path);
         if (r >= 0) /* "": the properties of all interfaces */
-                r = sd_bus_call_method(bus, MANAGER, path, "org.freedesktop.DBus.Properties", "GetAll", NULL,
-                                       ret, "s", "");
+                r = sd_bus_call_method(bus, LKG_SYSTEMD, path, "org.freedesktop.DBus.Properties", "GetAll",
+                                       NULL, ret, "s", "");
         return r;
 }
 
 int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret)
 {
-        LKG_CLEANUP(message_unrefp) sd_bus_message *all = NULL;
+        LKG_CLEANUP(lkg_bus_message_unrefp) sd_bus_message *all = NULL;
         int r = get_all(bus, "LoadUnit", name, &all);
 
         return r < 0 ? r : lkg_unit_read(all, ret);
@@ -264,7 +252,7 @@ int lkg_unit_query(sd_bus *bus, const char *name, struct lkg_unit *ret)
 
 int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret)
 {
-        LKG_CLEANUP(message_unrefp) sd_bus_message *all = NULL;
+        LKG_CLEANUP(lkg_bus_message_unrefp) sd_bus_message *all = NULL;
         int r = get_all(bus, "GetUnit", name, &all);
 
         return r < 0 ? r : lkg_unit_now_read(all, ret);

@@ -16,11 +16,6 @@
 #include "facts-collect.h"
 #include "supervisor.h"
 
-struct stored {
-        const char *name;
-        int fd;
-};
-
 void lkg_notify_ready(struct lkg_supervisor *s)
 {
         (void)sd_notifyf(0, "READY=1\nMAINPID=%d\nSTATUS=Serving %s", (int)getpid(), s->mount_point);
@@ -47,45 +42,30 @@ void lkg_notify_reloading(void)
                                  (unsigned long long)now.tv_nsec / 1000u);
 }
 
-void lkg_notify_stopping(void)
-{
-        (void)sd_notify(0, "STOPPING=1\nSTATUS=Unmounting");
-}
-
-void lkg_notify_leaving(void)
-{
-        (void)sd_notify(0, "STOPPING=1\nSTATUS=Restarting, the view stays mounted");
-}
+/* One order for all: the store, and what a file server hands over. */
+const char *const lkg_kept_names[LKG_HANDOVER_FDS_MAX] = { "fuse", "shared", "source", "listen" };
 
 void lkg_notify_unstore(void)
 {
-        static const char *const names[] = { "fuse", "shared", "source", "listen" };
-
-        if (!getenv("NOTIFY_SOCKET"))
-                return;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
-                (void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", names[i]);
+        for (size_t i = 0; getenv("NOTIFY_SOCKET") && i < LKG_HANDOVER_FDS_MAX; i++)
+                (void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", lkg_kept_names[i]);
 }
 
 void lkg_notify_store(struct lkg_supervisor *s)
 {
-        const struct stored stored[] = {
-                { "fuse", s->connection.device },
-                { "shared", s->connection.shared_fd },
-                { "source", s->source.fd },
-                { "listen", s->listen_fd },
-        };
+        const int fds[LKG_HANDOVER_FDS_MAX] = { s->connection.device, s->connection.shared_fd, s->source.fd,
+                                                s->listen_fd };
 
         if (!getenv("NOTIFY_SOCKET"))
                 return;
         /* Adopted descriptors are already in the store, and the manager ignores the same file sent again. */
         if (!s->adopted || s->announced)
                 lkg_notify_unstore(); /* of an earlier connection */
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(stored); i++) {
+        for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++) {
                 char text[64];
 
-                (void)snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s", stored[i].name);
-                (void)sd_pid_notify_with_fds(0, 0, text, &stored[i].fd, 1);
+                (void)snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s", lkg_kept_names[i]);
+                (void)sd_pid_notify_with_fds(0, 0, text, &fds[i], 1);
         }
 }
 
@@ -101,15 +81,9 @@ void lkg_notify_store(struct lkg_supervisor *s)
  * Without systemd, or without an answer, SIGTERM is a stop.
  */
 
-#define MANAGER      "org.freedesktop.systemd1"
 #define PRIVATE      "unix:path=/run/systemd/private" /* for root, without a message bus */
 #define ASK_LIMIT_NS (2 * LKG_NSEC_PER_SEC)           /* of the 20 s that the unit has for stopping */
 #define CALL_USEC    (1 * 1000 * 1000)
-
-static void bus_unrefp(sd_bus **bus)
-{
-        sd_bus_flush_close_unref(*bus);
-}
 
 static sd_bus *open_private(void)
 {
@@ -127,7 +101,8 @@ static sd_bus *open_private(void)
 static int is_restart(sd_bus *bus, const char *path)
 {
         LKG_CLEANUP(lkg_freep) char *type = NULL;
-        int r = sd_bus_get_property_string(bus, MANAGER, path, MANAGER ".Job", "JobType", NULL, &type);
+        int r = sd_bus_get_property_string(bus, LKG_SYSTEMD, path, LKG_SYSTEMD ".Job", "JobType", NULL,
+                                           &type);
 
         return r < 0 ? r : strcmp(type, "restart") == 0 || strcmp(type, "try-restart") == 0;
 }
@@ -137,13 +112,14 @@ int lkg_unit_restarts(sd_bus *bus, pid_t pid)
         sd_bus_message *found = NULL, *job = NULL;
         const char *path = NULL;
         uint32_t id = 0;
-        int r = sd_bus_call_method(bus, MANAGER, "/org/freedesktop/systemd1", MANAGER ".Manager",
+        int r = sd_bus_call_method(bus, LKG_SYSTEMD, "/org/freedesktop/systemd1", LKG_SYSTEMD ".Manager",
                                    "GetUnitByPID", NULL, &found, "u", (uint32_t)pid);
 
         if (r >= 0)
                 r = sd_bus_message_read(found, "o", &path);
         if (r >= 0)
-                r = sd_bus_get_property(bus, MANAGER, path, MANAGER ".Unit", "Job", NULL, &job, "(uo)");
+                r = sd_bus_get_property(bus, LKG_SYSTEMD, path, LKG_SYSTEMD ".Unit", "Job", NULL, &job,
+                                        "(uo)");
         if (r >= 0)
                 r = sd_bus_message_read(job, "(uo)", &id, &path);
         if (r >= 0) /* 0: no job; the signal did not come from systemd */
@@ -156,7 +132,7 @@ int lkg_unit_restarts(sd_bus *bus, pid_t pid)
 /* In a separate process, because it may wait. Return: 0 a restart, 1 a stop. */
 static int ask(void *userdata)
 {
-        LKG_CLEANUP(bus_unrefp) sd_bus *bus = lkg_facts_bus();
+        LKG_CLEANUP(lkg_bus_closep) sd_bus *bus = lkg_facts_bus();
         int r = bus ? lkg_unit_restarts(bus, getppid()) : -ENOTCONN;
 
         (void)userdata;

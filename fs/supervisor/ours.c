@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records our child processes for the next lkgfsd. */
+/*
+ * What is ours: the processes that we started, and the directories, which one lkgfsd has at a time.
+ *
+ * Each child is recorded in runtimeDir itself, where only root can write. This tells the next lkgfsd, with the connection or without,
+ * which process to take over or to end. Nothing else does: what children can write (shared memory, the private directory) must
+ * not decide which process is killed, and a name may be that of a helper of another lkgfs on this node.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -15,58 +21,24 @@
 
 #include "supervisor.h"
 
-/* Files in runtimeDir and in its private part. */
+#define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
+
 static const char *const record_names[_LKG_CHILD_KIND_MAX] = {
         [LKG_CHILD_ENGINE] = "engine.pid",
         [LKG_CHILD_SERVER] = "server.pid",
         [LKG_CHILD_NOTIFIER] = "notifier.pid",
 };
 
-/*
- * The shared memory disappears with the connection, but the engine does not: this file tells an lkgfsd that
- * starts without a connection which process to end. It also helps one that takes over, because children can
- * write the shared memory. The copy in the private directory, which the engine owns, is for an lkgfsd of an
- * earlier build.
- */
-void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,
-                       uint64_t start_time)
+void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind)
 {
-        const int directories[] = { s->dirs.records, s->dirs.runtime };
-        char text[64];
-        int n = snprintf(text, sizeof(text), "%d %" PRIu64 "\n", pid, start_time);
+        LKG_CLEANUP(lkg_closep)
+        int fd = openat(s->dirs.records, record_names[kind], O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                        0600);
+        int pid = (int)getpid();
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
-                struct lkg_error err = { 0 };
-
-                if (lkg_write_file_atomic(directories[i], record_names[kind], text, (size_t)n, 0600, false,
-                                          &err) < 0)
-                        lkg_log_warning("%s", err.message);
-        }
-}
-
-bool lkg_recorded_read(int dirfd, enum lkg_child_kind kind, struct lkg_process *ret)
-{
-        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, record_names[kind]);
-        char text[64] = "";
-        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-        int pid = 0;
-
-        if (n <= 0 || sscanf(text, "%d %" SCNu64, &pid, &ret->start_time) != 2)
-                return false;
-        atomic_store(&ret->pid, pid);
-        return true;
-}
-
-bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *process)
-{
-        struct lkg_process recorded = { 0 };
-
-        for (int kind = 0; kind < _LKG_CHILD_KIND_MAX; kind++)
-                if (lkg_recorded_read(s->dirs.records, (enum lkg_child_kind)kind, &recorded) &&
-                    atomic_load(&recorded.pid) == atomic_load(&process->pid) &&
-                    recorded.start_time == process->start_time)
-                        return true;
-        return false;
+        /* In place and always as long: a full file system has room for it. */
+        if (fd < 0 || dprintf(fd, "%10d %20" PRIu64 "\n", pid, lkg_process_start_time(pid)) < 0)
+                (void)dprintf(STDERR_FILENO, "record in %s: %s\n", record_names[kind], strerror(errno));
 }
 
 void lkg_recorded_forget(const struct lkg_supervisor *s)
@@ -74,12 +46,6 @@ void lkg_recorded_forget(const struct lkg_supervisor *s)
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 (void)unlinkat(s->dirs.records, record_names[i], 0);
 }
-
-/* ---- ours ---- */
-
-/* Ends processes that a predecessor left, and waits for the end of any process. */
-
-#define END_RECORDED_NS (1 * LKG_NSEC_PER_SEC)
 
 /* Its name in comm, which only the process itself can set. */
 static bool is_called(int pid, const char *prefix)
@@ -116,47 +82,6 @@ static bool runs_helper(int pid)
                (strncmp(name, "/lkgfsd", strlen("/lkgfsd")) == 0 && is_called(pid, "lkgfs-"));
 }
 
-/* Identify the file without a request that a dead file system could leave unanswered. */
-static bool identify(int fd, struct statx *ret)
-{
-        return fd >= 0 &&
-               statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, ret) == 0;
-}
-
-static bool same_file(const struct statx *a, const struct statx *b)
-{
-        return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
-               a->stx_dev_minor == b->stx_dev_minor;
-}
-
-/* Only at the descriptor numbers that it was started with; those that it opens itself are higher. */
-static bool has_ours(const struct lkg_supervisor *s, int pid, int shared_fd)
-{
-        const int ours[] = { s->dirs.runtime, s->dirs.state, shared_fd };
-        struct statx theirs, mine;
-        char path[64];
-
-        for (int number = 3; number < 3 + LKG_SPAWN_FDS_MAX; number++) {
-                LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-
-                (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
-                fd = open(path, O_PATH | O_CLOEXEC);
-                if (!identify(fd, &theirs))
-                        continue;
-                for (size_t i = 0; i < LKG_ARRAY_SIZE(ours); i++)
-                        if (identify(ours[i], &mine) && same_file(&theirs, &mine))
-                                return true;
-        }
-        return false;
-}
-
-bool lkg_is_ours(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd)
-{
-        int pid = atomic_load(&process->pid);
-
-        return runs_helper(pid) && (lkg_recorded_has(s, process) || has_ours(s, pid, shared_fd));
-}
-
 /* A descriptor of it: from now on its pid cannot be reused unnoticed. -ESRCH: it has ended. */
 static int hold(const struct lkg_process *process)
 {
@@ -179,29 +104,42 @@ static void end(int pidfd, uint64_t limit_ns)
         }
 }
 
-int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
-                 uint64_t limit_ns)
+/* 0.1.0 recorded them in the private directory, which was root's then. */
+static int open_record(const struct lkg_supervisor *s, enum lkg_child_kind kind)
 {
-        LKG_CLEANUP(lkg_closep) int pidfd = hold(process);
+        int fd = lkg_open_plain(s->dirs.records, record_names[kind]);
 
-        if (pidfd < 0 || !lkg_is_ours(s, process, shared_fd))
-                return 0;
-        end(pidfd, limit_ns);
-        return 1;
+        return fd == -ENOENT ? lkg_open_plain(s->dirs.runtime, record_names[kind]) : fd;
 }
 
-int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind)
+int lkg_recorded_hold(const struct lkg_supervisor *s, enum lkg_child_kind kind, int *ret_pid)
 {
-        const int directories[] = { s->dirs.records, s->dirs.runtime };
-        int n = 0;
+        LKG_CLEANUP(lkg_closep) int fd = open_record(s, kind);
+        LKG_CLEANUP(lkg_closep) int pidfd = -EBADF;
+        struct lkg_process process = { 0 };
+        char text[64] = "";
+        int pid = 0;
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
-                struct lkg_process process = { 0 };
+        if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 ||
+            sscanf(text, "%d %" SCNu64, &pid, &process.start_time) != 2)
+                return -ESRCH;
+        atomic_store(&process.pid, pid);
+        pidfd = hold(&process);
+        if (pidfd < 0 || !runs_helper(pid))
+                return -ESRCH;
+        *ret_pid = pid;
+        return lkg_lift_fd(LKG_STEAL_FD(pidfd));
+}
 
-                if (lkg_recorded_read(directories[i], kind, &process))
-                        n += lkg_ours_end(s, &process, -EBADF, END_RECORDED_NS);
-        }
-        return n > 0;
+int lkg_recorded_end(const struct lkg_supervisor *s, enum lkg_child_kind kind)
+{
+        int pid;
+        LKG_CLEANUP(lkg_closep) int pidfd = lkg_recorded_hold(s, kind, &pid);
+
+        if (pidfd < 0)
+                return 0;
+        end(pidfd, END_RECORDED_NS);
+        return 1;
 }
 
 /* ---- locks ---- */

@@ -24,12 +24,12 @@ void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd)
         struct lkg_kept *slot = NULL;
 
         for (size_t i = 0; i < LKG_KEPT; i++) {
-                if (s->kept[i].node == node && node != 0) {
-                        slot = &s->kept[i];
+                if (s->connection.kept[i].node == node && node != 0) {
+                        slot = &s->connection.kept[i];
                         break;
                 }
-                if (!slot && s->kept[i].node == 0)
-                        slot = &s->kept[i];
+                if (!slot && s->connection.kept[i].node == 0)
+                        slot = &s->connection.kept[i];
         }
         fd = lkg_lift_fd(fd);
         if (!slot || node == 0 || fd < 0) {
@@ -47,19 +47,19 @@ void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd)
 static void drop(struct lkg_supervisor *s, uint64_t node)
 {
         for (size_t i = 0; i < LKG_KEPT; i++) {
-                if (s->kept[i].node != node || node == 0)
+                if (s->connection.kept[i].node != node || node == 0)
                         continue;
-                lkg_close(s->kept[i].fd);
-                s->kept[i] = (struct lkg_kept){ .fd = -EBADF };
+                lkg_close(s->connection.kept[i].fd);
+                s->connection.kept[i] = (struct lkg_kept){ .fd = -EBADF };
         }
 }
 
 void lkg_kept_clear(struct lkg_supervisor *s)
 {
         for (size_t i = 0; i < LKG_KEPT; i++) {
-                if (s->kept[i].node != 0)
-                        lkg_close(s->kept[i].fd);
-                s->kept[i] = (struct lkg_kept){ .fd = -EBADF };
+                if (s->connection.kept[i].node != 0)
+                        lkg_close(s->connection.kept[i].fd);
+                s->connection.kept[i] = (struct lkg_kept){ .fd = -EBADF };
         }
 }
 
@@ -77,9 +77,9 @@ static int queue_kept(const struct lkg_supervisor *s, int channel)
         for (size_t i = 0; i < LKG_KEPT; i++) {
                 int r = 0;
 
-                if (s->kept[i].node != 0)
-                        r = lkg_handover_send(channel, LKG_HANDOVER_KEEP, s->kept[i].node, &s->kept[i].fd,
-                                              1);
+                if (s->connection.kept[i].node != 0)
+                        r = lkg_handover_send(channel, LKG_HANDOVER_KEEP, s->connection.kept[i].node,
+                                              &s->connection.kept[i].fd, 1);
                 if (r < 0)
                         return r;
         }
@@ -94,13 +94,11 @@ static void watch_anew(struct lkg_supervisor *s)
                                                     .last_ns = lkg_boottime_ns() };
 }
 
-static int prepare(struct lkg_supervisor *s, struct lkg_child *child, struct lkg_spawn *work, int channel,
-                   const char **more)
+static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channel, const char **more)
 {
         int size = CHANNEL_BUFFER, r;
 
         (void)child;
-        (void)work;
         if (lkg_connection_dead(&s->connection)) {
                 s->life->connection_lost(s);
                 return 1;

@@ -17,6 +17,8 @@
 #include <sys/epoll.h>
 #include <sys/mount.h>
 
+#include <systemd/sd-daemon.h>
+
 #include <lkg/base.h>
 #include <lkg/publication.h>
 
@@ -37,6 +39,27 @@ static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit
 static void child_gone(struct lkg_supervisor *s);
 static void stop(struct lkg_supervisor *s, const char *why);
 
+/* What runs programs, which may be in the view. */
+static void end_programs(struct lkg_supervisor *s)
+{
+        lkg_facts_cancel(s);
+        lkg_exec_cancel(s);
+        s->consumer = lkg_consumer_free(s->consumer);
+}
+
+/* All that waits for something, except children and the last copies. */
+static void end_waiting(struct lkg_supervisor *s)
+{
+        lkg_timer_stop(&s->timers.phase);
+        lkg_timer_stop(&s->timers.remount);
+        s->watchdog.mounts = sd_event_source_disable_unref(s->watchdog.mounts);
+        lkg_heartbeat_disarm(s);
+        lkg_watchdog_deinit(s);
+        lkg_helper_cancel(&s->jobs.unmounting);
+        lkg_dentries_end(s);
+        end_programs(s);
+}
+
 static void end_children(struct lkg_supervisor *s)
 {
         struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
@@ -44,16 +67,7 @@ static void end_children(struct lkg_supervisor *s)
         if (s->phase == LKG_PHASE_END)
                 return;
         s->phase = LKG_PHASE_END;
-        lkg_timer_stop(&s->phase_timer);
-        lkg_timer_stop(&s->remount.timer);
-        s->watchdog.mounts = sd_event_source_disable_unref(s->watchdog.mounts);
-        lkg_heartbeat_disarm(s);
-        lkg_watchdog_deinit(s);
-        lkg_helper_cancel(&s->jobs.unmounting);
-        lkg_facts_cancel(s);
-        lkg_exec_cancel(s);
-        lkg_dentries_end(s);
-        s->consumer = lkg_consumer_free(s->consumer);
+        end_waiting(s);
         if (s->connection.attached) /* a start that failed after it had replaced a dead view */
                 (void)umount2(s->mount_point, MNT_DETACH | UMOUNT_NOFOLLOW);
         s->connection.attached = false;
@@ -116,10 +130,10 @@ static void on_phase_limit(void *userdata);
 static void enter(struct lkg_supervisor *s, enum lkg_phase phase, uint64_t limit_ns)
 {
         s->phase = phase;
-        lkg_timer_stop(&s->phase_timer);
+        lkg_timer_stop(&s->timers.phase);
         if (limit_ns == 0)
                 return;
-        if (lkg_timer_set(&s->phase_timer, s->event, limit_ns, 0, on_phase_limit, s) < 0)
+        if (lkg_timer_set(&s->timers.phase, s->event, limit_ns, 0, on_phase_limit, s) < 0)
                 lkg_log_error("no timer for a bounded wait: out of memory");
 }
 
@@ -215,8 +229,7 @@ static void attach(struct lkg_supervisor *s)
                 return;
         }
         if (s->replacing) {
-                (void)lkg_child_end_recorded(
-                        s, LKG_CHILD_ENGINE); /* two would delete each other's publications */
+                (void)lkg_recorded_end(s, LKG_CHILD_ENGINE); /* two would delete each other's publications */
                 s->replacing = s->hands_off = false;
         }
         s->connection.mount_fd = lkg_close(s->connection.mount_fd); /* it would keep the view busy */
@@ -275,17 +288,16 @@ static void mount_anew(void *userdata)
         carry_over(next.shared, s->connection.shared);
         lkg_connection_close(&s->connection);
         s->connection = next;
-        lkg_kept_clear(s);
         enter(s, LKG_PHASE_SERVER, SERVER_LIMIT_NS);
         lkg_child_start(s, LKG_CHILD_SERVER);
 }
 
 static void mount_later(struct lkg_supervisor *s)
 {
-        uint64_t pause_ns = lkg_restart_pause_ns(&s->remount.n_early, &lkg_restart_mount, true);
+        uint64_t pause_ns = lkg_restart_pause_ns(&s->timers.n_remounts, &lkg_restart_mount, true);
 
         enter(s, LKG_PHASE_SERVER, 0);
-        if (lkg_timer_set(&s->remount.timer, s->event, pause_ns, 0, mount_anew, s) < 0)
+        if (lkg_timer_set(&s->timers.remount, s->event, pause_ns, 0, mount_anew, s) < 0)
                 lkg_log_error("no timer for mounting %s again: out of memory", s->mount_point);
 }
 
@@ -353,8 +365,8 @@ static void stop(struct lkg_supervisor *s, const char *why)
         if (s->phase >= LKG_PHASE_UNMOUNT)
                 return;
         lkg_log_notice("stopping: %s", why);
-        lkg_notify_stopping();
-        lkg_timer_stop(&s->remount.timer);
+        (void)sd_notify(0, "STOPPING=1\nSTATUS=Unmounting");
+        lkg_timer_stop(&s->timers.remount);
         if (!s->connection.attached && s->stale_id != 0 && lkg_mounts_has(s->stale_id) == 1) {
                 (void)umount2(s->mount_point,
                               MNT_DETACH | UMOUNT_NOFOLLOW); /* ours, aborted, not yet replaced */
@@ -367,9 +379,7 @@ static void stop(struct lkg_supervisor *s, const char *why)
                 end_children(s);
                 return;
         }
-        lkg_facts_cancel(s); /* a program that it runs may be in the view */
-        lkg_exec_cancel(s);
-        s->consumer = lkg_consumer_free(s->consumer);
+        end_programs(s);
         s->connection.view_fd = lkg_close(s->connection.view_fd);
         s->connection.mount_fd = lkg_close(s->connection.mount_fd);
         lkg_child_end(&s->children[LKG_CHILD_NOTIFIER], SIGKILL, 0);
@@ -390,7 +400,7 @@ static void leave(struct lkg_supervisor *s)
         }
         lkg_log_notice("restarting: %s stays mounted and is served on; the next lkgfsd takes it over",
                        s->mount_point);
-        lkg_notify_leaving();
+        (void)sd_notify(0, "STOPPING=1\nSTATUS=Restarting, the view stays mounted");
         s->hands_off = true;
         (void)sd_event_exit(s->event, 0);
 }
@@ -403,7 +413,7 @@ static void connection_lost(struct lkg_supervisor *s)
                 if (!s->announced)
                         fail(s, EX_UNAVAILABLE,
                              "the FUSE connection was aborted while the view was being started.");
-                else if (!lkg_timer_is_set(&s->remount.timer))
+                else if (!lkg_timer_is_set(&s->timers.remount))
                         remount(s);
                 return;
         case LKG_PHASE_RUNNING:
@@ -510,7 +520,7 @@ static int start_fresh(struct lkg_supervisor *s, struct lkg_error *err)
         if (r != 0)
                 return r;
         /* Children of an lkgfsd whose connection is gone: nothing else would end them. */
-        if (lkg_child_end_recorded(s, LKG_CHILD_ENGINE) + lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER) > 0)
+        if (lkg_recorded_end(s, LKG_CHILD_ENGINE) + lkg_recorded_end(s, LKG_CHILD_NOTIFIER) > 0)
                 lkg_log_notice("ended processes that an earlier lkgfsd had left running");
         if (!stale || !s->source.over)
                 r = lkg_source_open(s, err);
@@ -554,7 +564,7 @@ static int start_replacing(struct lkg_supervisor *s, struct lkg_error *err)
         int r;
 
         lkg_log_notice("the view on %s is of another build: replaced by a new one", s->mount_point);
-        (void)lkg_child_end_recorded(s, LKG_CHILD_NOTIFIER);
+        (void)lkg_recorded_end(s, LKG_CHILD_NOTIFIER);
         /* Its file names are node ids of the old memory; the old file server has the directory open. */
         (void)snprintf(aside, sizeof(aside), LKG_PUBLICATION_PINNED ".%d", (int)getpid());
         if (renameat(s->dirs.runtime, LKG_PUBLICATION_PINNED, s->dirs.runtime, aside) < 0 && errno != ENOENT)
@@ -677,11 +687,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->background.ready_fd = ready_fd;
         s->background.log_fd = s->dirs.state_lock = s->dirs.runtime_lock = s->dirs.state = s->dirs.runtime =
                 s->dirs.records = s->source.fd = s->listen_fd = -EBADF;
-        s->jobs.facts.starts = s->jobs.facts.rest = s->jobs.exec.helper = s->jobs.copies.helper =
-                s->jobs.leaving = s->jobs.dentries.helper = s->jobs.unmounting = s->jobs.reload =
-                        (struct lkg_helper)LKG_HELPER_INIT;
         lkg_connection_init(&s->connection);
-        lkg_kept_clear(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 s->children[i] = (struct lkg_child){
                         .supervisor = s,
@@ -696,21 +702,11 @@ static void deinit(struct lkg_supervisor *s)
 {
         lkg_helper_cancel(&s->jobs.reload);
         lkg_helper_cancel(&s->jobs.leaving);
-        lkg_dentries_end(s);
-        lkg_helper_cancel(&s->jobs.unmounting);
-        lkg_facts_cancel(s);
-        lkg_exec_cancel(s);
         lkg_helper_cancel(&s->jobs.copies.helper);
-        s->consumer = lkg_consumer_free(s->consumer);
-        lkg_heartbeat_disarm(s);
-        lkg_watchdog_deinit(s);
+        end_waiting(s);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 lkg_child_forget(&s->children[i]);
-        lkg_timer_stop(&s->phase_timer);
-        lkg_timer_stop(&s->remount.timer);
-        s->watchdog.mounts = sd_event_source_disable_unref(s->watchdog.mounts);
         s->event = sd_event_unref(s->event);
-        lkg_kept_clear(s);
         lkg_connection_close(&s->connection);
         lkg_close(s->listen_fd);
         lkg_close(s->source.fd);

@@ -67,6 +67,11 @@ struct lkg_child {
         struct lkg_timer timer; /* the pause before a start, or the deadline of an end */
 };
 
+struct lkg_kept {
+        uint64_t node; /* 0 = free */
+        int fd;
+};
+
 /* One FUSE connection and what belongs to it; replaced as a whole when it is aborted. */
 struct lkg_connection {
         int device, shared_fd;
@@ -76,6 +81,7 @@ struct lkg_connection {
         int view_fd;
         uint64_t mount_id; /* valid when attached */
         bool attached;
+        struct lkg_kept kept[LKG_KEPT]; /* deleted but open files of the file server */
 };
 
 struct lkg_source_directory {
@@ -98,7 +104,6 @@ struct lkg_engine_state {
         unsigned n_tries;            /* before the first publication */
         struct lkg_account account;  /* the user that it was started with */
         char user[32];               /* the same as an argument */
-        pid_t parent;                /* our own pid, for the new process */
         bool handed_over;            /* an engine of this user has published: the directories belong to it */
         int root;                    /* enum lkg_engine_root, as last reported */
         struct lkg_judging *judging; /* its note; NULL = none */
@@ -164,11 +169,6 @@ struct lkg_background {
         bool redirected; /* stdout and stderr go to the log */
 };
 
-struct lkg_kept {
-        uint64_t node; /* 0 = free */
-        int fd;
-};
-
 struct lkg_supervisor {
         const struct lkg_life *life;
         const struct lkg_options *options;   /* borrowed */
@@ -184,7 +184,6 @@ struct lkg_supervisor {
         uint64_t stale_id; /* the mount of a dead view of ours at the mount point; 0 = there is none */
 
         enum lkg_phase phase;
-        struct lkg_timer phase_timer;
         /* A file server without a supervisor may be running: do not remove files that it needs. */
         bool hands_off;
         bool adopted;                   /* the view was already served when we started */
@@ -194,16 +193,15 @@ struct lkg_supervisor {
         /* the connection was aborted, and the next one is not attached yet */
         bool remounting;
         struct {
-                struct lkg_timer timer;
-                unsigned n_early;
-        } remount;
+                struct lkg_timer phase, remount;
+                unsigned n_remounts; /* in a row that failed */
+        } timers;
         struct {
                 int code;
                 struct lkg_error reason;
         } end;
         struct lkg_child children[_LKG_CHILD_KIND_MAX];
         struct lkg_engine_state engine;
-        struct lkg_kept kept[LKG_KEPT];
         struct lkg_jobs jobs;
         struct lkg_consumer *consumer; /* NULL before the loop */
         struct lkg_watchdog watchdog;
@@ -325,8 +323,10 @@ struct lkg_child_row {
          * Just before a start: what else the child finds in @channel, our end, and in its arguments (@more).
          * Return: 0; 1: not now; -errno: later.
          */
-        int (*prepare)(struct lkg_supervisor *s, struct lkg_child *child, struct lkg_spawn *work,
-                       int channel, const char **more);
+        int (*prepare)(struct lkg_supervisor *s, struct lkg_child *child, int channel, const char **more);
+        /* In the new process, before and after it enters its mount namespace; may be NULL. Return: 0 or an exit code. */
+        int (*begin)(const struct lkg_supervisor *s);
+        int (*setup)(const struct lkg_supervisor *s);
         void (*started)(struct lkg_supervisor *s); /* may be NULL */
         /* Starts the next one, in most cases after a pause. */
         void (*died)(struct lkg_supervisor *s, struct lkg_child *child, const struct lkg_child_end *end);
@@ -366,31 +366,10 @@ bool lkg_child_running(const struct lkg_child *child);
 /** lkg_child_forget() - the process, not how often it died. */
 void lkg_child_forget(struct lkg_child *child);
 /**
- * lkg_child_adopt() - watch a process started by a predecessor.
- * Return: 0: @channel is taken over; -ESRCH; -errno.
+ * lkg_child_adopt() - watch the one that a predecessor started and recorded, if it runs.
+ * @channel: to it, taken over; negative: there is none. Return: 0; -ESRCH; -errno.
  */
-int lkg_child_adopt(struct lkg_child *child, const struct lkg_process *process, int channel);
-/**
- * lkg_child_end_recorded() - end the one that a predecessor recorded in a file. Return: 1 if there was one,
- * else 0.
- */
-int lkg_child_end_recorded(struct lkg_supervisor *s, enum lkg_child_kind kind);
-/**
- * lkg_is_ours() - was it started by an lkgfsd of this runtime directory? Memory and files that children can
- * write must not decide which process is killed: it must not be another program, or a helper of another
- * lkgfs on this node.
- *
- * Either lkgfsd has recorded it where they cannot write, or it has what only our children get: our state
- * directory, our private runtime directory, the shared memory of the view.
- * @shared_fd: that memory, negative = no longer known
- */
-bool lkg_is_ours(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd);
-/**
- * lkg_ours_end() - SIGTERM, then SIGKILL after @limit_ns, if pid and start time match and it is ours, see lkg_is_ours().
- * Return: 1 if it ran, else 0.
- */
-int lkg_ours_end(const struct lkg_supervisor *s, const struct lkg_process *process, int shared_fd,
-                 uint64_t limit_ns);
+int lkg_child_adopt(struct lkg_child *child, int channel);
 
 /** lkg_engine_tell() - Return: 0; -errno; -ENOTCONN: no engine is running. */
 int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message);
@@ -444,12 +423,9 @@ enum {
         LKG_ENGINE_RUNTIME_FD,
         LKG_ENGINE_STATE_FD
 };
-/**
- * lkg_engine_begin(), lkg_engine_prepare() - in the new process, one after the other.
- * @supervisor: struct lkg_supervisor. Return: 0 or an exit code.
- */
-int lkg_engine_begin(const void *supervisor);
-int lkg_engine_prepare(const void *supervisor);
+/** lkg_engine_begin(), lkg_engine_setup() - in the new process, one after the other. Return: 0 or an exit code. */
+int lkg_engine_begin(const struct lkg_supervisor *s);
+int lkg_engine_setup(const struct lkg_supervisor *s);
 /**
  * lkg_hide_view() - in a new process: enter a mount namespace in which the view does not exist, so that no
  * path of a configuration leads through our own mount.
@@ -483,20 +459,15 @@ void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
 /** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
 void lkg_kept_clear(struct lkg_supervisor *s);
 
-/* ours.c: one lkgfsd per directory, and which processes are its children */
-/**
- * lkg_recorded_note() - record pid and @start_time where neither the engine nor the notifier can write
- * (records_fd).
- */
-void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind, int pid,
-                       uint64_t start_time);
-/** lkg_recorded_read() - read the record of that child in @dirfd. Return: false: none. */
-bool lkg_recorded_read(int dirfd, enum lkg_child_kind kind, struct lkg_process *ret);
-/** lkg_recorded_has() - was it recorded by lkg_recorded_note()? */
-bool lkg_recorded_has(const struct lkg_supervisor *s, const struct lkg_process *process);
+/* ours.c */
+/** lkg_recorded_note() - in the new process: record it as our child. */
+void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind);
+/** lkg_recorded_hold() - the recorded child, if it runs. Return: a pidfd, from which on the pid cannot be reused; -ESRCH. */
+int lkg_recorded_hold(const struct lkg_supervisor *s, enum lkg_child_kind kind, int *ret_pid);
+/** lkg_recorded_end() - SIGTERM, and SIGKILL after a second. Return: 1 if it ran, else 0. */
+int lkg_recorded_end(const struct lkg_supervisor *s, enum lkg_child_kind kind);
 /** lkg_recorded_forget() - no child is running any more. */
 void lkg_recorded_forget(const struct lkg_supervisor *s);
-
 /**
  * lkg_lock_take() - lock the file `lock` of @dirfd, or report its holder.
  * @what: "state directory", for a message
@@ -553,9 +524,9 @@ int lkg_unit_restarts(struct sd_bus *bus, pid_t pid);
 void lkg_notify_ready(struct lkg_supervisor *s);
 void lkg_notify_status(const char *fmt, ...) LKG_PRINTF(1, 2);
 void lkg_notify_reloading(void);
-void lkg_notify_stopping(void);
-void lkg_notify_leaving(void);
+/** lkg_notify_store() - descriptors in the store, by these names. */
 void lkg_notify_store(struct lkg_supervisor *s);
+extern const char *const lkg_kept_names[LKG_HANDOVER_FDS_MAX];
 void lkg_notify_unstore(void);
 
 /* configuration.c */

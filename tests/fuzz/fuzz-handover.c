@@ -120,12 +120,12 @@ static void hear(const uint8_t *data, size_t size, bool found)
                 lkg_close(fds[i]);
         lkg_close(pair[1]);
         for (size_t i = 0; i < LKG_KEPT; i++) {
-                n_kept += supervisor.kept[i].node != 0;
-                FUZZ_CHECK(supervisor.kept[i].node == 0 ||
-                           fcntl(supervisor.kept[i].fd, F_GETFD) == FD_CLOEXEC);
+                n_kept += supervisor.connection.kept[i].node != 0;
+                FUZZ_CHECK(supervisor.connection.kept[i].node == 0 ||
+                           fcntl(supervisor.connection.kept[i].fd, F_GETFD) == FD_CLOEXEC);
                 for (size_t k = 0; k < i; k++)
-                        FUZZ_CHECK(supervisor.kept[i].node == 0 ||
-                                   supervisor.kept[i].node != supervisor.kept[k].node);
+                        FUZZ_CHECK(supervisor.connection.kept[i].node == 0 ||
+                                   supervisor.connection.kept[i].node != supervisor.connection.kept[k].node);
         }
         lkg_kept_clear(&supervisor);
         /* Everything is closed again: the lowest numbers are free on both sides of the base. */
