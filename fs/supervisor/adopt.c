@@ -234,7 +234,7 @@ static int replace_view(struct lkg_supervisor *s, struct found *found, struct lk
         s->replacing = true;
         s->stale_id = mount.id;
         s->source.fd = LKG_STEAL_FD(found->fds[FD_SOURCE]);
-        s->listen_fd = LKG_STEAL_FD(found->fds[FD_LISTEN]);
+        s->dirs.listen = LKG_STEAL_FD(found->fds[FD_LISTEN]);
         lkg_kept_clear(s);
         return 0;
 }
@@ -354,7 +354,7 @@ int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err)
         s->connection.mount_id = mount_id;
         s->connection.attached = true;
         s->source.fd = LKG_STEAL_FD(found.fds[FD_SOURCE]);
-        s->listen_fd = LKG_STEAL_FD(found.fds[FD_LISTEN]);
+        s->dirs.listen = LKG_STEAL_FD(found.fds[FD_LISTEN]);
         r = lkg_shared_claim(s, shared, err);
         if (r == 0)
                 r = lkg_view_clone(s, -EBADF, err);

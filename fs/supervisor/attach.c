@@ -59,7 +59,7 @@ int lkg_listen_open(struct lkg_supervisor *s, struct lkg_error *err)
                 return lkg_fail(err, EX_IOERR, -r, "listen on %s/%s", s->dirs.private_path,
                                 LKG_ENGINE_SOCKET);
         }
-        s->listen_fd = fd;
+        s->dirs.listen = fd;
         return 0;
 }
 
@@ -347,7 +347,7 @@ static int receive(int channel)
 static int wait_for(struct lkg_supervisor *s)
 {
         struct source_wait wait = { .path = s->source.path, .status = -1 };
-        struct lkg_helper helper = LKG_HELPER_INIT;
+        struct lkg_helper helper = { 0 };
         struct lkg_helper_work work = {
                 .run = open_source, .done = on_done, .userdata = &wait, .n_fds = 1, .limit_ns = FOR_EVER_NS
         };

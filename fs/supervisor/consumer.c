@@ -271,7 +271,6 @@ static int entry_new(struct lkg_consumer *c, const struct lkg_settings_component
         if (!e)
                 return -ENOMEM;
         e->consumer = c;
-        e->helper = (struct lkg_helper)LKG_HELPER_INIT;
         e->dirfd = -EBADF;
         e->name = strdup(component->name);
         if (!e->name)

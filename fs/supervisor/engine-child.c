@@ -303,7 +303,8 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
 const struct lkg_child_row lkg_engine_row = {
         .name = "engine",
         .program = "lkgfs-engine",
-        .fds = { [LKG_ENGINE_LISTEN_FD - 3] = { "--listen-fd", offsetof(struct lkg_supervisor, listen_fd) },
+        .fds = { [LKG_ENGINE_LISTEN_FD - 3] = { "--listen-fd",
+                                                offsetof(struct lkg_supervisor, dirs.listen) },
                  [LKG_ENGINE_CHANNEL_FD - 3] = { "--supervisor-fd", LKG_CHILD_CHANNEL },
                  [LKG_ENGINE_SOURCE_FD - 3] = { "--source-fd", offsetof(struct lkg_supervisor, source.fd) },
                  [LKG_ENGINE_RUNTIME_FD - 3] = { "--runtime-fd",

@@ -25,86 +25,6 @@
 #define STARTS_LIMIT_NS (1 * LKG_NSEC_PER_SEC)
 #define REST_LIMIT_NS   (30 * LKG_NSEC_PER_SEC)
 
-static int run_starts(void *userdata)
-{
-        const struct lkg_supervisor *s = userdata;
-
-        return lkg_starts_collect(LKG_HELPER_FIRST_FD, s->settings->components, s->settings->n_components);
-}
-
-static int run_rest(void *userdata)
-{
-        const struct lkg_supervisor *s = userdata;
-
-        lkg_facts_collect(LKG_HELPER_FIRST_FD, s->settings->components, s->settings->n_components);
-        return 0;
-}
-
-static void on_rest(void *userdata, int status)
-{
-        struct lkg_supervisor *s = userdata;
-        bool again = s->jobs.facts.again_rest;
-
-        (void)status;
-        s->jobs.facts.again_rest = false;
-        if (again)
-                lkg_facts_refresh(s);
-}
-
-static void ask_rest(struct lkg_supervisor *s)
-{
-        const struct lkg_helper_work work = { .run = run_rest,
-                                              .done = on_rest,
-                                              .userdata = s,
-                                              .fds = { s->dirs.runtime },
-                                              .n_fds = 1,
-                                              .limit_ns = REST_LIMIT_NS };
-
-        if (lkg_helper_running(&s->jobs.facts.rest))
-                s->jobs.facts.again_rest = true;
-        else
-                (void)lkg_helper_start(&s->jobs.facts.rest, s->event,
-                                       &work); /* out of memory: the next start tries again */
-}
-
-static void on_starts(void *userdata, int status)
-{
-        struct lkg_supervisor *s = userdata;
-        bool again = s->jobs.facts.again_starts;
-
-        if (status != 0) /* too late; and the old file may be about an earlier start */
-                lkg_starts_unknown(s->dirs.runtime, s->settings->components, s->settings->n_components);
-        s->jobs.facts.again_starts = false;
-        if (again)
-                lkg_facts_refresh(s);
-        else
-                ask_rest(s);
-}
-
-void lkg_facts_refresh(struct lkg_supervisor *s)
-{
-        const struct lkg_helper_work work = { .run = run_starts,
-                                              .done = on_starts,
-                                              .userdata = s,
-                                              .fds = { s->dirs.runtime },
-                                              .n_fds = 1,
-                                              .limit_ns = STARTS_LIMIT_NS };
-
-        if (s->phase > LKG_PHASE_RUNNING || s->settings->n_components == 0)
-                return;
-        if (lkg_helper_running(&s->jobs.facts.starts))
-                s->jobs.facts.again_starts = true;
-        else if (lkg_helper_start(&s->jobs.facts.starts, s->event, &work) < 0)
-                lkg_starts_unknown(s->dirs.runtime, s->settings->components, s->settings->n_components);
-}
-
-void lkg_facts_cancel(struct lkg_supervisor *s)
-{
-        s->jobs.facts.again_starts = s->jobs.facts.again_rest = false;
-        lkg_helper_cancel(&s->jobs.facts.starts);
-        lkg_helper_cancel(&s->jobs.facts.rest);
-}
-
 /* ---- in the forked process ---- */
 
 /*
@@ -256,7 +176,8 @@ sd_bus *lkg_facts_bus(void)
         return bus;
 }
 
-void lkg_facts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n)
+/* Collects the facts of all @components, writes those that differ. */
+static void collect(int runtime_fd, const struct lkg_settings_component *components, size_t n)
 {
         sd_bus *bus = NULL;
         bool tried = false;
@@ -394,7 +315,7 @@ static void write_last(int dirfd, const struct lkg_unit_last *last)
  * First the file that others wait for, then our state: if we are killed in between, a repetition has the
  * same result.
  */
-void lkg_start_record(int dirfd, const struct lkg_unit_now *now)
+static void record_start(int dirfd, const struct lkg_unit_now *now)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_unit_last last, next = { .pid = (int)now->main_pid, .n_restarts = now->n_restarts };
@@ -438,7 +359,7 @@ int lkg_starts_collect(int runtime_fd, const struct lkg_settings_component *comp
                         bus = lkg_facts_bus();
                 r = bus ? lkg_unit_now_query(bus, components[i].unit, &now) : -ENOTCONN;
                 if (r >= 0)
-                        lkg_start_record(fd, &now);
+                        record_start(fd, &now);
                 else
                         (void)unlinkat(fd, LKG_FACT_START, 0);
                 if (!bus)
@@ -458,4 +379,86 @@ void lkg_starts_unknown(int runtime_fd, const struct lkg_settings_component *com
                 (void)snprintf(path, sizeof(path), LKG_FACTS_DIR "/%s/" LKG_FACT_START, components[i].name);
                 (void)unlinkat(runtime_fd, path, 0);
         }
+}
+
+/* ---- the loop ---- */
+
+static int run_starts(void *userdata)
+{
+        const struct lkg_supervisor *s = userdata;
+
+        return lkg_starts_collect(LKG_HELPER_FIRST_FD, s->settings->components, s->settings->n_components);
+}
+
+static int run_rest(void *userdata)
+{
+        const struct lkg_supervisor *s = userdata;
+
+        collect(LKG_HELPER_FIRST_FD, s->settings->components, s->settings->n_components);
+        return 0;
+}
+
+static void on_rest(void *userdata, int status)
+{
+        struct lkg_supervisor *s = userdata;
+        bool again = s->jobs.facts.again_rest;
+
+        (void)status;
+        s->jobs.facts.again_rest = false;
+        if (again)
+                lkg_facts_refresh(s);
+}
+
+static void ask_rest(struct lkg_supervisor *s)
+{
+        const struct lkg_helper_work work = { .run = run_rest,
+                                              .done = on_rest,
+                                              .userdata = s,
+                                              .fds = { s->dirs.runtime },
+                                              .n_fds = 1,
+                                              .limit_ns = REST_LIMIT_NS };
+
+        if (lkg_helper_running(&s->jobs.facts.rest))
+                s->jobs.facts.again_rest = true;
+        else
+                (void)lkg_helper_start(&s->jobs.facts.rest, s->event,
+                                       &work); /* out of memory: the next start tries again */
+}
+
+static void on_starts(void *userdata, int status)
+{
+        struct lkg_supervisor *s = userdata;
+        bool again = s->jobs.facts.again_starts;
+
+        if (status != 0) /* too late; and the old file may be about an earlier start */
+                lkg_starts_unknown(s->dirs.runtime, s->settings->components, s->settings->n_components);
+        s->jobs.facts.again_starts = false;
+        if (again)
+                lkg_facts_refresh(s);
+        else
+                ask_rest(s);
+}
+
+void lkg_facts_refresh(struct lkg_supervisor *s)
+{
+        const struct lkg_helper_work work = { .run = run_starts,
+                                              .done = on_starts,
+                                              .userdata = s,
+                                              .fds = { s->dirs.runtime },
+                                              .n_fds = 1,
+                                              .limit_ns = STARTS_LIMIT_NS };
+
+        if (s->phase > LKG_PHASE_RUNNING || s->settings->n_components == 0)
+                return;
+        if (lkg_helper_running(&s->jobs.facts.starts))
+                s->jobs.facts.again_starts = true;
+        else if (lkg_helper_start(&s->jobs.facts.starts, s->event, &work) < 0)
+                lkg_starts_unknown(s->dirs.runtime, s->settings->components, s->settings->n_components);
+}
+
+void lkg_facts_cancel(struct lkg_supervisor *s)
+{
+        s->jobs.facts.again_starts = s->jobs.facts.again_rest = false;
+        lkg_helper_cancel(&s->jobs.facts.starts);
+        lkg_helper_cancel(&s->jobs.facts.rest);
 }

@@ -53,12 +53,6 @@ int lkg_facts_dir(int runtime_fd, const char *component);
 sd_bus *lkg_facts_bus(void);
 
 /**
- * lkg_facts_collect() - collect the facts of all @components, write those that differ. @runtime_fd: the
- * private runtime directory.
- */
-void lkg_facts_collect(int runtime_fd, const struct lkg_settings_component *components, size_t n);
-
-/**
  * lkg_facts_version() - record the version of the first of @exes that exists in @dirfd, unless it is
  * recorded. A program that users other than root could replace (lkg_judge_program()) is not run: that is
  * logged, and recorded as no version, so that it is logged only once.
@@ -105,8 +99,6 @@ enum lkg_start_why lkg_start_why(const struct lkg_unit_last *last, uint32_t n_re
 bool lkg_unit_ended(struct lkg_unit_last *last, const struct lkg_unit_now *now);
 bool lkg_unit_last_parse(const char *text, struct lkg_unit_last *ret); /* Return: whether @text is valid */
 void lkg_unit_last_format(const struct lkg_unit_last *last, struct lkg_buf *buf);
-/** lkg_start_record() - write the facts that follow from @now into the directory of the component. */
-void lkg_start_record(int dirfd, const struct lkg_unit_now *now);
 /**
  * lkg_starts_collect() - in the forked process.
  * Return: exit status; if not 0, call lkg_starts_unknown().

@@ -90,26 +90,6 @@ bool lkg_wait_pidfd(int pidfd, uint64_t limit_ns)
         return lkg_wait_readable(pidfd, lkg_boottime_ns() + limit_ns);
 }
 
-static int on_late_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-        pid_t pid = (pid_t)(intptr_t)userdata;
-
-        (void)revents;
-        (void)waitpid(pid, NULL, WNOHANG);
-        sd_event_source_disable_unref(source);
-        lkg_close(fd);
-        return 0;
-}
-
-void lkg_reap_later(sd_event *event, pid_t pid, int pidfd)
-{
-        sd_event_source *source = NULL;
-
-        if (!event ||
-            sd_event_add_io(event, &source, pidfd, EPOLLIN, on_late_end, (void *)(intptr_t)pid) < 0)
-                lkg_close(pidfd);
-}
-
 /* ---- timers ---- */
 
 void lkg_timer_stop(struct lkg_timer *timer)
@@ -265,11 +245,32 @@ static void forget(struct lkg_helper *helper)
         lkg_timer_stop(&helper->limit);
 }
 
+static int on_late_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        pid_t pid = (pid_t)(intptr_t)userdata;
+
+        (void)revents;
+        (void)waitpid(pid, NULL, WNOHANG);
+        sd_event_source_disable_unref(source);
+        lkg_close(fd);
+        return 0;
+}
+
+/* For a killed process that may hang in the kernel: the loop reaps it when it ends. Takes @pidfd. */
+static void reap_later(sd_event *event, pid_t pid, int pidfd)
+{
+        sd_event_source *source = NULL;
+
+        if (!event ||
+            sd_event_add_io(event, &source, pidfd, EPOLLIN, on_late_end, (void *)(intptr_t)pid) < 0)
+                lkg_close(pidfd);
+}
+
 /* A killed helper that may never end: only reap it. */
 static void leave(struct lkg_helper *helper)
 {
         forget(helper);
-        lkg_reap_later(helper->event, helper->job.pid, helper->job.pidfd);
+        reap_later(helper->event, helper->job.pid, helper->job.pidfd);
         helper->job = (struct lkg_job)LKG_JOB_INIT;
 }
 
@@ -322,6 +323,7 @@ static int begin(struct lkg_helper *helper, const struct lkg_helper_work *work)
         memcpy(fds, work->fds, sizeof(work->fds));
         if (work->program) {
                 helper->program = work->program;
+                helper->said_fd = -EBADF;
                 helper->answer_fd = lkg_memory_file(NULL, 0);
                 r = helper->answer_fd < 0 ? helper->answer_fd : lkg_said_pipe(&helper->said_fd, &said);
                 fds[begin.answer = (unsigned)spec.n_fds++] = helper->answer_fd;
@@ -366,7 +368,7 @@ int lkg_helper_answer(struct lkg_helper *helper, size_t max, char **ret, size_t 
 
 int lkg_helper_run(const struct lkg_helper_work *work, size_t max, char **ret, size_t *ret_size)
 {
-        struct lkg_helper helper = LKG_HELPER_INIT;
+        struct lkg_helper helper = { 0 };
         int r = begin(&helper, work), status = -1;
 
         if (r < 0)

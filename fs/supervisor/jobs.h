@@ -34,11 +34,6 @@ int lkg_channel_pair(int *ret_ours, int *ret_theirs);
 /** lkg_set_oom_score() - set it for this process, see proc(5). Return: 0 or -errno. */
 int lkg_set_oom_score(const char *score);
 /**
- * lkg_reap_later() - for a killed process that may hang in the kernel: the loop reaps it when it ends.
- * Takes @pidfd.
- */
-void lkg_reap_later(sd_event *event, pid_t pid, int pidfd);
-/**
  * lkg_wait_pidfd() - wait at most @limit_ns until the process of @pidfd has ended.
  * Return: true if it has.
  */
@@ -86,6 +81,7 @@ int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
 #define LKG_HELPER_FDS_MAX  2u
 #define LKG_HELPER_FIRST_FD LKG_JOB_FIRST_FD
 
+/* All zero: it is not running. */
 struct lkg_helper {
         struct lkg_job job;
         bool impatient;
@@ -94,14 +90,9 @@ struct lkg_helper {
         struct lkg_timer limit;
         void (*done)(void *userdata, int status);
         void *userdata;
-        const char *program;    /* borrowed */
-        int answer_fd, said_fd; /* -EBADF: none */
+        const char *program;    /* borrowed; NULL: it has no output of its own */
+        int answer_fd, said_fd; /* of a program */
 };
-
-#define LKG_HELPER_INIT                                                     \
-        {                                                                   \
-                .job = LKG_JOB_INIT, .answer_fd = -EBADF, .said_fd = -EBADF \
-        }
 
 struct lkg_helper_work {
         int (*run)(void *userdata); /* runs in the new process; returns its exit status */

@@ -54,7 +54,7 @@ void lkg_notify_unstore(void)
 void lkg_notify_store(struct lkg_supervisor *s)
 {
         const int fds[LKG_HANDOVER_FDS_MAX] = { s->connection.device, s->connection.shared_fd, s->source.fd,
-                                                s->listen_fd };
+                                                s->dirs.listen };
 
         if (!getenv("NOTIFY_SOCKET"))
                 return;

@@ -116,6 +116,76 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channe
         return 0;
 }
 
+/* ---- names that the kernel is asked to forget ---- */
+
+/*
+ * The kernel caches unused names, and the file server has a node for each. A user whose share of nodes is
+ * used up by directories would be refused from then on: files can be forgotten one by one
+ * (fs/server/content.c), but invalidating the name of a directory detaches every mount on it, in any
+ * namespace. Reconfiguring the file system with the same options drops all unused names and affects no
+ * mount.
+ *
+ * The names of all users have to be looked up again afterwards, so it is done every few seconds at most. It
+ * also writes dirty pages, which may hang on a dead disk: a helper waits for it.
+ *
+ * Source: fs/super.c, reconfigure_super(); fs/dcache.c, shrink_dcache_sb() and d_invalidate().
+ */
+
+#define LIMIT_NS (10 * LKG_NSEC_PER_SEC)
+#define PAUSE_NS (2 * LKG_NSEC_PER_SEC)
+
+static int reconfigure(void *userdata)
+{
+        int fs = fspick(LKG_HELPER_FIRST_FD, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
+
+        (void)userdata;
+        return fs < 0 || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ? EX_OSERR : 0;
+}
+
+static void drop_dentries(struct lkg_supervisor *s);
+
+static void on_pause_over(void *userdata)
+{
+        struct lkg_supervisor *s = userdata;
+
+        if (s->jobs.dentries.wanted)
+                drop_dentries(s);
+}
+
+static void on_done(void *userdata, int status)
+{
+        struct lkg_supervisor *s = userdata;
+
+        if (status != 0)
+                lkg_log_debug("unused names of the view were not dropped (%d)", status);
+        (void)lkg_timer_set(&s->jobs.dentries.pause, s->event, PAUSE_NS, 0, on_pause_over, s);
+}
+
+static void drop_dentries(struct lkg_supervisor *s)
+{
+        const struct lkg_helper_work work = { .run = reconfigure,
+                                              .done = on_done,
+                                              .userdata = s,
+                                              .fds = { s->connection.view_fd },
+                                              .n_fds = 1,
+                                              .limit_ns = LIMIT_NS };
+
+        s->jobs.dentries.wanted = true;
+        if (lkg_timer_is_set(&s->jobs.dentries.pause) || lkg_helper_running(&s->jobs.dentries.helper) ||
+            s->connection.view_fd < 0)
+                return;
+        s->jobs.dentries.wanted = false;
+        (void)lkg_helper_start(&s->jobs.dentries.helper, s->event, &work);
+}
+
+void lkg_dentries_end(struct lkg_supervisor *s)
+{
+        lkg_timer_stop(&s->jobs.dentries.pause);
+        lkg_helper_cancel(&s->jobs.dentries.helper);
+}
+
+/* ---- the child ---- */
+
 static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 {
         int fds[LKG_HANDOVER_FDS_MAX];
@@ -129,7 +199,7 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
         else if (message.type == LKG_HANDOVER_DROP)
                 drop(s, message.node);
         else if (message.type == LKG_HANDOVER_FORGET)
-                lkg_dentries_drop(s);
+                drop_dentries(s);
         else if (message.type == LKG_HANDOVER_LINK)
                 send_link(s, child->channel);
         for (size_t i = 0; i < LKG_HANDOVER_FDS_MAX; i++)
@@ -173,7 +243,7 @@ const struct lkg_child_row lkg_server_row = {
                  { "--shared-fd", offsetof(struct lkg_supervisor, connection.shared_fd) },
                  { "--source-fd", offsetof(struct lkg_supervisor, source.fd) },
                  { "--runtime-fd", offsetof(struct lkg_supervisor, dirs.runtime) },
-                 { "--listen-fd", offsetof(struct lkg_supervisor, listen_fd) },
+                 { "--listen-fd", offsetof(struct lkg_supervisor, dirs.listen) },
                  { "--supervisor-fd", LKG_CHILD_CHANNEL } },
         .prepare = prepare,
         .died = died,
@@ -297,70 +367,4 @@ void lkg_heartbeat_disarm(struct lkg_supervisor *s)
 {
         lkg_timer_stop(&s->watchdog.server_timer);
         s->watchdog.device = sd_event_source_disable_unref(s->watchdog.device);
-}
-
-/* ---- names that the kernel is asked to forget ---- */
-
-/*
- * The kernel caches unused names, and the file server has a node for each. A user whose share of nodes is
- * used up by directories would be refused from then on: files can be forgotten one by one
- * (fs/server/content.c), but invalidating the name of a directory detaches every mount on it, in any
- * namespace. Reconfiguring the file system with the same options drops all unused names and affects no
- * mount.
- *
- * The names of all users have to be looked up again afterwards, so it is done every few seconds at most. It
- * also writes dirty pages, which may hang on a dead disk: a helper waits for it.
- *
- * Source: fs/super.c, reconfigure_super(); fs/dcache.c, shrink_dcache_sb() and d_invalidate().
- */
-
-#define LIMIT_NS (10 * LKG_NSEC_PER_SEC)
-#define PAUSE_NS (2 * LKG_NSEC_PER_SEC)
-
-static int reconfigure(void *userdata)
-{
-        int fs = fspick(LKG_HELPER_FIRST_FD, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
-
-        (void)userdata;
-        return fs < 0 || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ? EX_OSERR : 0;
-}
-
-static void on_pause_over(void *userdata)
-{
-        struct lkg_supervisor *s = userdata;
-
-        if (s->jobs.dentries.wanted)
-                lkg_dentries_drop(s);
-}
-
-static void on_done(void *userdata, int status)
-{
-        struct lkg_supervisor *s = userdata;
-
-        if (status != 0)
-                lkg_log_debug("unused names of the view were not dropped (%d)", status);
-        (void)lkg_timer_set(&s->jobs.dentries.pause, s->event, PAUSE_NS, 0, on_pause_over, s);
-}
-
-void lkg_dentries_drop(struct lkg_supervisor *s)
-{
-        const struct lkg_helper_work work = { .run = reconfigure,
-                                              .done = on_done,
-                                              .userdata = s,
-                                              .fds = { s->connection.view_fd },
-                                              .n_fds = 1,
-                                              .limit_ns = LIMIT_NS };
-
-        s->jobs.dentries.wanted = true;
-        if (lkg_timer_is_set(&s->jobs.dentries.pause) || lkg_helper_running(&s->jobs.dentries.helper) ||
-            s->connection.view_fd < 0)
-                return;
-        s->jobs.dentries.wanted = false;
-        (void)lkg_helper_start(&s->jobs.dentries.helper, s->event, &work);
-}
-
-void lkg_dentries_end(struct lkg_supervisor *s)
-{
-        lkg_timer_stop(&s->jobs.dentries.pause);
-        lkg_helper_cancel(&s->jobs.dentries.helper);
 }

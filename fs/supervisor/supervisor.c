@@ -686,7 +686,7 @@ static void init(struct lkg_supervisor *s, const struct lkg_options *options, in
         s->hands_off = true;
         s->background.ready_fd = ready_fd;
         s->background.log_fd = s->dirs.state_lock = s->dirs.runtime_lock = s->dirs.state = s->dirs.runtime =
-                s->dirs.records = s->source.fd = s->listen_fd = -EBADF;
+                s->dirs.records = s->source.fd = s->dirs.listen = -EBADF;
         lkg_connection_init(&s->connection);
         for (size_t i = 0; i < _LKG_CHILD_KIND_MAX; i++)
                 s->children[i] = (struct lkg_child){
@@ -708,7 +708,7 @@ static void deinit(struct lkg_supervisor *s)
                 lkg_child_forget(&s->children[i]);
         s->event = sd_event_unref(s->event);
         lkg_connection_close(&s->connection);
-        lkg_close(s->listen_fd);
+        lkg_close(s->dirs.listen);
         lkg_close(s->source.fd);
         if (s->children_namespace > 0)
                 lkg_close(s->children_namespace);

@@ -96,6 +96,7 @@ struct lkg_directories {
         int state, state_lock;
         int records;               /* runtimeDir itself, which belongs to root */
         int runtime, runtime_lock; /* its private part */
+        int listen;                /* the socket in it on which successive engines accept file servers */
         char *private_path;
         bool made_runtime; /* runtimeDir was not there before */
 };
@@ -178,7 +179,6 @@ struct lkg_supervisor {
         struct lkg_settings *settings;
         struct lkg_source_directory source;
         struct lkg_directories dirs;
-        int listen_fd;
         int children_namespace; /* the mount namespace that we came from, where they stay; 0 = ours */
         struct lkg_connection connection;
         uint64_t stale_id; /* the mount of a dead view of ours at the mount point; 0 = there is none */
@@ -269,8 +269,6 @@ int lkg_private_connect(const struct lkg_supervisor *s, const char *name);
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_view_clone() - fill view_fd from @mount_fd or, if that is negative, from the mount point. */
 int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
-/** lkg_dentries_drop() - make the kernel drop unused names of the view, later. */
-void lkg_dentries_drop(struct lkg_supervisor *s);
 void lkg_dentries_end(struct lkg_supervisor *s);
 /**
  * lkg_connection_lift_limit() - lift the kernel's limit of background requests; the view must be attached.

@@ -133,7 +133,7 @@ static void take_credential(const uint8_t *data, size_t size)
 {
         struct lkg_message message;
         int status = size > 0 ? (int)data[0] - 1 : 0;
-        struct lkg_helper helper = LKG_HELPER_INIT;
+        struct lkg_helper helper = { 0 };
 
         helper.answer_fd = lkg_memory_file(size > 1 ? data + 1 : NULL, size > 1 ? size - 1 : 0);
         lkg_exec_answer(place.fd, &helper, status, &message);

@@ -322,7 +322,6 @@ static void test_a_bus_that_hangs_is_in_nobodys_way(void **state)
         s->settings = &settings;
         s->phase = LKG_PHASE_RUNNING;
         s->dirs.runtime = lkg_lift_fd(open(p->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        s->jobs.facts.starts = s->jobs.facts.rest = (struct lkg_helper)LKG_HELPER_INIT;
         set(p, p->children[0], 2, "running", "success");
         lkg_facts_refresh(s);
         lkg_facts_refresh(s); /* meanwhile: once more afterwards */

@@ -65,7 +65,7 @@ static void test_its_end(void **state)
         const struct lkg_helper_work work = {
                 .run = answer, .done = on_done, .userdata = &heard, .limit_ns = LIMIT_NS
         };
-        struct lkg_helper helper = LKG_HELPER_INIT;
+        struct lkg_helper helper = { 0 };
         sd_event *event = loop();
 
         (void)state;
@@ -91,7 +91,7 @@ static void test_the_limit(void **state)
                                                       .limit_ns = SOON_NS,
                                                       .flags = impatient ? LKG_JOB_OUTLIVES_US : 0,
                                                       .impatient = impatient };
-                struct lkg_helper helper = LKG_HELPER_INIT;
+                struct lkg_helper helper = { 0 };
                 sd_event *event = loop();
 
                 assert_int_equal(lkg_helper_start(&helper, event, &work), 0);
@@ -115,7 +115,7 @@ static void test_cancel(void **state)
                                                       .userdata = &heard,
                                                       .limit_ns = LIMIT_NS,
                                                       .impatient = impatient };
-                struct lkg_helper helper = LKG_HELPER_INIT;
+                struct lkg_helper helper = { 0 };
                 sd_event *event = loop();
 
                 assert_int_equal(lkg_helper_start(&helper, event, &work), 0);

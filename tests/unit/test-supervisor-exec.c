@@ -30,7 +30,6 @@ static int setup(void **state)
         if (!p || tmpdir_make(p->d) < 0)
                 return -1;
         p->fd = open(p->d, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        p->helper = (struct lkg_helper)LKG_HELPER_INIT;
         *state = p;
         return p->fd < 0 ? -1 : 0;
 }
@@ -117,7 +116,6 @@ static void test_asked_too_soon(void **state)
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         s->phase = LKG_PHASE_RUNNING;
         s->dirs.runtime = p->fd;
-        s->jobs.exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
         s->jobs.exec.started_ns = lkg_boottime_ns();
         s->children[LKG_CHILD_ENGINE].channel = pair[0];
         lkg_exec_request(s);
@@ -141,7 +139,6 @@ static void test_what_nobody_fetched_goes(void **state)
         assert_non_null(s);
         answer(p, "{}", 0);
         s->dirs.runtime = p->fd;
-        s->jobs.exec.helper = (struct lkg_helper)LKG_HELPER_INIT;
         s->jobs.exec.started_ns = 1;
         lkg_exec_cancel(s);
         assert_int_equal(faccessat(p->fd, "credential", F_OK, 0), -1);
