@@ -375,7 +375,7 @@ static void report_going(const struct use *use, struct lkg_span key)
 {
         char name[LKG_QUOTE_MAX + 1], text[LKG_RELEASE_TEXT_MAX];
         unsigned release = lkg_schema_release(use->apply->schema);
-        const struct lkg_gate *row;
+        const struct lkg_gate_state *row;
 
         (void)snprintf(name, sizeof(name), "%.*s", (int)(key.size < sizeof(name) ? key.size : 0), key.data);
         row = lkg_gate_at(name, release);

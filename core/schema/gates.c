@@ -13,8 +13,8 @@ static const char all_alpha[] = "AllAlpha", all_beta[] = "AllBeta";
 
 /* ---- the table ---- */
 
-/* Return the first row of @name, or lkg_n_gates. */
-static size_t first_row(const char *name)
+/* Return the row of @name, or lkg_n_gates. */
+static size_t find(const char *name)
 {
         size_t low = 0, high = lkg_n_gates;
 
@@ -32,38 +32,19 @@ static size_t first_row(const char *name)
 /* The same for a name from a document: a name with a NUL byte is not a gate. */
 static size_t row_of(const char *name, size_t size)
 {
-        return strlen(name) == size ? first_row(name) : lkg_n_gates;
+        return strlen(name) == size ? find(name) : lkg_n_gates;
 }
 
-static size_t next_name(size_t row)
+const struct lkg_gate_state *lkg_gate_at(const char *name, unsigned release)
 {
-        size_t next = row + 1;
+        size_t row = find(name);
 
-        while (next < lkg_n_gates && strcmp(lkg_gates[next].name, lkg_gates[row].name) == 0)
-                next++;
-        return next;
-}
-
-/* Return the last row of a name that had begun at @release. */
-static const struct lkg_gate *row_at(size_t first, unsigned release)
-{
-        const struct lkg_gate *found = NULL;
-
-        for (size_t i = first; i < next_name(first) && lkg_gates[i].since <= release; i++)
-                found = &lkg_gates[i];
-        return found;
-}
-
-const struct lkg_gate *lkg_gate_at(const char *name, unsigned release)
-{
-        size_t first = first_row(name);
-
-        return first < lkg_n_gates ? row_at(first, release) : NULL;
+        return row < lkg_n_gates ? lkg_gate_in(&lkg_gates[row], release) : NULL;
 }
 
 bool lkg_gate_settable(const char *name, bool on, unsigned release)
 {
-        const struct lkg_gate *row = lkg_gate_at(name, release);
+        const struct lkg_gate_state *row = lkg_gate_at(name, release);
 
         if (strcmp(name, all_alpha) == 0 || strcmp(name, all_beta) == 0)
                 return true;
@@ -96,23 +77,23 @@ int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret)
         return r;
 }
 
-/* @first: of first_row() */
-static bool is_on(const struct lkg_gates *gates, size_t first)
+/* @row: of find() */
+static bool is_on(const struct lkg_gates *gates, size_t row)
 {
-        const struct lkg_gate *row;
+        const struct lkg_gate_state *state;
 
-        if (first >= lkg_n_gates)
+        if (row >= lkg_n_gates)
                 return false;
-        if (gates->set[first])
-                return gates->set[first] > 0;
-        row = row_at(first, gates->release);
-        if (row && row->stage == LKG_GATE_REMOVED && row > &lkg_gates[first])
-                row--; /* it stays what it was last: on, if it was generally available */
-        return row && row->def;
+        if (gates->set[row])
+                return gates->set[row] > 0;
+        state = lkg_gate_in(&lkg_gates[row], gates->release);
+        if (state && state->stage == LKG_GATE_REMOVED && state > lkg_gates[row].states)
+                state--; /* it stays what it was last: on, if it was generally available */
+        return state && state->def;
 }
 
 /*
- * Row i of lkg_gate_needs as first rows of the table: all of them are checked whenever a gate is set. Looked
+ * Row i of lkg_gate_needs as rows of the table: all of them are checked whenever a gate is set. Looked
  * up once per process. NULL = no memory.
  */
 struct need {
@@ -127,8 +108,7 @@ static const struct need *needs_of_table(void)
                 return need_rows;
         need_rows = calloc(lkg_n_gate_needs + 1, sizeof(*need_rows));
         for (size_t i = 0; need_rows && i < lkg_n_gate_needs; i++)
-                need_rows[i] = (struct need){ first_row(lkg_gate_needs[i].name),
-                                              first_row(lkg_gate_needs[i].needs) };
+                need_rows[i] = (struct need){ find(lkg_gate_needs[i].name), find(lkg_gate_needs[i].needs) };
         return need_rows;
 }
 
@@ -141,14 +121,14 @@ __attribute__((destructor)) static void forget_needs(void)
 
 bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name)
 {
-        return is_on(gates, first_row(name));
+        return is_on(gates, find(name));
 }
 
 /* AllAlpha, AllBeta: set every gate of that stage that was not set before. */
 static void set_all(struct lkg_gates *gates, enum lkg_gate_stage stage, bool on)
 {
-        for (size_t i = 0; i < lkg_n_gates; i = next_name(i)) {
-                const struct lkg_gate *row = row_at(i, gates->release);
+        for (size_t i = 0; i < lkg_n_gates; i++) {
+                const struct lkg_gate_state *row = lkg_gate_in(&lkg_gates[i], gates->release);
 
                 if (row && row->stage == stage && gates->set[i] == 0)
                         gates->set[i] = on ? 1 : -1;
@@ -162,8 +142,8 @@ static const char *nearest_gate(const char *name, unsigned release)
         struct lkg_nearest nearest;
 
         lkg_nearest_init(&nearest, name);
-        for (size_t i = 0; i < lkg_n_gates; i = next_name(i)) {
-                const struct lkg_gate *row = row_at(i, release);
+        for (size_t i = 0; i < lkg_n_gates; i++) {
+                const struct lkg_gate_state *row = lkg_gate_in(&lkg_gates[i], release);
 
                 if (row && row->stage != LKG_GATE_REMOVED)
                         lkg_nearest_offer(&nearest, lkg_gates[i].name);
@@ -185,7 +165,8 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, size
 {
         struct lkg_where where = lkg_where_of(value);
         size_t first = row_of(name, size);
-        const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
+        const struct lkg_gate_state *row =
+                first < lkg_n_gates ? lkg_gate_in(&lkg_gates[first], gates->release) : NULL;
         char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX],
                 note[LKG_FLAG_NOTE_MAX];
         const char *nearest, *flag = lkg_flag_note(value, note);
@@ -211,7 +192,8 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, size
                         report, LKG_ERROR, LKG_F_GATE_TOO_NEW, &where,
                         "featureGates%s: %s comes with %s and this is %s, which does not start with it; "
                         "%s until the upgrade",
-                        flag, name, lkg_release_text(lkg_gates[first].since, then), now, without_it(value));
+                        flag, name, lkg_release_text(lkg_gates[first].states[0].since, then), now,
+                        without_it(value));
                 return;
         }
         nearest = report && !lkg_report_is_full(report) ? nearest_gate(name, gates->release) : NULL;
@@ -227,7 +209,8 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
 {
         bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
         size_t first = row_of(name, size);
-        const struct lkg_gate *row = first < lkg_n_gates ? row_at(first, gates->release) : NULL;
+        const struct lkg_gate_state *row =
+                first < lkg_n_gates ? lkg_gate_in(&lkg_gates[first], gates->release) : NULL;
         struct lkg_where where = lkg_where_of(value);
         char flag[LKG_FLAG_NOTE_MAX];
 
@@ -348,7 +331,7 @@ static void advise_default(const char *name, const struct lkg_value *value, cons
                                "featureGates: %s is %s by default; the line could be left out", name, word);
 }
 
-static void advise_one(const char *name, const struct lkg_value *value, const struct lkg_gate *row,
+static void advise_one(const char *name, const struct lkg_value *value, const struct lkg_gate_state *row,
                        const struct lkg_value *map, const struct lkg_value *below, bool all,
                        struct lkg_report *report)
 {
@@ -383,7 +366,7 @@ void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below,
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                const struct lkg_gate *row = strlen(name) == size ? lkg_gate_at(name, release) : NULL;
+                const struct lkg_gate_state *row = strlen(name) == size ? lkg_gate_at(name, release) : NULL;
 
                 if (row)
                         advise_one(name, value, row, map, below, all, report);

@@ -10,7 +10,7 @@
 struct lkg_gates {
         unsigned release;
         bool lenient; /* the component is of another release, without tables: what it does not know is a warning */
-        signed char *set; /* by row of lkg_gates[] (the first of each name): 0 = not set, 1 = on, -1 = off */
+        signed char *set; /* by row of lkg_gates[]: 0 = not set, 1 = on, -1 = off */
 };
 
 int lkg_gates_init(struct lkg_gates *gates, unsigned release);
@@ -34,8 +34,8 @@ bool lkg_gate_unread(const struct lkg_value *object, const struct lkg_value *unr
 /** lkg_gates_enabled() - is it on? A gate that was dropped as GA is always on, an unknown one is off. */
 bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name);
 
-/** lkg_gate_at() - return the row that applies to @release (it may be REMOVED), or NULL. */
-const struct lkg_gate *lkg_gate_at(const char *name, unsigned release);
+/** lkg_gate_at() - return its state in @release (it may be REMOVED), or NULL. */
+const struct lkg_gate_state *lkg_gate_at(const char *name, unsigned release);
 /** lkg_gate_settable() - does a component of @release start with this gate set to @on? */
 bool lkg_gate_settable(const char *name, bool on, unsigned release);
 /**

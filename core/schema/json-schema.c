@@ -197,25 +197,13 @@ static void put_struct(struct lkg_json *json, const struct lkg_schema_node *node
 
 /* ---- feature gates ---- */
 
-/* Its row in @release; NULL = not known, or not any more. */
-static const struct lkg_gate *gate_row(size_t *i, unsigned release)
-{
-        const char *name = lkg_gates[*i].name;
-        const struct lkg_gate *found = NULL;
-
-        for (; *i < lkg_n_gates && strcmp(lkg_gates[*i].name, name) == 0; (*i)++)
-                if (lkg_gates[*i].since <= release)
-                        found = &lkg_gates[*i];
-        return found && found->stage != LKG_GATE_REMOVED ? found : NULL;
-}
-
-static void put_gate(struct lkg_json *json, const struct lkg_gate *gate)
+static void put_gate(struct lkg_json *json, const char *name, const struct lkg_gate_state *gate)
 {
         char text[128];
 
         (void)snprintf(text, sizeof(text), "%s, %s by default%s", lkg_gate_stage_name(gate->stage),
                        gate->def ? "on" : "off", gate->locked ? ", locked" : "");
-        lkg_json_map(json, gate->name, LKG_JSON_AROUND);
+        lkg_json_map(json, name, LKG_JSON_AROUND);
         lkg_json_text(json, "description", text);
         lkg_json_schema_type(json, "boolean", NULL);
         lkg_json_bool(json, "default", gate->def);
@@ -238,11 +226,11 @@ static void put_gates(struct lkg_json *json, unsigned release)
         (void)snprintf(message, sizeof(message), "Kubernetes %s does not know this feature gate",
                        lkg_release_text(release, text));
         lkg_json_map(json, "properties", LKG_JSON_AROUND);
-        for (size_t i = 0; i < lkg_n_gates;) {
-                const struct lkg_gate *gate = gate_row(&i, release);
+        for (size_t i = 0; i < lkg_n_gates; i++) {
+                const struct lkg_gate_state *gate = lkg_gate_in(&lkg_gates[i], release);
 
-                if (gate)
-                        put_gate(json, gate);
+                if (gate && gate->stage != LKG_GATE_REMOVED)
+                        put_gate(json, lkg_gates[i].name, gate);
         }
         for (size_t i = 0; i < lkg_n_map_keys; i++) {
                 if (strcmp(lkg_map_keys[i].fields[0], "featureGates") != 0)

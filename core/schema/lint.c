@@ -528,7 +528,8 @@ static void check_files(const struct lint *lint, const struct lkg_host *host,
 static void check_ipvs(const struct lint *lint, const struct lkg_value *object)
 {
         unsigned release = lkg_schema_release(lint->schema);
-        const struct lkg_gate *gate = lkg_gate_at("KubeProxyIPVS", release);
+        static const char name[] = "KubeProxyIPVS";
+        const struct lkg_gate_state *gate = lkg_gate_at(name, release);
         struct lkg_where where = lkg_where_of(lkg_object_get(object, "mode"));
         char text[LKG_RELEASE_TEXT_MAX];
 
@@ -537,7 +538,7 @@ static void check_ipvs(const struct lint *lint, const struct lkg_value *object)
                 lkg_report_add(
                         lint->report, LKG_WARNING, LKG_F_DEPRECATED_FIELD, &where,
                         "mode: ipvs is deprecated in %s and ends with the feature gate %s; move to nftables",
-                        lkg_release_text(release, text), gate->name);
+                        lkg_release_text(release, text), name);
 }
 
 int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,

@@ -178,11 +178,10 @@ static int report_gates(const struct upgrade *u, const struct lkg_value *object)
                 r = gates_of(u->to, object, &then);
         for (size_t i = 0; r == 0 && i < lkg_n_gates; i++) {
                 const char *name = lkg_gates[i].name;
-                const struct lkg_gate *row = lkg_gate_at(name, lkg_schema_release(u->to));
+                const struct lkg_gate_state *row = lkg_gate_in(&lkg_gates[i], lkg_schema_release(u->to));
                 bool was = lkg_gates_enabled(&now, name), is = lkg_gates_enabled(&then, name);
 
-                if ((i > 0 && strcmp(name, lkg_gates[i - 1].name) == 0) || !row ||
-                    row->stage == LKG_GATE_REMOVED || was == is)
+                if (!row || row->stage == LKG_GATE_REMOVED || was == is)
                         continue;
                 if (belongs_to_field(u, name))
                         lkg_report_add(u->report, LKG_NOTE, LKG_F_GATES_CHANGE, NULL,

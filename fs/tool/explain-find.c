@@ -91,8 +91,6 @@ static bool first_row(const struct lkg_field *fields, size_t i)
 static void find_gates(const char *word, enum how how, struct lkg_explained_list *list)
 {
         for (size_t i = 0; how <= FOLDED && i < lkg_n_gates; i++) {
-                if (i > 0 && strcmp(lkg_gates[i - 1].name, lkg_gates[i].name) == 0)
-                        continue;
                 if (how == EXACT ? strcmp(word, lkg_gates[i].name) == 0
                                  : strcasecmp(word, lkg_gates[i].name) == 0)
                         add(list,

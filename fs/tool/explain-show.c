@@ -350,7 +350,7 @@ static void show_flag(struct sink *sink, const struct lkg_explained *item)
 
 /* ---- gates ---- */
 
-static void gate_text(const struct lkg_gate *gate, struct lkg_buf *buf)
+static void gate_text(const struct lkg_gate_state *gate, struct lkg_buf *buf)
 {
         char text[LKG_RELEASE_TEXT_MAX], dropped[LKG_GATE_DROPPED_MAX];
 
@@ -365,18 +365,16 @@ static void gate_text(const struct lkg_gate *gate, struct lkg_buf *buf)
 
 static void show_gate(struct sink *sink, const struct lkg_explained *item, unsigned release)
 {
-        const struct lkg_gate *gate = item->gate, *end = lkg_gates + lkg_n_gates, *now = NULL;
+        const struct lkg_gate_state *now = lkg_gate_in(item->gate, release);
         struct words history, needs, fields;
 
         words_init(&history);
         words_init(&needs);
         words_init(&fields);
-        for (; gate < end && strcmp(gate->name, item->gate->name) == 0; gate++) {
+        for (size_t i = 0; i < LKG_GATE_STATES_MAX && item->gate->states[i].since; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-                if (gate->since <= release)
-                        now = gate;
-                gate_text(gate, &buf);
+                gate_text(&item->gate->states[i], &buf);
                 if (!lkg_buf_failed(&buf))
                         words_add(&history, buf.data, buf.size);
         }

@@ -14,7 +14,7 @@ struct lkg_explained {
         const struct lkg_field *field; /* the first row of its path */
         const char *key; /* of the map that the field is, as requested; NULL = none. Borrowed */
         const struct lkg_flag *flag;
-        const struct lkg_gate *gate; /* the first row of its name */
+        const struct lkg_gate *gate;
 };
 
 #define LKG_EXPLAINED_MAX 32

@@ -140,14 +140,20 @@ struct lkg_flag {
 
 enum lkg_gate_stage { LKG_GATE_ALPHA, LKG_GATE_BETA, LKG_GATE_GA, LKG_GATE_DEPRECATED, LKG_GATE_REMOVED };
 
-/* One row: the state of a feature gate from a release on, until the next row with the same name. */
-struct lkg_gate {
-        const char *name;
-        unsigned since; /* release; LKG_RELEASE_MIN = that one or earlier. May be older for removed gates */
+/* A feature gate from a release on, until its next state. */
+struct lkg_gate_state {
+        unsigned
+                since; /* release; LKG_RELEASE_MIN = that one or earlier. May be older for removed gates; 0 = no state */
         enum lkg_gate_stage stage; /* REMOVED: setting it is an error from then on */
         bool def;
         bool locked; /* only the default may be set */
         bool before; /* REMOVED: in @since or an earlier release; the exact one is unknown */
+};
+
+#define LKG_GATE_STATES_MAX 5
+struct lkg_gate {
+        const char *name;
+        struct lkg_gate_state states[LKG_GATE_STATES_MAX]; /* by release; the others are zero */
 };
 
 /* A gate that is on needs the others on (component-base/featuregate, dependencies). */
@@ -171,7 +177,7 @@ extern const struct lkg_field lkg_kubelet_fields[], lkg_kubeproxy_fields[];
 extern const size_t lkg_n_kubelet_fields, lkg_n_kubeproxy_fields;
 extern const struct lkg_flag lkg_kubelet_flags[], lkg_kubeproxy_flags[];
 extern const size_t lkg_n_kubelet_flags, lkg_n_kubeproxy_flags;
-extern const struct lkg_gate lkg_gates[]; /* sorted by name, then by release */
+extern const struct lkg_gate lkg_gates[]; /* sorted by name */
 extern const size_t lkg_n_gates;
 extern const struct lkg_gate_needs lkg_gate_needs[];
 extern const size_t lkg_n_gate_needs;
@@ -380,11 +386,13 @@ const struct lkg_map_key *lkg_map_key_find(const char *field, const char *key);
 
 /** lkg_field_in() - does @field exist in @release? */
 bool lkg_field_in(const struct lkg_field *field, unsigned release);
+/** lkg_gate_in() - the state of @gate in @release (it may be REMOVED), or NULL. */
+const struct lkg_gate_state *lkg_gate_in(const struct lkg_gate *gate, unsigned release);
 /** lkg_gate_stage_name() - "alpha", "beta", "GA", "deprecated", "dropped". */
 const char *lkg_gate_stage_name(enum lkg_gate_stage stage);
 #define LKG_GATE_DROPPED_MAX (LKG_RELEASE_TEXT_MAX + 8)
 /** lkg_gate_dropped() - when a REMOVED gate was dropped, as text: "in 1.35", "before 1.24". Return: @buf. */
-const char *lkg_gate_dropped(const struct lkg_gate *gate, char buf[static LKG_GATE_DROPPED_MAX]);
+const char *lkg_gate_dropped(const struct lkg_gate_state *state, char buf[static LKG_GATE_DROPPED_MAX]);
 
 /* ---- suspects ---- */
 

@@ -28,9 +28,10 @@ def c_bool(value):
     return "true" if value else "false"
 
 
-# ---- gates: a row for each release in which something changed ----
+# ---- gates: a state for each release in which something changed ----
 
-GATE = re.compile(r'^        \{ "(\w+)", (\d+), (\w+), (true|false), (true|false)(?:, true)? \},\n', re.M)
+GATE = re.compile(r'^        \{ "(\w+)",\s+\{ (\{ .*?\}) \} \},\n', re.M | re.S)
+STATE = re.compile(r'\{ (\d+), (\w+)(?:, (true|false))?(?:, (true|false))?(?:, \.before = true)? \}')
 NEED = re.compile(r'^        \{ "(\w+)", "(\w+)",\s+(\d+) \},\n', re.M)
 
 
@@ -46,15 +47,19 @@ def gates(text, facts, release):
     known = {row["name"]: row["now"] for row in facts["gates"]}
     before, body, after = rows_between(text, "const struct lkg_gate lkg_gates[]")
     comment = body[:GATE.search(body).start()]
-    rows = [(m[1], int(m[2]), m[0], (m[3], m[4], m[5])) for m in GATE.finditer(body) if int(m[2]) != release]
-    last = {name: state for name, _, _, state in rows}
-    for name in known.keys() | last.keys():
+    rows = {m[1]: [(int(s[1]), s[0], (s[2], s[3] or "false", s[4] or "false")) for s in STATE.finditer(m[2]) if int(s[1]) != release]
+            for m in GATE.finditer(body)}
+    for name in known.keys() | rows.keys():
         now = known.get(name)
         state = (now["stage"], c_bool(now["default"]), c_bool(now.get("lock"))) if now else ("REMOVED", "false", "false")
-        if last.get(name, ("REMOVED",))[0] == state[0] == "REMOVED" or last.get(name) == state:
+        states = rows.setdefault(name, [])
+        last = states[-1][2] if states else ("REMOVED",)
+        if last[0] == state[0] == "REMOVED" or last == state:
             continue
-        rows.append((name, release, f'        {{ "{name}", {release}, {", ".join(state)} }},\n', state))
-    text = before + comment + "".join(row[2] for row in sorted(rows)) + after
+        shown = re.sub("(, false)+$", "", ", ".join(state))
+        states.append((release, f"{{ {release}, {shown} }}", state))
+    shown = (f'        {{ "{name}", {{ {", ".join(state[1] for state in rows[name])} }} }},\n' for name in sorted(rows) if rows[name])
+    text = before + comment + "".join(shown) + after
 
     before, body, after = rows_between(text, "const struct lkg_gate_needs lkg_gate_needs[]")
     rows = {(m[1], m[2]): m[0] for m in NEED.finditer(body) if int(m[3]) != release}

@@ -275,12 +275,17 @@ static void test_flags_and_fields_agree(void **state)
 static void test_gates_are_sorted(void **state)
 {
         (void)state;
-        for (size_t i = 1; i < lkg_n_gates; i++) {
-                int order = strcmp(lkg_gates[i - 1].name, lkg_gates[i].name);
+        for (size_t i = 0; i < lkg_n_gates; i++) {
+                const struct lkg_gate_state *states = lkg_gates[i].states;
 
-                if (order > 0 || (order == 0 && lkg_gates[i - 1].since >= lkg_gates[i].since))
+                if (i > 0 && strcmp(lkg_gates[i - 1].name, lkg_gates[i].name) >= 0)
                         fail_msg("%s is out of order", lkg_gates[i].name);
-                assert_false(lkg_gates[i].before && lkg_gates[i].stage != LKG_GATE_REMOVED);
+                assert_true(states[0].since);
+                for (size_t k = 0; k < LKG_GATE_STATES_MAX; k++) {
+                        if (k > 0 && states[k].since && states[k - 1].since >= states[k].since)
+                                fail_msg("the states of %s are out of order", lkg_gates[i].name);
+                        assert_false(states[k].before && states[k].stage != LKG_GATE_REMOVED);
+                }
         }
         for (size_t i = 0; i < lkg_n_gate_needs; i++) {
                 assert_true(gate_known(lkg_gate_needs[i].name));
@@ -295,11 +300,11 @@ static void describe_gate(const char *name, unsigned release, char ret[static 8]
                                         [LKG_GATE_BETA] = 'B',
                                         [LKG_GATE_GA] = 'G',
                                         [LKG_GATE_DEPRECATED] = 'D' };
-        const struct lkg_gate *row = NULL;
+        const struct lkg_gate_state *row = NULL;
 
         for (size_t i = 0; i < lkg_n_gates; i++)
-                if (strcmp(lkg_gates[i].name, name) == 0 && lkg_gates[i].since <= release)
-                        row = &lkg_gates[i];
+                if (strcmp(lkg_gates[i].name, name) == 0)
+                        row = lkg_gate_in(&lkg_gates[i], release);
         if (!row || row->stage == LKG_GATE_REMOVED)
                 (void)snprintf(ret, 8, "-");
         else
@@ -331,8 +336,9 @@ static void test_other_gates_were_dropped_before(void **state)
                         known = strcmp(known_gates[j].name, lkg_gates[i].name) == 0;
                 if (known)
                         continue;
-                assert_int_equal(lkg_gates[i].stage, LKG_GATE_REMOVED);
-                assert_in_range(lkg_gates[i].since, 101, LKG_RELEASE_MIN);
+                assert_int_equal(lkg_gates[i].states[0].stage, LKG_GATE_REMOVED);
+                assert_in_range(lkg_gates[i].states[0].since, 101, LKG_RELEASE_MIN);
+                assert_int_equal(lkg_gates[i].states[1].since, 0);
         }
 }
 

@@ -14,12 +14,22 @@ bool lkg_field_in(const struct lkg_field *field, unsigned release)
         return field->since <= release && (field->until == 0 || release <= field->until);
 }
 
-const char *lkg_gate_dropped(const struct lkg_gate *gate, char buf[static LKG_GATE_DROPPED_MAX])
+const struct lkg_gate_state *lkg_gate_in(const struct lkg_gate *gate, unsigned release)
+{
+        const struct lkg_gate_state *found = NULL;
+
+        for (size_t i = 0; i < LKG_GATE_STATES_MAX && gate->states[i].since; i++)
+                if (gate->states[i].since <= release)
+                        found = &gate->states[i];
+        return found;
+}
+
+const char *lkg_gate_dropped(const struct lkg_gate_state *state, char buf[static LKG_GATE_DROPPED_MAX])
 {
         char text[LKG_RELEASE_TEXT_MAX];
 
-        (void)snprintf(buf, LKG_GATE_DROPPED_MAX, "%s %s", gate->before ? "before" : "in",
-                       lkg_release_text(gate->since + gate->before, text));
+        (void)snprintf(buf, LKG_GATE_DROPPED_MAX, "%s %s", state->before ? "before" : "in",
+                       lkg_release_text(state->since + state->before, text));
         return buf;
 }
 
