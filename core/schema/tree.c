@@ -292,7 +292,7 @@ static void schema_freep(struct lkg_schema **schema)
 
 static int build(const struct lkg_kind *kind, unsigned release, struct lkg_schema **ret)
 {
-        static const struct lkg_field top = { .path = "", .type = "struct" };
+        static const struct lkg_field top = { "", "struct" };
         LKG_CLEANUP(schema_freep) struct lkg_schema *schema = calloc(1, sizeof(*schema));
 
         if (!schema)

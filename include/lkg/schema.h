@@ -80,13 +80,9 @@ struct lkg_field {
          * from unset; `[]` = a list of, `map[string]` = a map of
          */
         const char *type;
-        const char *def;        /* default as JSON text; NULL = none, or a special rule (defaults-*.c) */
-        const char *rule;       /* allowed values, for people; NULL = anything of the type */
-        const char *unit;       /* "percent", "bytes", "seconds" ...; NULL = none */
-        const char *flag;       /* command-line flag without dashes, NULL = none */
-        const char *gate;       /* feature gate that the field needs or depends on */
-        const char *deprecated; /* what to use instead; NULL = not deprecated */
-        const char *doc;        /* one line: its purpose */
+        const char *doc; /* one line: its purpose */
+        /* Members of maps and lists without a row have that of the deepest row above them. A struct has the worst of its fields. */
+        enum lkg_danger danger;
         /*
          * Why a remote configuration must not set it (guard.profile: hardened), as `word: reason`:
          * runs-code, files (reads or writes files of the node), authentication, port, isolation (of pods, of
@@ -95,6 +91,12 @@ struct lkg_field {
          * repairs that (docs/decisions/024-hardened.md).
          */
         const char *guard;
+        const char *def;        /* default as JSON text; NULL = none, or a special rule (defaults-*.c) */
+        const char *rule;       /* allowed values, for people; NULL = anything of the type */
+        const char *unit;       /* "percent", "bytes", "seconds" ...; NULL = none */
+        const char *flag;       /* command-line flag without dashes, NULL = none */
+        const char *gate;       /* feature gate that the field needs or depends on */
+        const char *deprecated; /* what to use instead; NULL = not deprecated */
         /*
          * What else has to be done after a change, as `class: words`: drain, or recreate (of what exists); NULL = restart, the
          * component reads its configuration only when it starts. No field of these kinds takes effect live. A struct has the
@@ -103,8 +105,6 @@ struct lkg_field {
         const char *change;
         /* JSON text of the one value that means something else since @since; NULL = none does */
         const char *news;
-        /* Members of maps and lists without a row have that of the deepest row above them. A struct has the worst of its fields. */
-        enum lkg_danger danger;
         unsigned flags;        /* enum lkg_field_flags */
         unsigned since, until; /* releases; 0 = before the first / no end */
 };
