@@ -326,16 +326,13 @@ static void reservation_path(const struct reservation *one, char buf[static LKG_
 static int check_reservation(const struct lkg_rules *rules, const struct reservation *one)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
-        static const char huge[] = "hugepages-", memory[] = "memory";
-        struct lkg_span key = lkg_span(one->key, one->size);
         char path[LKG_RULE_PATH_MAX];
         const char *text = "";
         size_t size = 0;
         int r;
 
         reservation_path(one, path);
-        if (!lkg_span_is(key, memory) &&
-            (key.size < strlen(huge) || memcmp(key.data, huge, strlen(huge)) != 0))
+        if (!lkg_name_is_memory(lkg_span(one->key, one->size)))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, path, one->value,
                            "is of a kind that cannot be reserved; want memory or hugepages-SIZE");
         if (one->value && lkg_value_type(one->value) != LKG_NULL)

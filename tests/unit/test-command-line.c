@@ -201,6 +201,112 @@ static void test_lists_and_maps_replace_the_documents(void **state)
         assert_non_null(strstr(KUBELET("{}", "--system-reserved=cpu"), "--system-reserved: \"cpu\""));
 }
 
+/* Each row: one use of a flag with several values, and what it makes of a document without the field. */
+static void test_texts_with_several_values(void **state)
+{
+        static const struct {
+                const char *word, *want; /* NULL: refused */
+        } rows[] = {
+                { "--cluster-dns=", "{\"clusterDNS\":[]}" },
+                { "--cluster-dns=a,", "{\"clusterDNS\":[\"a\",\"\"]}" },
+                { "--cluster-dns=,", "{\"clusterDNS\":[\"\",\"\"]}" },
+                { "--cluster-dns= a ,b", "{\"clusterDNS\":[\" a \",\"b\"]}" },
+                { "--cluster-dns=\"a,b\",c", "{\"clusterDNS\":[\"a,b\",\"c\"]}" },
+                { "--cluster-dns=\"a\"\"b\"", "{\"clusterDNS\":[\"a\\\"b\"]}" },
+                { "--cluster-dns=\"\"", "{\"clusterDNS\":[\"\"]}" },
+                { "--cluster-dns=a\nb", "{\"clusterDNS\":[\"a\"]}" },
+                { "--cluster-dns=\r\n\na\r\nb", "{\"clusterDNS\":[\"a\"]}" },
+                { "--cluster-dns=\"a\r\nb\",c", "{\"clusterDNS\":[\"a\\nb\",\"c\"]}" },
+                { "--cluster-dns=a\r", "{\"clusterDNS\":[\"a\"]}" },
+                { "--cluster-dns=\"a\"\r\n", "{\"clusterDNS\":[\"a\"]}" },
+                { "--cluster-dns=\n", NULL },
+                { "--cluster-dns=\r", NULL },
+                { "--cluster-dns=a\"b", NULL },
+                { "--cluster-dns=\"a\"b", NULL },
+                { "--cluster-dns=\"a", NULL },
+                { "--cluster-dns=\"a\n", NULL },
+                { "--system-reserved=,,", "{\"systemReserved\":{}}" },
+                { "--system-reserved= a = b ,\302\240c=", "{\"systemReserved\":{\"a\":\"b\",\"c\":\"\"}}" },
+                { "--system-reserved=a=b=c", "{\"systemReserved\":{\"a\":\"b=c\"}}" },
+                { "--system-reserved==", "{\"systemReserved\":{\"\":\"\"}}" },
+                { "--system-reserved=a=b,a=c", "{\"systemReserved\":{\"a\":\"c\"}}" },
+                { "--system-reserved=a=b,c", NULL },
+                { "--system-reserved= ", NULL },
+                { "--cpu-manager-policy-options=a=b,c=d",
+                  "{\"cpuManagerPolicyOptions\":{\"a\":\"b,c=d\"}}" },
+                { "--cpu-manager-policy-options=", NULL },
+                { "--cpu-manager-policy-options=a", NULL },
+                { "--feature-gates=A=true, B = F", "{\"featureGates\":{\"A\":true,\"B\":false}}" },
+                { "--feature-gates=", "{\"featureGates\":{}}" },
+                { "--feature-gates=A", NULL },
+                { "--feature-gates=A=yes", NULL },
+                { "--vmodule=", "{\"logging\":{\"vmodule\":[]}}" },
+                { "--vmodule= a=1,b*=2147483647,", "{\"logging\":{\"vmodule\":[{\"filePattern\":\" "
+                                                   "a\",\"verbosity\":1},{\"filePattern\":\"b*\","
+                                                   "\"verbosity\":2147483647}]}}" },
+                { "--vmodule=a=2147483648", NULL },
+                { "--vmodule=a=-1", NULL },
+                { "--vmodule=a= 1", NULL },
+                { "--vmodule=a=", NULL },
+                { "--vmodule==1", NULL },
+                { "--vmodule=a=1=2", NULL },
+                { "--reserved-memory=0:memory=1Gi,hugepages-2Mi=1024Mi;1:memory=01",
+                  "{\"reservedMemory\":[{\"limits\":{\"hugepages-2Mi\":\"1Gi\",\"memory\":\"1Gi\"}},{"
+                  "\"limits\":{"
+                  "\"memory\":\"01\"},\"numaNode\":1}]}" },
+                { "--reserved-memory=0:memory=1;0:memory=2,memory=3",
+                  "{\"reservedMemory\":[{\"limits\":{\"memory\":\"1\"}},{\"limits\":{\"memory\":\"3\"}}]}" },
+                { "--reserved-memory=4294967297:hugepages-=1", /* 32 bits of the number are kept */
+                  "{\"reservedMemory\":[{\"limits\":{\"hugepages-\":\"1\"},\"numaNode\":1}]}" },
+                { "--reserved-memory=0:", NULL },
+                { "--reserved-memory=0", NULL },
+                { "--reserved-memory=0:memory", NULL },
+                { "--reserved-memory=0:memory=1;", NULL },
+                { "--reserved-memory=0:memory=1=2", NULL },
+                { "--reserved-memory=0:1:memory=1", NULL },
+                { "--reserved-memory=x:memory=1", NULL },
+                { "--reserved-memory=0:memory= 1", NULL },
+                { "--reserved-memory=0:memory=1234567890123456789012Gx", NULL },
+                { "--register-with-taints=", "{\"registerWithTaints\":[]}" },
+                { "--register-with-taints=a=:NoSchedule",
+                  "{\"registerWithTaints\":[{\"effect\":\"NoSchedule\",\"key\":\"a\"}]}" },
+                { "--register-with-taints=a=b:NoSchedule,a=b:PreferNoSchedule",
+                  "{\"registerWithTaints\":[{\"effect\":\"NoSchedule\",\"key\":\"a\",\"value\":\"b\"},"
+                  "{\"effect\":\"PreferNoSchedule\",\"key\":\"a\",\"value\":\"b\"}]}" },
+                { "--register-with-taints=ab:NoSchedule,a:NoSchedule",
+                  "{\"registerWithTaints\":[{\"effect\":\"NoSchedule\",\"key\":\"ab\"},{\"effect\":"
+                  "\"NoSchedule\",\"key\":\"a\"}]}" },
+                { "--register-with-taints=a:NoSchedule-,b-,a:NoSchedule", /* keys that end in - are left out */
+                  "{\"registerWithTaints\":[{\"effect\":\"NoSchedule\",\"key\":\"a\"}]}" },
+                { "--register-with-taints=a=b:NoSchedule,a=c:NoSchedule", NULL },
+                { "--register-with-taints=a:NoSchedule,a=c:NoSchedule", NULL },
+                { "--register-with-taints=a", NULL },
+                { "--register-with-taints=a=b", NULL },
+                { "--register-with-taints=a:", NULL },
+                { "--register-with-taints=a:noSchedule", NULL },
+                { "--register-with-taints=a=b c:NoSchedule", NULL },
+                { "--register-with-taints=a:b:NoSchedule", NULL },
+                { "--register-with-taints=a=b=c:NoSchedule", NULL },
+                { "--register-with-taints=a:NoSchedule,", NULL },
+                { "--register-with-taints=-", NULL },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                if (rows[i].want)
+                        assert_string_equal(KUBELET("{}", rows[i].word), rows[i].want);
+                else
+                        assert_non_null(strstr(KUBELET("{}", rows[i].word), "LKG5020"));
+        }
+        assert_non_null(strstr(KUBELET("{}", "--system-reserved= "), "\" \" is no pair; want name=value"));
+        assert_non_null(
+                strstr(KUBELET("{}", "--feature-gates=PodLifecycleSleepActionAllowZero=x"),
+                       "the value of \"PodLifecycleSleepActionAllowZero\" is not a boolean; want true or "
+                       "false"));
+        assert_non_null(strstr(KUBELET("{}", "--register-with-taints=a:x"), "unknown effect \"x\""));
+        assert_non_null(strstr(KUBELET("{}", "--register-with-taints=:NoExecute"), "wrong key: empty"));
+}
+
 static void test_feature_gates_are_per_key(void **state)
 {
         (void)state;
@@ -407,6 +513,7 @@ int main(void)
                 cmocka_unit_test(test_addresses),
                 cmocka_unit_test(test_value_after_an_empty_one_is_refused),
                 cmocka_unit_test(test_lists_and_maps_replace_the_documents),
+                cmocka_unit_test(test_texts_with_several_values),
                 cmocka_unit_test(test_feature_gates_are_per_key),
                 cmocka_unit_test(test_taints_and_reservations),
                 cmocka_unit_test(test_vmodule_adds_up),

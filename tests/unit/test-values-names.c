@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names, taints, image patterns. */
+/* Names, image patterns, and how a text is cut. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,81 +76,40 @@ static void test_qualified_name(void **state)
         assert_int_equal(lkg_name_label_value("a/b", 3, reason), -EINVAL);
 }
 
-static int check_taint(const char *key, const char *value, const char *effect)
+static void test_spans(void **state)
 {
-        const struct lkg_taint taint = { lkg_span(key, strlen(key)), lkg_span(value, strlen(value)),
-                                         lkg_span(effect, strlen(effect)) };
-
-        return lkg_taint_check(&taint, reason);
-}
-
-static void test_taint(void **state)
-{
-        (void)state;
-        assert_int_equal(check_taint("example.com/a", "b", "NoSchedule"), 0);
-        assert_int_equal(check_taint("a", "", ""), 0);
-        assert_int_equal(check_taint("a", "", "PreferNoSchedule"), 0);
-        assert_int_equal(check_taint("a", "", "NoExecute"), 0);
-        assert_int_equal(check_taint("", "", "NoExecute"), -EINVAL);
-        assert_non_null(strstr(reason, "wrong key: empty"));
-        assert_int_equal(check_taint("a", "b c", "NoExecute"), -EINVAL);
-        assert_non_null(strstr(reason, "wrong value"));
-        assert_int_equal(check_taint("a", "b", "noExecute"), -EINVAL);
-        assert_non_null(strstr(reason, "unknown effect \"noExecute\""));
-}
-
-static int collect(void *userdata, const struct lkg_taint *taint)
-{
-        lkg_buf_printf(userdata, "%.*s|%.*s|%.*s;", (int)taint->key.size, taint->key.data,
-                       (int)taint->value.size, taint->value.data, (int)taint->effect.size,
-                       taint->effect.data);
-        return 0;
-}
-
-static int stop(void *userdata, const struct lkg_taint *taint)
-{
-        (void)userdata;
-        (void)taint;
-        return -ENOSPC;
-}
-
-static void test_taints_flag(void **state)
-{
-        static const struct {
-                const char *text;
-                const char *want; /* NULL: refused */
-        } cases[] = {
-                { "", "" },
-                { "a=b:NoSchedule", "a|b|NoSchedule;" },
-                { "a=:NoSchedule", "a||NoSchedule;" },
-                { "a:NoExecute,b=c:NoSchedule", "a||NoExecute;b|c|NoSchedule;" },
-                { "a=b:NoSchedule,a=b:NoExecute", "a|b|NoSchedule;a|b|NoExecute;" },
-                { "ab:NoSchedule,a:NoSchedule", "ab||NoSchedule;a||NoSchedule;" },
-                { "a:NoSchedule-,b-,c:NoSchedule", "c||NoSchedule;" }, /* keys that end in - are left out */
-                { "a:NoSchedule-,a:NoSchedule", "a||NoSchedule;" },
-                { "a=b:NoSchedule,a=c:NoSchedule", NULL },
-                { "a:NoSchedule,a=c:NoSchedule", NULL },
-                { "a", NULL },
-                { "a=b", NULL },
-                { "a:", NULL },
-                { "a:Bad", NULL },
-                { "a:b:NoSchedule", NULL },
-                { "a=b=c:NoSchedule", NULL },
-                { "a:NoSchedule,", NULL },
-                { "-", NULL },
-        };
+        struct lkg_span before, after, rest = lkg_span("a,,b,", 5), part;
+        char piece[LKG_PIECE_MAX];
+        size_t n = 0;
 
         (void)state;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-                int r = lkg_taints_parse(cases[i].text, strlen(cases[i].text), collect, &buf, reason);
+        while (lkg_span_next(&rest, ',', &part))
+                n++;
+        assert_int_equal(n, 4);
+        assert_int_equal(part.size, 0);
+        assert_false(lkg_span_cut(lkg_span("ab", 2), '=', &before, &after));
+        assert_int_equal(before.size, 2);
+        assert_int_equal(after.size, 0);
+        assert_true(lkg_span_is(lkg_span_trim(lkg_span("\343\200\200\t a b\342\200\251\n", 12)), "a b"));
+        assert_int_equal(lkg_span_trim(lkg_span("\302", 1)).size, 1);
+        assert_string_equal(lkg_piece(lkg_span("a\"\\\n\0\303\251\302\205\377", 10), piece),
+                            "\"a\\\"\\\\\\x0a\\x00\303\251\\xc2\\x85\\xff\"");
+        assert_string_equal(lkg_piece(lkg_span("0123456789012345678901", 22), piece),
+                            "\"01234567890123456789...\"");
+}
 
-                lkg_buf_puts(&buf, "");
-                assert_int_equal(r, cases[i].want ? 0 : -EINVAL);
-                if (cases[i].want)
-                        assert_string_equal(buf.data ? buf.data : "", cases[i].want);
-        }
-        assert_int_equal(lkg_taints_parse("a:NoSchedule", 12, stop, NULL, reason), -ENOSPC);
+static void test_reasons_are_cut(void **state)
+{
+        char small[LKG_REFUSAL_MAX + 1], text[400];
+
+        (void)state;
+        memset(text, 'x', sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
+        small[LKG_REFUSAL_MAX] = 'z';
+        assert_int_equal(lkg_refuse(small, "%s", text), -EINVAL);
+        assert_int_equal(strlen(small), LKG_REFUSAL_MAX - 1);
+        assert_int_equal(small[LKG_REFUSAL_MAX], 'z');
+        assert_int_equal(lkg_refuse(NULL, "%s", text), -EINVAL);
 }
 
 /* Before 1.36 a name had to be in normal form. Recorded from the releases themselves. */
@@ -242,7 +201,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_subdomain),     cmocka_unit_test(test_qualified_name),
-                cmocka_unit_test(test_taint),         cmocka_unit_test(test_taints_flag),
+                cmocka_unit_test(test_spans),         cmocka_unit_test(test_reasons_are_cut),
                 cmocka_unit_test(test_image_pattern), cmocka_unit_test(test_image_pattern_full),
         };
 
