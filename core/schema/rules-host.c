@@ -18,7 +18,6 @@
 
 #include "values/number.h"
 #include "values/quantity.h"
-#include "values/startup.h"
 
 /* Sums of decimal fractions are not exact: nothing is refused for a rounding error. */
 #define MORE_THAN(a, b) ((a) > (b) * (1 + 1e-12))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that pass the kubelet's validation and fail at its start: cmd/kubelet/app, pkg/kubelet (eviction,
- * cm, sysctl, kubelet.go) of 1.33 to 1.37. The kubelet exits a moment after it has accepted the
+ * Values that pass the kubelet's validation and fail at its start: cmd/kubelet/app (server.go, auth.go), pkg/kubelet
+ * (eviction, cm, logs, sysctl, kubelet.go) and component-base cli/flag of 1.33 to 1.37. The kubelet exits a moment after it has accepted the
  * configuration, so these are warnings. What depends on the host is in rules-host.c.
  */
 #include "rules-table.h"
@@ -11,9 +11,166 @@
 #include "values/address.h"
 #include "values/number.h"
 #include "values/quantity.h"
-#include "values/startup.h"
 #include "values/sysctl.h"
 #include "values/url.h"
+
+/* ---- eviction ---- */
+
+static bool ends_in_percent(struct lkg_span text)
+{
+        return text.size > 0 && text.data[text.size - 1] == '%';
+}
+
+/* Cut all percent signs at the end of the number. */
+static struct lkg_span without_percent(struct lkg_span text)
+{
+        while (ends_in_percent(text))
+                text.size--;
+        return text;
+}
+
+static int check_signal(struct lkg_span signal, char *reason)
+{
+        static const char signals[] =
+                "memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, "
+                "imagefs.inodesFree, containerfs.available, containerfs.inodesFree, "
+                "allocatableMemory.available, pid.available";
+
+        if (lkg_rule_word(signals, signal.data, signal.size))
+                return 0;
+        return lkg_refuse(reason,
+                          "unknown eviction signal; want memory.available, pid.available, or available or "
+                          "inodesFree of nodefs, imagefs, containerfs");
+}
+
+/* The component computes with float, not double. */
+static int percentage(struct lkg_span value, float *ret, char *reason)
+{
+        struct lkg_span number = without_percent(value);
+        double n;
+        int r = lkg_float_parse(number.data, number.size, 32, &n, NULL);
+
+        if (r == -EINVAL)
+                return lkg_refuse(reason, "not a percentage; want one such as 10%%");
+        if (r == 0)
+                *ret = (float)n / 100;
+        return r;
+}
+
+/* Check for a quantity whose sign is at least @min_sign: -1, 0 or 1. */
+static int check_quantity(struct lkg_span value, int min_sign, char *reason)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
+        int r = lkg_quantity_parse(value.data, value.size, &quantity, reason);
+
+        if (r < 0 || lkg_quantity_sign(&quantity) >= min_sign)
+                return r;
+        return lkg_refuse(reason, min_sign > 0 ? "must be greater than zero" : "must not be negative");
+}
+
+/* Is an eviction threshold switched off? */
+static bool is_off(struct lkg_span value)
+{
+        return lkg_span_is(value, "0%") || lkg_span_is(value, "100%");
+}
+
+int lkg_startup_amount(struct lkg_span value, double capacity, double *ret)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
+        float part = 0;
+        int r;
+
+        *ret = 0;
+        if (is_off(value))
+                return 0;
+        if (ends_in_percent(value)) {
+                r = capacity > 0 ? percentage(value, &part, NULL) : -EINVAL;
+                *ret = (double)(int64_t)(capacity * (double)part);
+                return r;
+        }
+        r = lkg_quantity_parse(value.data, value.size, &quantity, NULL);
+        if (r == 0)
+                *ret = lkg_quantity_double(&quantity);
+        return r;
+}
+
+static int check_threshold(struct lkg_span signal, struct lkg_span value, char *reason)
+{
+        float part = 0;
+        int r = check_signal(signal, reason);
+
+        if (r < 0 || is_off(value))
+                return r;
+        if (!ends_in_percent(value))
+                return check_quantity(value, 1, reason);
+        r = percentage(value, &part, reason);
+        if (r == 0 && (part < 0 || part > 1))
+                r = lkg_refuse(reason, "not between 0%% and 100%%");
+        return r;
+}
+
+static int check_reclaim(struct lkg_span signal, struct lkg_span value, char *reason)
+{
+        float part = 0;
+        int r = check_signal(signal, reason);
+
+        if (r < 0)
+                return r;
+        if (!ends_in_percent(value))
+                return check_quantity(value, 0, reason);
+        r = percentage(value, &part, reason);
+        if (r == 0 && part <= 0)
+                r = lkg_refuse(reason, "must be greater than 0%%");
+        return r;
+}
+
+static int check_grace_period(struct lkg_span signal, struct lkg_span value, char *reason)
+{
+        int64_t ns = 0;
+        int r = check_signal(signal, reason);
+
+        if (r == 0)
+                r = lkg_duration_parse(value.data, value.size, &ns, reason);
+        if (r == 0 && ns < 0)
+                r = lkg_refuse(reason, "must not be negative");
+        return r;
+}
+
+/* ---- resources ---- */
+
+static int check_reserved(struct lkg_span resource, struct lkg_span value, char *reason)
+{
+        if (!lkg_rule_word("cpu, memory, ephemeral-storage, pid", resource.data, resource.size))
+                return lkg_refuse(reason, "cannot be reserved; want cpu, memory, ephemeral-storage or pid");
+        return check_quantity(value, 0, reason);
+}
+
+static int check_qos(struct lkg_span resource, struct lkg_span value, char *reason)
+{
+        struct lkg_span number = without_percent(value);
+        int64_t n;
+
+        if (!lkg_span_is(resource, "memory"))
+                return lkg_refuse(reason, "cannot be reserved; want memory");
+        if (ends_in_percent(value) && lkg_int_parse(number.data, number.size, 10, 64, &n, NULL) == 0 &&
+            n >= 0 && n <= 100)
+                return 0;
+        return lkg_refuse(reason, "not a whole percentage between 0%% and 100%%");
+}
+
+static int check_log_size(struct lkg_span key, struct lkg_span value, char *reason)
+{
+        LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
+        int r = lkg_quantity_parse(value.data, value.size, &quantity, reason);
+        int64_t bytes;
+
+        (void)key;
+        if (r < 0 || lkg_quantity_int64(&quantity, &bytes))
+                return r;
+        return lkg_refuse(reason, "not a whole number of bytes; want one such as 10Mi");
+}
+
+/* ---- single values ---- */
 
 static int parse_ip(const char *text, size_t size, char *reason)
 {
@@ -21,6 +178,35 @@ static int parse_ip(const char *text, size_t size, char *reason)
 
         return lkg_ip_parse(text, size, &ip, reason);
 }
+
+/* Go 1.26, crypto/tls, secure and insecure ones; the last two names are kept by component-base. */
+static const char cipher_suites[] = "TLS_AES_128_GCM_SHA256, "
+                                    "TLS_AES_256_GCM_SHA384, "
+                                    "TLS_CHACHA20_POLY1305_SHA256, "
+                                    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, "
+                                    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, "
+                                    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, "
+                                    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA, "
+                                    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "
+                                    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "
+                                    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "
+                                    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, "
+                                    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, "
+                                    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, "
+                                    "TLS_RSA_WITH_RC4_128_SHA, "
+                                    "TLS_RSA_WITH_3DES_EDE_CBC_SHA, "
+                                    "TLS_RSA_WITH_AES_128_CBC_SHA, "
+                                    "TLS_RSA_WITH_AES_256_CBC_SHA, "
+                                    "TLS_RSA_WITH_AES_128_CBC_SHA256, "
+                                    "TLS_RSA_WITH_AES_128_GCM_SHA256, "
+                                    "TLS_RSA_WITH_AES_256_GCM_SHA384, "
+                                    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA, "
+                                    "TLS_ECDHE_RSA_WITH_RC4_128_SHA, "
+                                    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA, "
+                                    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, "
+                                    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256, "
+                                    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305, "
+                                    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305";
 
 static const struct lkg_value_rule table[] = {
         { "address", LKG_RULE_PARSE, .parse = parse_ip, .flags = LKG_RULE_LATER },
@@ -32,70 +218,36 @@ static const struct lkg_value_rule table[] = {
           .flags = LKG_RULE_LATER },
         { "topologyManagerPolicyOptions", LKG_RULE_UNSET, "turn the gate on, or remove the options",
           .gate = "TopologyManagerPolicyOptions", .flags = LKG_RULE_LATER | LKG_RULE_GATE_OFF },
+        { "evictionHard", LKG_RULE_ENTRY, .entry = check_threshold },
+        { "evictionSoft", LKG_RULE_ENTRY, .entry = check_threshold },
+        { "evictionSoftGracePeriod", LKG_RULE_ENTRY, .entry = check_grace_period },
+        { "evictionMinimumReclaim", LKG_RULE_ENTRY, .entry = check_reclaim },
+        { "systemReserved", LKG_RULE_ENTRY, .entry = check_reserved },
+        { "kubeReserved", LKG_RULE_ENTRY, .entry = check_reserved },
+        { "qosReserved", LKG_RULE_ENTRY, .entry = check_qos },
+        { "tlsCipherSuites", LKG_RULE_ENTRY,
+          "unknown cipher suite; want one such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+          .words = cipher_suites },
+        { "tlsMinVersion", LKG_RULE_ENTRY, "unknown version; want VersionTLS12 or VersionTLS13 (or 10, 11)",
+          .words = "VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13", .flags = LKG_RULE_EMPTY_OK },
+        { "containerLogMaxSize", LKG_RULE_ENTRY, .entry = check_log_size },
+        { "authorization.mode", LKG_RULE_ENTRY, "unknown mode; want Webhook or AlwaysAllow",
+          .words = "AlwaysAllow, Webhook" },
+        { "cpuManagerPolicy", LKG_RULE_ENTRY, "unknown policy; want none or static",
+          .words = "none, static" },
+        { "memoryManagerPolicy", LKG_RULE_ENTRY, "unknown policy; want None or Static",
+          .words = "None, Static" },
 };
 
-/* ---- single values ---- */
-
-static int check_value(const struct lkg_rules *rules, const char *field, const char *path,
-                       struct lkg_span key, const struct lkg_value *value)
+static bool is_curve(int64_t id)
 {
-        char reason[LKG_REFUSAL_MAX] = "";
-        int r = lkg_startup_check(field, key, lkg_text_of(value), reason);
+        /* P-256, P-384, P-521, X25519; with ML-KEM: P-256, X25519, P-384. Go 1.26 */
+        static const int64_t ids[] = { 23, 24, 25, 29, 4587, 4588, 4589 };
 
-        if (r != -EINVAL)
-                return r;
-        lkg_breach(rules, LKG_F_REFUSED_LATER, path, value, "is refused when the component starts: %s",
-                   reason);
-        return 0;
-}
-
-/* Check a scalar, the items of a list or the members of a map. */
-static int check_field(const struct lkg_rules *rules, const char *field)
-{
-        const struct lkg_value *value = lkg_rule_items(rules, field);
-        enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
-        char path[LKG_RULE_PATH_MAX];
-        int r = 0;
-
-        lkg_rule_begin(rules);
-        if (type != LKG_LIST && type != LKG_MAP)
-                return value ? check_value(rules, field, field, lkg_span("", 0), value) : 0;
-        for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++) {
-                struct lkg_span key = lkg_span("", 0);
-                const struct lkg_value *item;
-
-                if (type == LKG_MAP) {
-                        item = lkg_map_at(value, i, &key.data, &key.size);
-                        (void)lkg_rule_key_path(field, key.data, key.size, path);
-                } else {
-                        item = lkg_list_get(value, i);
-                        (void)snprintf(path, sizeof(path), "%s[%zu]", field, i);
-                }
-                r = check_value(rules, field, path, key, item);
-        }
-        return r;
-}
-
-static int check_fields(const struct lkg_rules *rules)
-{
-        static const char *const fields[] = { "evictionHard",
-                                              "evictionSoft",
-                                              "evictionSoftGracePeriod",
-                                              "evictionMinimumReclaim",
-                                              "systemReserved",
-                                              "kubeReserved",
-                                              "qosReserved",
-                                              "tlsCipherSuites",
-                                              "tlsMinVersion",
-                                              "containerLogMaxSize",
-                                              "authorization.mode",
-                                              "cpuManagerPolicy",
-                                              "memoryManagerPolicy" };
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < LKG_ARRAY_SIZE(fields); i++)
-                r = check_field(rules, fields[i]);
-        return r;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(ids); i++)
+                if (ids[i] == id)
+                        return true;
+        return false;
 }
 
 static void check_curves(const struct lkg_rules *rules)
@@ -109,7 +261,7 @@ static void check_curves(const struct lkg_rules *rules)
                 const struct lkg_value *item = lkg_list_get(list, i);
 
                 (void)snprintf(path, sizeof(path), "%s[%zu]", field, i);
-                if (!lkg_startup_tls_curve(lkg_value_int(item)))
+                if (!is_curve(lkg_value_int(item)))
                         lkg_breach(
                                 rules, LKG_F_REFUSED_LATER, path, item,
                                 "is no key exchange that the component knows; want one such as 29 (X25519)");
@@ -130,8 +282,7 @@ static void check_soft_eviction(const struct lkg_rules *rules)
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(soft, i, &signal, &size);
 
-                if (lkg_startup_threshold_off(lkg_text_of(value)) ||
-                    (periods && lkg_map_get(periods, signal)))
+                if (is_off(lkg_text_of(value)) || (periods && lkg_map_get(periods, signal)))
                         continue;
                 lkg_breach(rules, LKG_F_REFUSED_LATER, lkg_rule_key_path("evictionSoft", signal, size, path),
                            value, "has no grace period; add the signal to evictionSoftGracePeriod");
@@ -439,8 +590,6 @@ int lkg_rules_later(const struct lkg_rules *rules)
         if (!lkg_schema_is_kubelet(rules->schema))
                 return 0;
         r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
-        if (r == 0)
-                r = check_fields(rules);
         if (r == 0)
                 r = check_static_policies(rules);
         if (r < 0)

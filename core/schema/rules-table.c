@@ -5,8 +5,6 @@
 
 #include <lkg/limits.h>
 
-#include "values/release.h"
-
 #define SHOWN_MAX (5 * 64 + 32) /* a quoted value and ` (default)` */
 #define TEXT_MAX  2048
 
@@ -396,7 +394,7 @@ static void report_row(const struct lkg_rules *rules, const struct lkg_value_rul
         static const unsigned codes[] = {
                 [LKG_RULE_NUMBER] = LKG_F_OUT_OF_RANGE, [LKG_RULE_DURATION] = LKG_F_OUT_OF_RANGE,
                 [LKG_RULE_WORD] = LKG_F_NOT_ONE_OF,     [LKG_RULE_SET] = LKG_F_REQUIRED,
-                [LKG_RULE_UNSET] = LKG_F_CONTRADICTION, [LKG_RULE_PARSE] = LKG_F_BAD_FORMAT,
+                [LKG_RULE_UNSET] = LKG_F_CONTRADICTION,
         };
         unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : codes[row->kind];
 
@@ -418,8 +416,10 @@ static void report_row(const struct lkg_rules *rules, const struct lkg_value_rul
                 lkg_breach(rules, code, row->path, value, "is empty and must not be; %s", row->want);
                 break;
         case LKG_RULE_UNSET:
-        case LKG_RULE_PARSE:
                 lkg_breach(rules, code, row->path, value, "is not allowed; %s", row->want);
+                break;
+        case LKG_RULE_PARSE: /* reported by item */
+        case LKG_RULE_ENTRY:
                 break;
         }
 }
@@ -446,12 +446,49 @@ static bool is_within(const struct lkg_value_rule *row, int64_t n)
 
 static bool is_word(const struct lkg_value_rule *row, const struct lkg_value *value)
 {
-        const char *text = "";
-        size_t size = 0;
+        struct lkg_span text = lkg_text_of(value);
 
-        if (value && lkg_value_type(value) == LKG_STRING)
-                text = lkg_value_text(value, &size);
-        return size == 0 ? !!(row->flags & LKG_RULE_EMPTY_OK) : lkg_rule_word(row->words, text, size);
+        return text.size == 0 ? !!(row->flags & LKG_RULE_EMPTY_OK)
+                              : lkg_rule_word(row->words, text.data, text.size);
+}
+
+static int check_entry(const struct lkg_rules *rules, const struct lkg_value_rule *row, const char *path,
+                       struct lkg_span key, const struct lkg_value *value)
+{
+        char reason[LKG_REFUSAL_MAX] = "";
+        int r = row->entry            ? row->entry(key, lkg_text_of(value), reason)
+                : is_word(row, value) ? 0
+                                      : lkg_refuse(reason, "%s", row->want);
+
+        if (r != -EINVAL)
+                return r;
+        lkg_breach(rules, LKG_F_REFUSED_LATER, path, value, "is refused when the component starts: %s",
+                   reason);
+        return 0;
+}
+
+static int check_entries(const struct lkg_rules *rules, const struct lkg_value_rule *row,
+                         const struct lkg_value *value)
+{
+        enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
+        char path[LKG_RULE_PATH_MAX];
+        int r = 0;
+
+        if (type != LKG_LIST && type != LKG_MAP)
+                return value ? check_entry(rules, row, row->path, lkg_span("", 0), value) : 0;
+        for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++) {
+                struct lkg_span key = lkg_span("", 0);
+                const struct lkg_value *item = lkg_list_get(value, i);
+
+                if (type == LKG_LIST) {
+                        (void)lkg_rule_item_path(row->path, i, NULL, path);
+                } else {
+                        item = lkg_map_at(value, i, &key.data, &key.size);
+                        (void)lkg_rule_key_path(row->path, key.data, key.size, path);
+                }
+                r = check_entry(rules, row, path, key, item);
+        }
+        return r;
 }
 
 /* An absent field counts as zero, unless the release does not have it or it can be nil. */
@@ -464,9 +501,9 @@ static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_valu
 
 static int apply_row(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
-        const struct lkg_value *value = row->kind == LKG_RULE_PARSE ? lkg_rule_items(rules, row->path)
-                                                                    : lkg_rule_get(rules, row->path);
-        bool holds = true;
+        bool by_item = row->kind == LKG_RULE_PARSE || row->kind == LKG_RULE_ENTRY, holds = true;
+        const struct lkg_value *value =
+                by_item ? lkg_rule_items(rules, row->path) : lkg_rule_get(rules, row->path);
 
         if (!value && !concerns_absent(rules, row))
                 return 0;
@@ -488,6 +525,8 @@ static int apply_row(const struct lkg_rules *rules, const struct lkg_value_rule 
                 break;
         case LKG_RULE_PARSE:
                 return parse_row(rules, row, value);
+        case LKG_RULE_ENTRY:
+                return check_entries(rules, row, value);
         }
         if (!holds)
                 report_row(rules, row, value);
@@ -506,22 +545,22 @@ int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *
         return r;
 }
 
-/* ---- of both kinds ---- */
+/* ---- of both kinds: component-base, ValidateShowHiddenMetricsVersionForKubeletBackwardCompatOnly ---- */
 
 void lkg_rule_hidden_metrics(const struct lkg_rules *rules)
 {
         static const char path[] = "showHiddenMetricsForVersion";
         const struct lkg_value *value;
-        char reason[LKG_REFUSAL_MAX] = "";
-        const char *text;
-        size_t size;
+        char want[LKG_RELEASE_TEXT_MAX];
+        struct lkg_span text;
 
         lkg_rule_begin(rules);
         value = lkg_rule_get(rules, path);
-        if (!value || lkg_value_type(value) != LKG_STRING)
-                return;
-        text = lkg_value_text(value, &size);
-        if (lkg_release_hidden_metrics(text, size, lkg_schema_release(rules->schema), reason) < 0)
-                lkg_breach(rules, LKG_F_NOT_ONE_OF, path, value, "is not right: %s",
-                           lkg_reason(lkg_span(text, size), reason));
+        text = lkg_text_of(value);
+        (void)lkg_release_text(lkg_schema_release(rules->schema) - 1, want);
+        if (text.size > 0 && !lkg_span_is(text, want))
+                lkg_breach(rules, LKG_F_NOT_ONE_OF, path, value,
+                           "is not right: only the minor version before the component's is allowed; want %s "
+                           "or nothing",
+                           want);
 }

@@ -21,6 +21,8 @@ enum lkg_rule_kind {
         LKG_RULE_SET,      /* not empty */
         LKG_RULE_UNSET,    /* zero, false or empty; no duration */
         LKG_RULE_PARSE,    /* what parse accepts; of a list, each item */
+        /* one of words, or what entry accepts; of a list, each item, of a map, each member: for the component's start */
+        LKG_RULE_ENTRY,
 };
 
 enum lkg_rule_flags {
@@ -39,6 +41,8 @@ struct lkg_value_rule {
         const char *words; /* separated by ", ", for messages */
         /* lkg/schema values: 0; -EINVAL and a reason (LKG_REFUSAL_MAX bytes); -ENOMEM */
         int (*parse)(const char *text, size_t size, char *reason);
+        int (*entry)(struct lkg_span key, struct lkg_span value,
+                     char *reason); /* the same; @key: of a map */
         const char *gate;
         const char *when, *is; /* judged only while the field @when has the word @is */
         unsigned flags;        /* enum lkg_rule_flags */

@@ -34,5 +34,11 @@ int lkg_rules_logging(const struct lkg_rules *rules);
  * errors.
  */
 int lkg_rules_later(const struct lkg_rules *rules);
+/**
+ * lkg_startup_amount() - what a reservation or an eviction threshold comes to.
+ * @capacity: of which a percentage is taken; 0 = unknown
+ * Return: 0; -EINVAL: no quantity, or a percentage of what is unknown; -ENOMEM.
+ */
+int lkg_startup_amount(struct lkg_span value, double capacity, double *ret);
 /** lkg_rules_host() - report values that this host cannot bear; nothing for facts that are unknown. */
 int lkg_rules_host(const struct lkg_rules *rules);

@@ -228,11 +228,92 @@ static void test_host_is_read(void **state)
         assert_true(*host.cpus && !strchr(host.cpus, '\n'));
 }
 
+static void test_reasons(void **state)
+{
+        static const struct {
+                const char *yaml, *says; /* NULL: the kubelet starts */
+        } rows[] = {
+                { "evictionHard: {memory.available: \"100Mi\"}", NULL },
+                { "evictionHard: {nodefs.inodesFree: \"5%\"}", NULL },
+                { "evictionHard: {allocatableMemory.available: \"1\"}", NULL },
+                { "evictionHard: {pid.available: \"0%\"}", NULL },
+                { "evictionHard: {memory.available: \"100%\"}", NULL },
+                { "evictionHard: {memory.available: \"10.5%%\"}", NULL },
+                { "evictionHard: {memory.available: \"NaN%\"}", NULL },
+                { "evictionHard: {memory: \"1\"}", "unknown eviction signal" },
+                { "evictionHard: {memory.available: \"0\"}", "greater than zero" },
+                { "evictionHard: {memory.available: \"-1\"}", "greater than zero" },
+                { "evictionHard: {memory.available: \"101%\"}", "between 0% and 100%" },
+                { "evictionHard: {memory.available: \"-1%\"}", "between 0% and 100%" },
+                { "evictionHard: {memory.available: \"x%\"}", "percentage" },
+                { "evictionHard: {memory.available: \"10 %\"}", "percentage" },
+                { "evictionSoft: {memory.available: \"1K\"}\nevictionSoftGracePeriod: {memory.available: "
+                  "1m}",
+                  "suffix" },
+                { "evictionSoftGracePeriod: {memory.available: \"1m30s\"}", NULL },
+                { "evictionSoftGracePeriod: {memory.available: \"0\"}", NULL },
+                { "evictionSoftGracePeriod: {memory.available: \"-1s\"}", "negative" },
+                { "evictionSoftGracePeriod: {memory.available: \"90\"}", "unit" },
+                { "evictionSoftGracePeriod: {x: \"90s\"}", "unknown eviction signal" },
+                { "evictionMinimumReclaim: {imagefs.available: \"0\"}", NULL },
+                { "evictionMinimumReclaim: {imagefs.available: \"150%\"}", NULL },
+                { "evictionMinimumReclaim: {imagefs.available: \"-1\"}", "negative" },
+                { "evictionMinimumReclaim: {imagefs.available: \"0%\"}", "greater than 0%" },
+                { "systemReserved: {cpu: \"200m\"}", NULL },
+                { "systemReserved: {pid: \"0\"}", NULL },
+                { "kubeReserved: {ephemeral-storage: \"1Gi\"}", NULL },
+                { "kubeReserved: {hugepages-2Mi: \"1Gi\"}", "cannot be reserved" },
+                { "kubeReserved: {memory: \"-1\"}", "negative" },
+                { "kubeReserved: {memory: \"1KiB\"}", "not a quantity" },
+                { "qosReserved: {memory: \"50%\"}", NULL },
+                { "qosReserved: {memory: \"50\"}", "percentage" },
+                { "qosReserved: {memory: \"50.5%\"}", "percentage" },
+                { "qosReserved: {memory: \"101%\"}", "percentage" },
+                { "qosReserved: {cpu: \"50%\"}", "cannot be reserved" },
+                { "containerLogMaxSize: \"10Mi\"", NULL },
+                { "containerLogMaxSize: \"-1\"", NULL },
+                { "containerLogMaxSize: \"1.5Gi\"", "whole number" },
+                { "containerLogMaxSize: \"10MB\"", "not a quantity" },
+                { "tlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]", NULL },
+                { "tlsCipherSuites: [TLS_RSA_WITH_RC4_128_SHA]", NULL },
+                { "tlsCipherSuites: [TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305]", NULL },
+                { "tlsCipherSuites: [ECDHE-RSA-AES128-GCM-SHA256]", "unknown cipher suite" },
+                { "tlsMinVersion: \"\"", NULL },
+                { "tlsMinVersion: \"VersionTLS13\"", NULL },
+                { "tlsMinVersion: \"1.2\"", "unknown version" },
+                { "authorization: {mode: Webhook}", NULL },
+                { "authorization: {mode: RBAC}", "unknown mode" },
+                { "cpuManagerPolicy: \"static\"\nreservedSystemCPUs: \"0\"", NULL },
+                { "cpuManagerPolicy: \"Static\"", "unknown policy" },
+                { "memoryManagerPolicy: \"Static\"\nreservedMemory: [{numaNode: 0, limits: {memory: "
+                  "100Mi}}]",
+                  NULL },
+                { "memoryManagerPolicy: \"static\"", "unknown policy" },
+                { "tlsCurvePreferences: [29, 4588]", NULL },
+                { "tlsCurvePreferences: [30]", "no key exchange" },
+                { "tlsCurvePreferences: [-29]", "no key exchange" },
+                { "evictionSoft: {memory.available: 100%}", NULL },
+                { "evictionSoft: {memory.available: 00%}", "no grace period" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                LKG_CLEANUP(lkg_freep) char *base = NULL;
+                const char *text;
+
+                assert_true(asprintf(&base, "%s%s\n", KUBELET, rows[i].yaml) > 0);
+                text = said(&(struct trial){ .base = base, .later = true });
+                if (rows[i].says ? !strstr(text, rows[i].says) : *text)
+                        fail_msg("%s: %s", rows[i].yaml, text);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_values),
                 cmocka_unit_test(test_managers),
+                cmocka_unit_test(test_reasons),
                 cmocka_unit_test(test_ignored),
                 cmocka_unit_test(test_static_memory_needs_reservations),
                 cmocka_unit_test(test_nothing_about_kube_proxy),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys of maps whose keys have a meaning: eviction signals, resources, options of policies. Only for display
- * (`lkgfs explain`); values/startup.c and rules-later.c decide what is allowed. Feature gates have a table
+ * (`lkgfs explain`); rules-later.c decides what is allowed. Feature gates have a table
  * of their own, except the two names that stand for a whole stage.
  */
 #include <lkg/schema.h>
