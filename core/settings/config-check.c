@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 
 #include <limits.h>
+#include <stdarg.h>
 
 #include <lkg/config.h>
 #include <lkg/publication.h>
@@ -53,6 +54,36 @@ static struct lkg_where top_where(const struct checker *c, const char *field)
                 c->doc && lkg_value_type(c->doc) == LKG_MAP ? lkg_value_get_pointer(c->doc, field) : NULL);
 }
 
+/* Refuse @field of component @i; it may name a member, `restart.hook`, and is found by its first name. */
+LKG_PRINTF(5, 6)
+static void refuse(const struct checker *c, size_t i, const char *field, unsigned code, const char *fmt, ...)
+{
+        char text[1024], first[64];
+        struct lkg_where where;
+        va_list ap;
+
+        (void)snprintf(first, sizeof(first), "%.*s", (int)strcspn(field, "."), field);
+        where = component_where(c, i, first);
+        va_start(ap, fmt);
+        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        lkg_report_add(c->report, LKG_ERROR, code, &where, "components[%s].%s: %s",
+                       c->config->components[i].name, field, text);
+}
+
+LKG_PRINTF(4, 5)
+static void refuse_top(const struct checker *c, const char *field, unsigned code, const char *fmt, ...)
+{
+        const struct lkg_where where = top_where(c, field);
+        char text[1024];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        lkg_report_add(c->report, LKG_ERROR, code, &where, "%s: %s", field, text);
+}
+
 static bool reserved(const struct checker *c, const char *name)
 {
         return lkg_config_is_virtual(c->config, name) || strcmp(name, LKG_FALLBACK_DIR) == 0 ||
@@ -96,24 +127,17 @@ static void check_claims(const struct checker *c, size_t i)
 
         for (size_t k = 0; claimed(component, k); k++) {
                 const char *name = claimed(component, k), *by;
-                const struct lkg_where where = component_where(c, i, claim_field(k));
 
                 (void)lkg_quote(name, strlen(name), quoted);
                 if (!*name)
-                        lkg_report_add(c->report, LKG_ERROR, 3008, &where,
-                                       "components[%s].%s: is empty, want a bare "
-                                       "file name like kubelet.conf",
-                                       component->name, claim_field(k));
+                        refuse(c, i, claim_field(k), 3008,
+                               "is empty, want a bare file name like kubelet.conf");
                 else if (reserved(c, name))
-                        lkg_report_add(
-                                c->report, LKG_ERROR, 3014, &where,
-                                "components[%s].%s: %s is reserved for the view itself, choose another name",
-                                component->name, claim_field(k), quoted);
+                        refuse(c, i, claim_field(k), 3014,
+                               "%s is reserved for the view itself, choose another name", quoted);
                 else if (claimed_before(c->config, i, k, &by))
-                        lkg_report_add(c->report, LKG_ERROR, 3013, &where,
-                                       "components[%s].%s: %s is already a file of component %s, choose "
-                                       "another name",
-                                       component->name, claim_field(k), quoted, by);
+                        refuse(c, i, claim_field(k), 3013,
+                               "%s is already a file of component %s, choose another name", quoted, by);
         }
 }
 
@@ -131,7 +155,6 @@ static void check_layers(const struct checker *c, size_t i)
                 const char *path = layers[k].path;
                 size_t n = strcspn(path, "/");
                 char first[NAME_MAX + 1], quoted[5 * 64 + 8];
-                const struct lkg_where where = component_where(c, i, layers[k].field);
 
                 if (n == 0 || n > NAME_MAX ||
                     strcmp(path, component->file) == 0) /* the name in `file` has already been checked */
@@ -139,40 +162,27 @@ static void check_layers(const struct checker *c, size_t i)
                 memcpy(first, path, n);
                 first[n] = '\0';
                 if (reserved(c, first))
-                        lkg_report_add(
-                                c->report, LKG_ERROR, 3014, &where,
-                                "components[%s].%s: %s lies below a name that the view keeps for itself",
-                                component->name, layers[k].field, lkg_quote(path, strlen(path), quoted));
+                        refuse(c, i, layers[k].field, 3014,
+                               "%s lies below a name that the view keeps for itself",
+                               lkg_quote(path, strlen(path), quoted));
         }
         if (*component->dropin_dir && (strcmp(component->dropin_dir, component->file) == 0 ||
-                                       strcmp(component->dropin_dir, component->base) == 0)) {
-                const struct lkg_where where = component_where(c, i, "dropInDir");
-
-                lkg_report_add(c->report, LKG_ERROR, 3020, &where,
-                               "components[%s].dropInDir: is the same name as the file or the base",
-                               component->name);
-        }
+                                       strcmp(component->dropin_dir, component->base) == 0))
+                refuse(c, i, "dropInDir", 3020, "is the same name as the file or the base");
 }
 
 static void check_restart(const struct checker *c, size_t i)
 {
         const struct lkg_config_component *component = &c->config->components[i];
-        const struct lkg_where where = component_where(c, i, "restart");
+        const struct lkg_strings *hook = &component->restart.hook;
 
         if (component->restart.policy == LKG_RESTART_UNIT && !*component->restart.unit &&
             !*component->match.unit)
-                lkg_report_add(
-                        c->report, LKG_ERROR, 3020, &where,
-                        "components[%s].restart: policy unit needs a unit (want unit: kubelet.service)",
-                        component->name);
-        if (component->restart.policy != LKG_RESTART_HOOK)
-                return;
-        if (!component->restart.hook.n_items || component->restart.hook.items[0][0] != '/')
-                lkg_report_add(c->report, LKG_ERROR, 3012, &where,
-                               "components[%s].restart.hook: policy hook needs an argument list that begins "
-                               "with an "
-                               "absolute path (want hook: [/usr/local/sbin/restart-kubelet])",
-                               component->name);
+                refuse(c, i, "restart", 3020, "policy unit needs a unit (want unit: kubelet.service)");
+        if (component->restart.policy == LKG_RESTART_HOOK && (!hook->n_items || hook->items[0][0] != '/'))
+                refuse(c, i, "restart.hook", 3012,
+                       "policy hook needs an argument list that begins with an absolute path (want hook: "
+                       "[/usr/local/sbin/restart-kubelet])");
 }
 
 /* `a.b.c`, each part a field name; a final `*` matches any rest of a name. */
@@ -194,18 +204,15 @@ static void check_guard(const struct checker *c, size_t i)
 {
         const struct lkg_config_component *component = &c->config->components[i];
         const struct lkg_strings *lists[] = { &component->guard.deny, &component->guard.pinned };
-        const struct lkg_where where = component_where(c, i, "guard");
         char quoted[5 * 64 + 8];
 
         for (size_t k = 0; k < LKG_ARRAY_SIZE(lists); k++)
                 for (size_t n = 0; n < lists[k]->n_items; n++)
                         if (!field_pattern_ok(lists[k]->items[n]))
-                                lkg_report_add(
-                                        c->report, LKG_ERROR, 3021, &where,
-                                        "components[%s].guard: %s is not a field (want "
-                                        "authentication.anonymous.enabled or staticPod*)",
-                                        component->name,
-                                        lkg_quote(lists[k]->items[n], strlen(lists[k]->items[n]), quoted));
+                                refuse(c, i, "guard", 3021,
+                                       "%s is not a field (want authentication.anonymous.enabled or "
+                                       "staticPod*)",
+                                       lkg_quote(lists[k]->items[n], strlen(lists[k]->items[n]), quoted));
 }
 
 /* Is @host (of @n bytes, an IPv6 address in brackets) this machine? A name other than localhost could be anywhere. */
@@ -257,29 +264,22 @@ static const char *url_complaint(const char *url, bool allow_remote)
 static void check_health(const struct checker *c, size_t i)
 {
         const struct lkg_config_component *k = &c->config->components[i];
-        const struct lkg_where where = component_where(c, i, "trial");
         uint64_t interval = k->health.http.interval_ns, timeout = k->health.http.timeout_ns;
         const char *url = k->health.http.url ? k->health.http.url : "";
         const char *wrong = url_complaint(url, k->health.http.allow_remote);
         char quoted[5 * 64 + 8];
 
         if (wrong)
-                lkg_report_add(c->report, LKG_ERROR, 3021, &where,
-                               "components[%s].trial.health.http.url: %s: %s", k->name,
-                               lkg_quote(url, strlen(url), quoted), wrong);
+                refuse(c, i, "trial.health.http.url", 3021, "%s: %s", lkg_quote(url, strlen(url), quoted),
+                       wrong);
         if (strcmp(url, "auto") == 0 && strcmp(k->name, "kubelet") != 0 &&
             strcmp(k->name, "kube-proxy") != 0)
-                lkg_report_add(
-                        c->report, LKG_ERROR, 3021, &where,
-                        "components[%s].trial.health.http.url: auto is known for kubelet and kube-proxy "
-                        "only; want a URL",
-                        k->name);
+                refuse(c, i, "trial.health.http.url", 3021,
+                       "auto is known for kubelet and kube-proxy only; want a URL");
         if (interval < LKG_NSEC_PER_SEC || interval > 600 * LKG_NSEC_PER_SEC)
-                lkg_report_add(c->report, LKG_ERROR, 3010, &where,
-                               "components[%s].trial.health.http.interval: want 1s to 10m", k->name);
+                refuse(c, i, "trial.health.http.interval", 3010, "want 1s to 10m");
         if (timeout < 100 * LKG_NSEC_PER_MSEC || timeout > 60 * LKG_NSEC_PER_SEC)
-                lkg_report_add(c->report, LKG_ERROR, 3010, &where,
-                               "components[%s].trial.health.http.timeout: want 100ms to 1m", k->name);
+                refuse(c, i, "trial.health.http.timeout", 3010, "want 100ms to 1m");
 }
 
 /* `namespace/name`, either part may be `*` or end in one. */
@@ -302,19 +302,14 @@ static void check_remote(const struct checker *c)
 
         for (size_t i = 0; i < config->remote.allowed_sources.n_items; i++) {
                 const char *text = config->remote.allowed_sources.items[i];
-                const struct lkg_where where = top_where(c, "remote.allowedSources");
 
                 if (!source_pattern_ok(text))
-                        lkg_report_add(
-                                c->report, LKG_ERROR, 3021, &where,
-                                "remote.allowedSources: %s is not namespace/name (want kube-system/*)",
-                                lkg_quote(text, strlen(text), quoted));
+                        refuse_top(c, "remote.allowedSources", 3021,
+                                   "%s is not namespace/name (want kube-system/*)",
+                                   lkg_quote(text, strlen(text), quoted));
         }
-        if (config->remote.poll_interval_ns < LKG_NSEC_PER_SEC) {
-                const struct lkg_where where = top_where(c, "remote.pollInterval");
-
-                lkg_report_add(c->report, LKG_ERROR, 3010, &where, "remote.pollInterval: want at least 1s");
-        }
+        if (config->remote.poll_interval_ns < LKG_NSEC_PER_SEC)
+                refuse_top(c, "remote.pollInterval", 3010, "want at least 1s");
 }
 
 static void check_top(const struct checker *c)
@@ -323,11 +318,8 @@ static void check_top(const struct checker *c)
         uint64_t ms = config->engine_timeout_ns / LKG_NSEC_PER_MSEC;
         char quoted[5 * 64 + 8];
 
-        if (ms < 10 || ms > 60000) {
-                const struct lkg_where where = top_where(c, "engineTimeout");
-
-                lkg_report_add(c->report, LKG_ERROR, 3010, &where, "engineTimeout: want 10ms to 1m");
-        }
+        if (ms < 10 || ms > 60000)
+                refuse_top(c, "engineTimeout", 3010, "want 10ms to 1m");
         if (config->engine_user_missing && config->engine_user_set) {
                 const struct lkg_where where = top_where(c, "engineUser");
 
@@ -336,19 +328,11 @@ static void check_top(const struct checker *c)
                                lkg_quote(config->engine_user, strlen(config->engine_user), quoted));
         }
         if (config->trial.min_duration_set && config->trial.max_duration_ns &&
-            config->trial.min_duration_ns > config->trial.max_duration_ns) {
-                const struct lkg_where where = top_where(c, "trial.minDuration");
-
-                lkg_report_add(c->report, LKG_ERROR, 3020, &where,
-                               "trial.minDuration: is longer than trial.maxDuration");
-        }
+            config->trial.min_duration_ns > config->trial.max_duration_ns)
+                refuse_top(c, "trial.minDuration", 3020, "is longer than trial.maxDuration");
         if (strcmp(config->virtual_dir, LKG_FALLBACK_DIR) == 0 ||
-            strcmp(config->virtual_dir, LKG_WAKE_NAME) == 0) {
-                const struct lkg_where where = top_where(c, "virtualDir");
-
-                lkg_report_add(c->report, LKG_ERROR, 3014, &where,
-                               "virtualDir: %s is reserved (want .lkgfs)", config->virtual_dir);
-        }
+            strcmp(config->virtual_dir, LKG_WAKE_NAME) == 0)
+                refuse_top(c, "virtualDir", 3014, "%s is reserved (want .lkgfs)", config->virtual_dir);
 }
 
 static void check_names(const struct checker *c)

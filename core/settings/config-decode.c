@@ -45,19 +45,14 @@ static void add_text(struct decoder *d, struct lkg_strings *to, const char *text
                 d->no_memory = true;
 }
 
-struct complaint {
-        unsigned code;
-        const char *want;
-};
-
 static void complain(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value,
-                     const char *text, struct complaint complaint)
+                     const char *text, unsigned code, const char *want)
 {
         const struct lkg_where where = lkg_where_of(value);
         char quoted[5 * 64 + 8];
 
-        lkg_report_add(d->report, LKG_ERROR, complaint.code, &where, "%s%s: %s is not %s", d->prefix,
-                       f->name, lkg_quote(text, strlen(text), quoted), complaint.want);
+        lkg_report_add(d->report, LKG_ERROR, code, &where, "%s%s: %s is not %s", d->prefix, f->name,
+                       lkg_quote(text, strlen(text), quoted), want);
 }
 
 static bool layer_path_ok(const char *path)
@@ -92,15 +87,6 @@ static void set_path(struct decoder *d, char **to, const char *text)
                 set_text(d, to, path);
 }
 
-static const char *word_list(const struct lkg_config_field *f, char *buf, size_t size)
-{
-        size_t n = (size_t)snprintf(buf, size, "one of");
-
-        for (size_t i = 0; f->words[i] && n < size; i++)
-                n += (size_t)snprintf(buf + n, size - n, "%s %s", i ? "," : "", f->words[i]);
-        return buf;
-}
-
 static int word_index(const struct lkg_config_field *f, const char *text)
 {
         for (int i = 0; f->words[i]; i++)
@@ -109,113 +95,108 @@ static int word_index(const struct lkg_config_field *f, const char *text)
         return -1;
 }
 
+/* Say what would fit, where that depends on the row. */
+static void misfit(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value,
+                   const char *text)
+{
+        unsigned code = lkg_config_types[f->type].code;
+        char want[128], first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
+        uint64_t bytes;
+        size_t n;
+
+        if (f->words) {
+                n = (size_t)snprintf(want, sizeof(want), "one of");
+                for (size_t i = 0; f->words[i] && n < sizeof(want); i++)
+                        n += (size_t)snprintf(want + n, sizeof(want) - n, "%s %s", i ? "," : "",
+                                              f->words[i]);
+        } else if (f->type == F_RELEASE) {
+                (void)snprintf(want, sizeof(want), "auto or a release with tables, %s to %s",
+                               lkg_release_text((unsigned)f->min, first),
+                               lkg_release_text((unsigned)f->max, last));
+        } else if (f->type == F_NUMBER) {
+                (void)snprintf(want, sizeof(want), "a whole number from %" PRIu64 " to %" PRIu64, f->min,
+                               f->max);
+        } else if (f->type == F_BYTES && lkg_config_parse_bytes(text, &bytes) == 0) {
+                code = 3010;
+                (void)snprintf(want, sizeof(want), "a size from %" PRIu64 " to %" PRIu64 " bytes", f->min,
+                               f->max);
+        } else {
+                (void)snprintf(want, sizeof(want), "%s", lkg_config_types[f->type].want);
+        }
+        complain(d, f, value, text, code, want);
+}
+
+static bool in_range(const struct lkg_config_field *f, uint64_t n)
+{
+        return n >= f->min && n <= f->max;
+}
+
+/* Put the text of a scalar into the configuration. Return: does it fit? */
+static bool convert(struct decoder *d, const struct lkg_config_field *f, const char *text)
+{
+        void *to = member(d, f);
+
+        switch (f->type) {
+        case F_NAME:
+        case F_LAYER:
+                if (f->type == F_LAYER ? !layer_path_ok(text) : *text && !lkg_bare_name_ok(text))
+                        return false;
+                set_text(d, to, text);
+                return true;
+        case F_TEXT:
+        case F_ACCOUNT:
+                set_text(d, to, text);
+                return true;
+        case F_PATH:
+                set_path(d, to, text);
+                return true;
+        case F_BOOL:
+                *(bool *)to = strcmp(text, "true") == 0;
+                return true;
+        case F_DURATION:
+                return lkg_duration_parse_plain(text, to) == 0;
+        case F_MODE:
+                return lkg_config_parse_mode(text, to) == 0;
+        case F_NUMBER:
+                return lkg_config_parse_number(text, to) == 0 && in_range(f, *(uint64_t *)to);
+        case F_BYTES:
+                return lkg_config_parse_bytes(text, to) == 0 && in_range(f, *(uint64_t *)to);
+        case F_RELEASE:
+                return lkg_config_parse_release(text, to) == 0 &&
+                       (*(uint64_t *)to == 0 || in_range(f, *(uint64_t *)to));
+        case F_WORD:
+                *(int *)to = word_index(f, text);
+                return *(int *)to >= 0;
+        case F_USER:
+        case F_GROUP:
+                return lkg_config_parse_owner(text, f->type == F_GROUP, to) == 0;
+        default:
+                return true;
+        }
+}
+
 /* The text of a scalar field, from the document (@value) or from the table (@value is NULL). */
 static void set_scalar(struct decoder *d, const struct lkg_config_field *f, const char *text,
                        const struct lkg_value *value)
 {
-        struct complaint no = { 0 };
-        char words[128], first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
-        uint64_t *number = member(d, f);
-
-        switch (f->type) {
-        case F_TEXT:
-        case F_ACCOUNT:
-                set_text(d, member(d, f), text);
-                break;
-        case F_NAME:
-                if (*text && !lkg_bare_name_ok(text))
-                        no = (struct complaint){ 3008, "a bare file name (no slash, not . or ..)" };
-                else
-                        set_text(d, member(d, f), text);
-                break;
-        case F_LAYER:
-                if (!layer_path_ok(text))
-                        no = (struct complaint){ 3017,
-                                                 "a path inside the source directory or an absolute one "
-                                                 "(no empty, . or .. parts)" };
-                else
-                        set_text(d, member(d, f), text);
-                break;
-        case F_PATH:
-                set_path(d, member(d, f), text);
-                break;
-        case F_BOOL:
-                *(bool *)member(d, f) = strcmp(text, "true") == 0;
-                break;
-        case F_DURATION:
-                if (lkg_duration_parse_plain(text, number) < 0)
-                        no = (struct complaint){ 3005, "a duration (want 500ms, 30s, 5m, 1h30m)" };
-                break;
-        case F_MODE:
-                if (lkg_config_parse_mode(text, member(d, f)) < 0)
-                        no = (struct complaint){ 3006,
-                                                 "an octal file mode (want \"0600\", \"0640\", at most "
-                                                 "\"0777\")" };
-                break;
-        case F_NUMBER:
-                if (lkg_config_parse_number(text, number) < 0 || *number < f->min || *number > f->max) {
-                        (void)snprintf(words, sizeof(words), "a whole number from %" PRIu64 " to %" PRIu64,
-                                       f->min, f->max);
-                        no = (struct complaint){ 3010, words };
-                }
-                break;
-        case F_BYTES:
-                if (lkg_config_parse_bytes(text, number) < 0)
-                        no = (struct complaint){ 3011, "a size (want 1048576, 512Ki, 3Mi)" };
-                else if (*number < f->min || *number > f->max) {
-                        (void)snprintf(words, sizeof(words), "a size from %" PRIu64 " to %" PRIu64 " bytes",
-                                       f->min, f->max);
-                        no = (struct complaint){ 3010, words };
-                }
-                break;
-        case F_WORD:
-                if (word_index(f, text) < 0)
-                        no = (struct complaint){ 3009, word_list(f, words, sizeof(words)) };
-                else
-                        *(int *)member(d, f) = word_index(f, text);
-                break;
-        case F_RELEASE:
-                if (lkg_config_parse_release(text, number) < 0 ||
-                    (*number != 0 && (*number < f->min || *number > f->max))) {
-                        (void)snprintf(words, sizeof(words), "auto or a release with tables, %s to %s",
-                                       lkg_release_text((unsigned)f->min, first),
-                                       lkg_release_text((unsigned)f->max, last));
-                        no = (struct complaint){ 3009, words };
-                }
-                break;
-        case F_USER:
-        case F_GROUP:
-                if (lkg_config_parse_owner(text, f->type == F_GROUP, member(d, f)) < 0)
-                        no = (struct complaint){ 3007, f->type == F_GROUP
-                                                               ? "a group of this system or a number"
-                                                               : "a user of this system or a number" };
-                break;
-        default:
-                break;
-        }
-        if (no.code)
-                complain(d, f, value, text, no);
+        if (!convert(d, f, text))
+                misfit(d, f, value, text);
 }
 
 static void add_item(struct decoder *d, const struct lkg_config_field *f, const char *text, size_t size,
                      const struct lkg_value *value)
 {
-        char words[128];
-
-        if (f->type == F_NAMES && !lkg_bare_name_ok(text))
-                complain(d, f, value, text,
-                         (struct complaint){ 3008, "a bare file name (no slash, not . or ..)" });
-        else if (f->type == F_PATHS && (*text != '/' || strlen(text) >= PATH_MAX))
-                complain(d, f, value, text, (struct complaint){ 3012, "an absolute path" });
-        else if (f->type == F_WORDS && word_index(f, text) < 0)
-                complain(d, f, value, text, (struct complaint){ 3009, word_list(f, words, sizeof(words)) });
+        if ((f->type == F_NAMES && !lkg_bare_name_ok(text)) ||
+            (f->type == F_PATHS && (*text != '/' || strlen(text) >= PATH_MAX)) ||
+            (f->type == F_WORDS && word_index(f, text) < 0))
+                misfit(d, f, value, text);
         else
                 add_text(d, member(d, f), text, size);
 }
 
 static bool is_list(const struct lkg_config_field *f)
 {
-        return f->type == F_TEXTS || f->type == F_NAMES || f->type == F_PATHS || f->type == F_WORDS;
+        return lkg_config_types[f->type].list;
 }
 
 /* ---- defaults ---- */
@@ -267,16 +248,12 @@ static bool text_ok(struct decoder *d, const struct lkg_config_field *f, const s
 
         if (strlen(text) == size)
                 return true;
-        complain(d, f, value, text, (struct complaint){ 3004, "free of NUL bytes" });
+        complain(d, f, value, text, 3004, "free of NUL bytes");
         return false;
 }
 
 static void decode_list(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value)
 {
-        if (lkg_value_type(value) != LKG_LIST) {
-                wrong_type(d, f, value, "a list of strings");
-                return;
-        }
         lkg_strings_deinit(member(d, f));
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 const struct lkg_value *item = lkg_list_get(value, i);
@@ -293,29 +270,6 @@ static void decode_list(struct decoder *d, const struct lkg_config_field *f, con
         }
 }
 
-/* The required form of a scalar, and the message about it. */
-static const char *scalar_problem(const struct lkg_config_field *f, enum lkg_type type)
-{
-        switch (f->type) {
-        case F_BOOL:
-                return type == LKG_BOOL ? NULL : "true or false";
-        case F_NUMBER:
-                return type == LKG_NUMBER ? NULL : "a number";
-        case F_BYTES:
-        case F_RELEASE: /* 1.36 without quotes is a number */
-        case F_USER:
-        case F_GROUP:
-        case F_ACCOUNT:
-                return type == LKG_NUMBER || type == LKG_STRING ? NULL : "a string or a number";
-        case F_MODE:
-                return type == LKG_STRING ? NULL : "a string: an octal mode in quotes, like \"0600\"";
-        case F_DURATION:
-                return type == LKG_STRING ? NULL : "a string: a duration like 30s or 5m";
-        default:
-                return type == LKG_STRING ? NULL : "a string";
-        }
-}
-
 static void decode_table(struct decoder *d, const struct lkg_config_field *table,
                          const struct lkg_value *map);
 
@@ -323,10 +277,6 @@ static void decode_object(struct decoder *d, const struct lkg_config_field *f, c
 {
         size_t length = strlen(d->prefix);
 
-        if (lkg_value_type(value) != LKG_MAP) {
-                wrong_type(d, f, value, "a map");
-                return;
-        }
         (void)snprintf(d->prefix + length, sizeof(d->prefix) - length, "%s.", f->name);
         decode_table(d, f->sub, value);
         d->prefix[length] = '\0';
@@ -334,24 +284,19 @@ static void decode_object(struct decoder *d, const struct lkg_config_field *f, c
 
 static void decode_field(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value)
 {
-        const char *problem;
+        const struct lkg_config_type *type = &lkg_config_types[f->type];
 
         if (f->type == F_SKIP || lkg_value_type(value) == LKG_NULL) /* null = the default */
                 return;
         if (f->set_offset)
                 *(bool *)((char *)d->target + f->set_offset) = true;
-        if (f->type == F_OBJECT) {
+        if (!(type->given & 1u << lkg_value_type(value)))
+                wrong_type(d, f, value, type->given_text);
+        else if (f->type == F_OBJECT)
                 decode_object(d, f, value);
-                return;
-        }
-        if (is_list(f)) {
+        else if (type->list)
                 decode_list(d, f, value);
-                return;
-        }
-        problem = scalar_problem(f, lkg_value_type(value));
-        if (problem)
-                wrong_type(d, f, value, problem);
-        else if (lkg_value_type(value) == LKG_BOOL)
+        else if (f->type == F_BOOL)
                 set_scalar(d, f, lkg_value_bool(value) ? "true" : "false", value);
         else if (text_ok(d, f, value))
                 set_scalar(d, f, lkg_value_text(value, NULL), value);
@@ -556,8 +501,7 @@ static void free_table(void *target, const struct lkg_config_field *table)
                         free_table(target, f->sub);
                 else if (is_list(f))
                         lkg_strings_deinit(place);
-                else if (f->type == F_TEXT || f->type == F_NAME || f->type == F_LAYER || f->type == F_PATH ||
-                         f->type == F_ACCOUNT)
+                else if (lkg_config_types[f->type].text)
                         free(*(char **)place);
         }
 }

@@ -13,6 +13,47 @@
 #define CONFIG(m)    offsetof(struct lkg_config, m)
 #define COMPONENT(m) offsetof(struct lkg_config_component, m)
 
+#define STRING       (1u << LKG_STRING)
+#define NUMBER       (1u << LKG_NUMBER)
+#define BARE_NAME    "a bare file name (no slash, not . or ..)"
+#define LIST_OF(...)                                                                    \
+        {                                                                               \
+                1u << LKG_LIST, "a list of strings", "array", .list = true, __VA_ARGS__ \
+        }
+
+const struct lkg_config_type lkg_config_types[] = {
+        [F_TEXT] = { STRING, "a string", "string", .text = true },
+        [F_NAME] = { STRING, "a string", "string", .text = true, .code = 3008, .want = BARE_NAME },
+        [F_LAYER] = { STRING, "a string", "string", .text = true, .code = 3017,
+                      .want = "a path inside the source directory or an absolute one (no empty, . or .. "
+                              "parts)" },
+        [F_PATH] = { STRING, "a string", "string", .text = true },
+        [F_BOOL] = { 1u << LKG_BOOL, "true or false", "boolean" },
+        [F_DURATION] = { STRING, "a string: a duration like 30s or 5m", "string", .code = 3005,
+                         .want = "a duration (want 500ms, 30s, 5m, 1h30m)" },
+        [F_MODE] = { STRING, "a string: an octal mode in quotes, like \"0600\"", "string",
+                     .pattern = "^[0-7]{1,5}$", .code = 3006,
+                     .want = "an octal file mode (want \"0600\", \"0640\", at most \"0777\")" },
+        [F_NUMBER] = { NUMBER, "a number", "integer", .code = 3010 },
+        [F_BYTES] = { STRING | NUMBER, "a string or a number", "string", "integer",
+                      "^[0-9]+([kMG]|[KMG]i)?$", 3011, "a size (want 1048576, 512Ki, 3Mi)" },
+        [F_WORD] = { STRING, "a string", "string", .code = 3009 },
+        /* `1.36` without quotes is a number */
+        [F_RELEASE] = { STRING | NUMBER, "a string or a number", "string", "number", "^(auto|1[.][0-9]+)$",
+                        3009 },
+        [F_USER] = { STRING | NUMBER, "a string or a number", "string", "integer", .code = 3007,
+                     .want = "a user of this system or a number" },
+        [F_GROUP] = { STRING | NUMBER, "a string or a number", "string", "integer", .code = 3007,
+                      .want = "a group of this system or a number" },
+        [F_ACCOUNT] = { STRING | NUMBER, "a string or a number", "string", "integer", .text = true },
+        [F_TEXTS] = LIST_OF(.want = NULL),
+        [F_NAMES] = LIST_OF(.code = 3008, .want = BARE_NAME),
+        [F_PATHS] = LIST_OF(.code = 3012, .want = "an absolute path"),
+        [F_WORDS] = LIST_OF(.code = 3009),
+        [F_OBJECT] = { 1u << LKG_MAP, "a map", "object" },
+        [F_SKIP] = { 0 },
+};
+
 static const char *const policy_words[] = { "never", "unit", "hook", NULL };
 static const char *const local_words[] = { "lkg", "strict", NULL };
 static const char *const startup_words[] = { "refuse", "warn", NULL };

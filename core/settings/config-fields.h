@@ -32,6 +32,21 @@ enum lkg_field_type {
         F_SKIP,     /* decoded elsewhere */
 };
 
+/* What the types have in common for the decoder, its messages and the JSON Schema. */
+struct lkg_config_type {
+        unsigned given;             /* bits 1 << enum lkg_type: what may stand in a document */
+        const char *given_text;     /* the same in words */
+        const char *json, *json_or; /* types of JSON Schema */
+        const char *pattern;        /* of a text, for JSON Schema; NULL = any */
+        unsigned code;              /* finding about a value that does not fit; 0 = every one does */
+        const char *want;           /* what would fit; NULL = it depends on the row */
+        bool text;                  /* char * */
+        bool list;                  /* struct lkg_strings */
+};
+
+/* By enum lkg_field_type. */
+extern const struct lkg_config_type lkg_config_types[];
+
 struct lkg_config_field {
         const char *name;
         enum lkg_field_type type;

@@ -19,9 +19,8 @@ static void put_words(struct lkg_json *json, const char *const *words, bool null
         lkg_json_end(json);
 }
 
-static void put_list(struct lkg_json *json, const struct lkg_config_field *field)
+static void put_items(struct lkg_json *json, const struct lkg_config_field *field)
 {
-        lkg_json_schema_type(json, "array", NULL);
         lkg_json_map(json, "items", LKG_JSON_AROUND);
         lkg_json_text(json, "type", "string");
         if (field->type == F_WORDS)
@@ -29,17 +28,21 @@ static void put_list(struct lkg_json *json, const struct lkg_config_field *field
         lkg_json_end(json);
 }
 
-/* `1.36` without quotes is a number. */
-static void put_release(struct lkg_json *json, const struct lkg_config_field *field)
+static void put_limits(struct lkg_json *json, const struct lkg_config_field *field)
 {
         char min[LKG_RELEASE_TEXT_MAX], max[LKG_RELEASE_TEXT_MAX];
 
-        (void)lkg_release_text((unsigned)field->min, min);
-        (void)lkg_release_text((unsigned)field->max, max);
-        lkg_json_schema_type(json, "string", "number");
-        lkg_json_text(json, "pattern", "^(auto|1[.][0-9]+)$");
-        lkg_json_rendered(json, "minimum", min, strlen(min));
-        lkg_json_rendered(json, "maximum", max, strlen(max));
+        if (field->type == F_NUMBER) {
+                lkg_json_u64(json, "minimum", field->min);
+                lkg_json_u64(json, "maximum", field->max);
+        } else if (field->type == F_RELEASE) {
+                (void)lkg_release_text((unsigned)field->min, min);
+                (void)lkg_release_text((unsigned)field->max, max);
+                lkg_json_rendered(json, "minimum", min, strlen(min));
+                lkg_json_rendered(json, "maximum", max, strlen(max));
+        } else {
+                lkg_json_u64(json, "minimum", 0);
+        }
 }
 
 static void put_components(struct lkg_json *json)
@@ -56,60 +59,27 @@ static void put_components(struct lkg_json *json)
 
 static void put_type(struct lkg_json *json, const struct lkg_config_field *field)
 {
-        switch (field->type) {
-        case F_TEXT:
-        case F_NAME:
-        case F_LAYER:
-        case F_PATH:
-                lkg_json_schema_type(json, "string", NULL);
-                break;
-        case F_BOOL:
-                lkg_json_schema_type(json, "boolean", NULL);
-                break;
-        case F_DURATION:
-                lkg_json_schema_duration(json, /* sign= */ false);
-                break;
-        case F_MODE:
-                lkg_json_schema_type(json, "string", NULL);
-                lkg_json_text(json, "pattern", "^[0-7]{1,5}$");
-                break;
-        case F_NUMBER:
-                lkg_json_schema_type(json, "integer", NULL);
-                lkg_json_u64(json, "minimum", field->min);
-                lkg_json_u64(json, "maximum", field->max);
-                break;
-        case F_BYTES:
-                lkg_json_schema_type(json, "string", "integer");
-                lkg_json_text(json, "pattern", "^[0-9]+([kMG]|[KMG]i)?$");
-                lkg_json_u64(json, "minimum", 0);
-                break;
-        case F_WORD:
-                lkg_json_schema_type(json, "string", NULL);
-                put_words(json, field->words, /* null= */ true);
-                break;
-        case F_RELEASE:
-                put_release(json, field);
-                break;
-        case F_USER:
-        case F_GROUP:
-        case F_ACCOUNT:
-                lkg_json_schema_type(json, "string", "integer");
-                lkg_json_u64(json, "minimum", 0);
-                break;
-        case F_TEXTS:
-        case F_NAMES:
-        case F_PATHS:
-        case F_WORDS:
-                put_list(json, field);
-                break;
-        case F_OBJECT:
-                lkg_json_schema_type(json, "object", NULL);
-                put_table(json, field->sub);
-                break;
-        case F_SKIP: /* the header is written by the caller */
+        const struct lkg_config_type *type = &lkg_config_types[field->type];
+
+        if (field->type == F_SKIP) { /* the header is written by the caller */
                 put_components(json);
-                break;
+                return;
         }
+        if (field->type == F_DURATION) {
+                lkg_json_schema_duration(json, /* sign= */ false);
+                return;
+        }
+        lkg_json_schema_type(json, type->json, type->json_or);
+        if (type->pattern)
+                lkg_json_text(json, "pattern", type->pattern);
+        if (type->given & 1u << LKG_NUMBER)
+                put_limits(json, field);
+        if (field->type == F_WORD)
+                put_words(json, field->words, /* null= */ true);
+        if (type->list)
+                put_items(json, field);
+        if (field->type == F_OBJECT)
+                put_table(json, field->sub);
 }
 
 static void put_default_list(struct lkg_json *json, const char *items)
@@ -127,11 +97,9 @@ static void put_default_list(struct lkg_json *json, const char *items)
 /* In a default of a component, `%` stands for its name: that is no value, so it is only in the description. */
 static void put_default(struct lkg_json *json, const struct lkg_config_field *field)
 {
-        bool is_list = field->type >= F_TEXTS && field->type <= F_WORDS;
-
         if (field->fallback && strchr(field->fallback, '%'))
                 return;
-        if (is_list)
+        if (lkg_config_types[field->type].list)
                 put_default_list(json, field->fallback ? field->fallback : "");
         else if (!field->fallback)
                 return;

@@ -3,7 +3,7 @@
  * Our own configuration: the LkgfsConfiguration document, its drop-ins, every setting with its default.
  *
  * Loaded once at start and again on SIGHUP; immutable afterwards, owned by the engine. User manual:
- * docs/man/lkgfs.conf.5; the tables in config-decode.c are its source.
+ * docs/man/lkgfs.conf.5; the tables in config-fields.c are its source.
  */
 #pragma once
 
