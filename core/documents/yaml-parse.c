@@ -37,10 +37,10 @@ enum state {
 #define IN(token, set) (IS((token)->type) & (set))
 
 static int fail(struct lkg_yaml_parse *p, const char *context, struct lkg_yaml_mark context_at,
-                const struct lkg_yaml_token *token, const char *problem)
+                const char *problem)
 {
         (void)lkg_yaml_fail(&p->scan, context, context_at, problem);
-        p->scan.problem_at = token->at;
+        p->scan.problem_at = p->token->at;
         return -EBADMSG;
 }
 
@@ -67,11 +67,11 @@ static int push_start(struct lkg_yaml_parse *p, struct lkg_yaml_mark at)
         return 0;
 }
 
-/* Take the token and peek at the next one. */
-static int advance(struct lkg_yaml_parse *p, struct lkg_yaml_token **ret)
+/* Take the token and look at the next one. */
+static int advance(struct lkg_yaml_parse *p)
 {
         lkg_yaml_take(&p->scan);
-        return lkg_yaml_peek(&p->scan, ret);
+        return lkg_yaml_peek(&p->scan, &p->token);
 }
 
 /* ---- events ---- */
@@ -84,10 +84,10 @@ static int empty_scalar(struct lkg_yaml_event *event, struct lkg_yaml_mark at)
         return 0;
 }
 
-static int end_collection(struct lkg_yaml_parse *p, enum lkg_yaml_event_type type,
-                          const struct lkg_yaml_token *token, bool take, struct lkg_yaml_event *event)
+static int end_collection(struct lkg_yaml_parse *p, enum lkg_yaml_event_type type, bool take,
+                          struct lkg_yaml_event *event)
 {
-        *event = (struct lkg_yaml_event){ .type = type, .at = token->at };
+        *event = (struct lkg_yaml_event){ .type = type, .at = p->token->at };
         pop_state(p);
         if (take) {
                 p->n_starts--;
@@ -129,18 +129,18 @@ static int add_default_handles(struct lkg_yaml_parse *p)
         return r;
 }
 
-static int directive(struct lkg_yaml_parse *p, const struct lkg_yaml_token *token)
+static int directive(struct lkg_yaml_parse *p)
 {
         static const struct lkg_yaml_mark none = { 0 };
 
-        if (token->type == LKG_YT_TAG_DIRECTIVE)
-                return find_handle(p, token->value)
-                               ? fail(p, NULL, none, token, "found duplicate %TAG directive")
-                               : add_handle(p, token->value, token->suffix);
+        if (p->token->type == LKG_YT_TAG_DIRECTIVE)
+                return find_handle(p, p->token->value)
+                               ? fail(p, NULL, none, "found duplicate %TAG directive")
+                               : add_handle(p, p->token->value, p->token->suffix);
         if (p->has_version)
-                return fail(p, NULL, none, token, "found duplicate %YAML directive");
-        if (token->major != 1 || token->minor != 1)
-                return fail(p, NULL, none, token, "found incompatible YAML document");
+                return fail(p, NULL, none, "found duplicate %YAML directive");
+        if (p->token->major != 1 || p->token->minor != 1)
+                return fail(p, NULL, none, "found incompatible YAML document");
         p->has_version = true;
         return 0;
 }
@@ -151,22 +151,19 @@ static int parse_document(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
 {
         static const struct lkg_yaml_mark none = { 0 };
         const unsigned directives = IS(LKG_YT_VERSION) | IS(LKG_YT_TAG_DIRECTIVE);
-        struct lkg_yaml_token *token;
         bool explicit;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r = 0;
 
-        if (r < 0)
-                return r;
-        *event = (struct lkg_yaml_event){ .type = LKG_YE_DOCUMENT_START, .at = token->at };
-        if (token->type == LKG_YT_STREAM_END) {
+        *event = (struct lkg_yaml_event){ .type = LKG_YE_DOCUMENT_START, .at = p->token->at };
+        if (p->token->type == LKG_YT_STREAM_END) {
                 event->type = LKG_YE_NOTHING;
                 return 0;
         }
-        explicit = IN(token, directives | IS(LKG_YT_DOCUMENT_START));
-        while (r == 0 && IN(token, directives)) {
-                r = directive(p, token);
+        explicit = IN(p->token, directives | IS(LKG_YT_DOCUMENT_START));
+        while (r == 0 && IN(p->token, directives)) {
+                r = directive(p);
                 if (r == 0)
-                        r = advance(p, &token);
+                        r = advance(p);
         }
         if (r == 0)
                 r = add_default_handles(p);
@@ -177,8 +174,8 @@ static int parse_document(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
         p->state = explicit ? STATE_CONTENT : STATE_BLOCK_NODE;
         if (!explicit)
                 return 0;
-        if (token->type != LKG_YT_DOCUMENT_START)
-                return fail(p, NULL, none, token, "did not find expected <document start>");
+        if (p->token->type != LKG_YT_DOCUMENT_START)
+                return fail(p, NULL, none, "did not find expected <document start>");
         lkg_yaml_take(&p->scan);
         return 0;
 }
@@ -186,13 +183,8 @@ static int parse_document(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
 /* Upstream also reads the token after the document, so an error in that token counts. */
 static int parse_document_end(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
-
-        if (r < 0)
-                return r;
-        *event = (struct lkg_yaml_event){ .type = LKG_YE_DOCUMENT_END, .at = token->at };
-        if (token->type == LKG_YT_DOCUMENT_END)
+        *event = (struct lkg_yaml_event){ .type = LKG_YE_DOCUMENT_END, .at = p->token->at };
+        if (p->token->type == LKG_YT_DOCUMENT_END)
                 lkg_yaml_take(&p->scan);
         return 0;
 }
@@ -210,8 +202,11 @@ static int resolve_tag(struct lkg_yaml_parse *p, const struct lkg_yaml_token *ta
                 return 0;
         }
         handle = find_handle(p, tag->value);
-        if (!handle)
-                return fail(p, "while parsing a node", start, tag, "found undefined tag handle");
+        if (!handle) {
+                (void)fail(p, "while parsing a node", start, "found undefined tag handle");
+                p->scan.problem_at = tag->at; /* which has been taken */
+                return -EBADMSG;
+        }
         lkg_buf_reset(&p->scan.built);
         lkg_buf_append(&p->scan.built, handle->prefix.text, handle->prefix.size);
         lkg_buf_append(&p->scan.built, tag->suffix.text, tag->suffix.size);
@@ -219,41 +214,38 @@ static int resolve_tag(struct lkg_yaml_parse *p, const struct lkg_yaml_token *ta
 }
 
 /* An anchor and a tag, in either order, at most one of each. */
-static int parse_properties(struct lkg_yaml_parse *p, struct lkg_yaml_token **token,
-                            struct lkg_yaml_event *event)
+static int parse_properties(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         struct lkg_yaml_token tag = { 0 };
         bool tagged = false, anchored = false;
         int r = 0;
 
-        while (r == 0 && (((*token)->type == LKG_YT_ANCHOR && !anchored) ||
-                          ((*token)->type == LKG_YT_TAG && !tagged))) {
-                if ((*token)->type == LKG_YT_TAG) {
-                        tag = **token;
+        while (r == 0 && ((p->token->type == LKG_YT_ANCHOR && !anchored) ||
+                          (p->token->type == LKG_YT_TAG && !tagged))) {
+                if (p->token->type == LKG_YT_TAG) {
+                        tag = *p->token;
                         tagged = true;
                 } else {
-                        event->anchor = (*token)->value;
+                        event->anchor = p->token->value;
                         anchored = true;
                 }
-                r = advance(p, token);
+                r = advance(p);
         }
         return r == 0 && tagged ? resolve_tag(p, &tag, event->at, &event->tag) : r;
 }
 
-static int scalar_node(struct lkg_yaml_parse *p, const struct lkg_yaml_token *token,
-                       struct lkg_yaml_event *event)
+static int scalar_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         event->type = LKG_YE_SCALAR;
-        event->value = token->value;
+        event->value = p->token->value;
         event->plain =
-                event->tag.size == 0 ? token->plain : event->tag.size == 1 && event->tag.text[0] == '!';
+                event->tag.size == 0 ? p->token->plain : event->tag.size == 1 && event->tag.text[0] == '!';
         pop_state(p);
         lkg_yaml_take(&p->scan);
         return 0;
 }
 
-static int start_node(struct lkg_yaml_parse *p, const struct lkg_yaml_token *token,
-                      struct lkg_yaml_event *event, bool indentless)
+static int start_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool indentless)
 {
         static const struct {
                 enum lkg_yaml_token_type token;
@@ -275,12 +267,12 @@ static int start_node(struct lkg_yaml_parse *p, const struct lkg_yaml_token *tok
                 return 0;
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(starts); i++) {
-                if (starts[i].token != token->type)
+                if (starts[i].token != p->token->type)
                         continue;
                 p->state = starts[i].state;
                 event->type = starts[i].event;
                 event->block = starts[i].block;
-                r = push_start(p, token->at);
+                r = push_start(p, p->token->at);
                 lkg_yaml_take(&p->scan);
                 return r;
         }
@@ -291,34 +283,31 @@ static int parse_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bo
 {
         const unsigned flow_starts = IS(LKG_YT_FLOW_LIST_START) | IS(LKG_YT_FLOW_MAP_START);
         const unsigned block_starts = IS(LKG_YT_BLOCK_LIST_START) | IS(LKG_YT_BLOCK_MAP_START);
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r;
 
-        if (r < 0)
-                return r;
-        *event = (struct lkg_yaml_event){ .at = token->at, .value = { "", 0 } };
-        if (token->type == LKG_YT_ALIAS) {
+        *event = (struct lkg_yaml_event){ .at = p->token->at, .value = { "", 0 } };
+        if (p->token->type == LKG_YT_ALIAS) {
                 event->type = LKG_YE_ALIAS;
-                event->anchor = token->value;
+                event->anchor = p->token->value;
                 pop_state(p);
                 lkg_yaml_take(&p->scan);
                 return 0;
         }
-        r = parse_properties(p, &token, event);
+        r = parse_properties(p, event);
         if (r < 0)
                 return r;
-        indentless = indentless && token->type == LKG_YT_BLOCK_ENTRY;
-        if (indentless || IN(token, flow_starts | (block ? block_starts : 0)))
-                return start_node(p, token, event, indentless);
-        if (token->type == LKG_YT_SCALAR)
-                return scalar_node(p, token, event);
+        indentless = indentless && p->token->type == LKG_YT_BLOCK_ENTRY;
+        if (indentless || IN(p->token, flow_starts | (block ? block_starts : 0)))
+                return start_node(p, event, indentless);
+        if (p->token->type == LKG_YT_SCALAR)
+                return scalar_node(p, event);
         if (event->anchor.size > 0 || event->tag.size > 0) { /* an empty scalar with properties */
                 event->type = LKG_YE_SCALAR;
                 event->plain = event->tag.size == 0;
                 pop_state(p);
                 return 0;
         }
-        return fail(p, block ? "while parsing a block node" : "while parsing a flow node", event->at, token,
+        return fail(p, block ? "while parsing a block node" : "while parsing a flow node", event->at,
                     "did not find expected node content");
 }
 
@@ -326,13 +315,12 @@ static int parse_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bo
  * Parse a node, unless one of the tokens in @none shows that it is omitted; then emit an empty scalar at
  * @at.
  */
-static int node_or_empty(struct lkg_yaml_parse *p, const struct lkg_yaml_token *token, unsigned none,
-                         enum state next, struct lkg_yaml_mark at, bool block, bool indentless,
-                         struct lkg_yaml_event *event)
+static int node_or_empty(struct lkg_yaml_parse *p, unsigned none, enum state next, struct lkg_yaml_mark at,
+                         bool block, bool indentless, struct lkg_yaml_event *event)
 {
         int r;
 
-        if (IN(token, none)) {
+        if (IN(p->token, none)) {
                 p->state = next;
                 return empty_scalar(event, at);
         }
@@ -342,15 +330,10 @@ static int node_or_empty(struct lkg_yaml_parse *p, const struct lkg_yaml_token *
 
 static int parse_content(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
-
-        if (r < 0)
-                return r;
-        if (IN(token, IS(LKG_YT_VERSION) | IS(LKG_YT_TAG_DIRECTIVE) | IS(LKG_YT_DOCUMENT_START) |
-                              IS(LKG_YT_DOCUMENT_END) | IS(LKG_YT_STREAM_END))) {
+        if (IN(p->token, IS(LKG_YT_VERSION) | IS(LKG_YT_TAG_DIRECTIVE) | IS(LKG_YT_DOCUMENT_START) |
+                                 IS(LKG_YT_DOCUMENT_END) | IS(LKG_YT_STREAM_END))) {
                 pop_state(p);
-                return empty_scalar(event, token->at);
+                return empty_scalar(event, p->token->at);
         }
         return parse_node(p, event, true, false);
 }
@@ -370,95 +353,83 @@ static struct lkg_yaml_mark behind(const struct lkg_yaml_token *token)
 static int parse_block_list(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool indentless)
 {
         unsigned none = IS(LKG_YT_BLOCK_ENTRY) | IS(LKG_YT_BLOCK_END);
-        struct lkg_yaml_token *token;
         struct lkg_yaml_mark at;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r;
 
-        if (r < 0)
-                return r;
-        if (token->type == LKG_YT_BLOCK_ENTRY) {
-                at = behind(token);
-                r = advance(p, &token);
+        if (p->token->type == LKG_YT_BLOCK_ENTRY) {
+                at = behind(p->token);
+                r = advance(p);
                 if (r < 0)
                         return r;
                 if (indentless)
                         none |= IS(LKG_YT_KEY) | IS(LKG_YT_VALUE);
-                return node_or_empty(p, token, none, indentless ? STATE_INDENTLESS_LIST : STATE_BLOCK_LIST,
-                                     at, true, false, event);
+                return node_or_empty(p, none, indentless ? STATE_INDENTLESS_LIST : STATE_BLOCK_LIST, at,
+                                     true, false, event);
         }
         if (indentless) /* whatever follows belongs to the map around it */
-                return end_collection(p, LKG_YE_LIST_END, token, false, event);
-        if (token->type == LKG_YT_BLOCK_END)
-                return end_collection(p, LKG_YE_LIST_END, token, true, event);
-        return fail(p, "while parsing a block collection", p->starts[p->n_starts - 1], token,
+                return end_collection(p, LKG_YE_LIST_END, false, event);
+        if (p->token->type == LKG_YT_BLOCK_END)
+                return end_collection(p, LKG_YE_LIST_END, true, event);
+        return fail(p, "while parsing a block collection", p->starts[p->n_starts - 1],
                     "did not find expected '-' indicator");
 }
 
 static int parse_block_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         const unsigned none = IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END);
-        struct lkg_yaml_token *token;
         struct lkg_yaml_mark at;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r;
 
-        if (r < 0)
-                return r;
-        if (token->type == LKG_YT_KEY) {
-                at = token->at;
-                r = advance(p, &token);
+        if (p->token->type == LKG_YT_KEY) {
+                at = p->token->at;
+                r = advance(p);
                 if (r < 0)
                         return r;
-                return node_or_empty(p, token, none, STATE_BLOCK_VALUE, at, true, true, event);
+                return node_or_empty(p, none, STATE_BLOCK_VALUE, at, true, true, event);
         }
-        if (token->type == LKG_YT_BLOCK_END)
-                return end_collection(p, LKG_YE_MAP_END, token, true, event);
-        return fail(p, "while parsing a block mapping", p->starts[p->n_starts - 1], token,
+        if (p->token->type == LKG_YT_BLOCK_END)
+                return end_collection(p, LKG_YE_MAP_END, true, event);
+        return fail(p, "while parsing a block mapping", p->starts[p->n_starts - 1],
                     "did not find expected key");
 }
 
 static int parse_block_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         const unsigned none = IS(LKG_YT_KEY) | IS(LKG_YT_VALUE) | IS(LKG_YT_BLOCK_END);
-        struct lkg_yaml_token *token;
         struct lkg_yaml_mark at;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r;
 
-        if (r < 0)
-                return r;
-        if (token->type != LKG_YT_VALUE) {
+        if (p->token->type != LKG_YT_VALUE) {
                 p->state = STATE_BLOCK_KEY;
-                return empty_scalar(event, token->at);
+                return empty_scalar(event, p->token->at);
         }
-        at = behind(token);
-        r = advance(p, &token);
-        return r < 0 ? r : node_or_empty(p, token, none, STATE_BLOCK_KEY, at, true, true, event);
+        at = behind(p->token);
+        r = advance(p);
+        return r < 0 ? r : node_or_empty(p, none, STATE_BLOCK_KEY, at, true, true, event);
 }
 
 /* ---- flow collections ---- */
 
 /* Skip the comma between two members. */
-static int flow_comma(struct lkg_yaml_parse *p, struct lkg_yaml_token **token, const char *context,
-                      const char *problem)
+static int flow_comma(struct lkg_yaml_parse *p, const char *context, const char *problem)
 {
-        if ((*token)->type != LKG_YT_FLOW_ENTRY)
-                return fail(p, context, p->starts[p->n_starts - 1], *token, problem);
-        return advance(p, token);
+        if (p->token->type != LKG_YT_FLOW_ENTRY)
+                return fail(p, context, p->starts[p->n_starts - 1], problem);
+        return advance(p);
 }
 
 static int parse_flow_list(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool first)
 {
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r = 0;
 
-        if (r == 0 && !first && token->type != LKG_YT_FLOW_LIST_END)
-                r = flow_comma(p, &token, "while parsing a flow sequence",
-                               "did not find expected ',' or ']'");
+        if (!first && p->token->type != LKG_YT_FLOW_LIST_END)
+                r = flow_comma(p, "while parsing a flow sequence", "did not find expected ',' or ']'");
         if (r < 0)
                 return r;
-        if (token->type == LKG_YT_FLOW_LIST_END)
-                return end_collection(p, LKG_YE_LIST_END, token, true, event);
-        if (token->type == LKG_YT_KEY) {
-                *event = (struct lkg_yaml_event){ .type = LKG_YE_MAP_START, .at = token->at };
+        if (p->token->type == LKG_YT_FLOW_LIST_END)
+                return end_collection(p, LKG_YE_LIST_END, true, event);
+        if (p->token->type == LKG_YT_KEY) {
+                *event = (struct lkg_yaml_event){ .type = LKG_YE_MAP_START, .at = p->token->at };
                 p->state = STATE_PAIR_KEY;
                 lkg_yaml_take(&p->scan);
                 return 0;
@@ -471,14 +442,11 @@ static int parse_flow_list(struct lkg_yaml_parse *p, struct lkg_yaml_event *even
 static int parse_pair_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         const unsigned none = IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_LIST_END);
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r;
 
-        if (r < 0)
-                return r;
-        if (IN(token, none)) {
+        if (IN(p->token, none)) {
                 p->state = STATE_PAIR_VALUE;
-                (void)empty_scalar(event, behind(token));
+                (void)empty_scalar(event, behind(p->token));
                 lkg_yaml_take(&p->scan);
                 return 0;
         }
@@ -490,51 +458,40 @@ static int parse_pair_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
 static int parse_flow_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, enum state next,
                             enum lkg_yaml_token_type end)
 {
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r;
 
-        if (r < 0)
-                return r;
-        if (token->type != LKG_YT_VALUE) {
+        if (p->token->type != LKG_YT_VALUE) {
                 p->state = next;
-                return empty_scalar(event, token->at);
+                return empty_scalar(event, p->token->at);
         }
-        r = advance(p, &token);
+        r = advance(p);
         return r < 0 ? r
-                     : node_or_empty(p, token, IS(LKG_YT_FLOW_ENTRY) | IS(end), next, token->at, false,
-                                     false, event);
+                     : node_or_empty(p, IS(LKG_YT_FLOW_ENTRY) | IS(end), next, p->token->at, false, false,
+                                     event);
 }
 
 static int parse_pair_end(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
-
-        if (r < 0)
-                return r;
         p->state = STATE_FLOW_LIST;
-        *event = (struct lkg_yaml_event){ .type = LKG_YE_MAP_END, .at = token->at };
+        *event = (struct lkg_yaml_event){ .type = LKG_YE_MAP_END, .at = p->token->at };
         return 0;
 }
 
 static int parse_flow_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bool first)
 {
         const unsigned none = IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_MAP_END);
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r = 0;
 
-        if (r == 0 && !first && token->type != LKG_YT_FLOW_MAP_END)
-                r = flow_comma(p, &token, "while parsing a flow mapping",
-                               "did not find expected ',' or '}'");
+        if (!first && p->token->type != LKG_YT_FLOW_MAP_END)
+                r = flow_comma(p, "while parsing a flow mapping", "did not find expected ',' or '}'");
         if (r < 0)
                 return r;
-        if (token->type == LKG_YT_FLOW_MAP_END)
-                return end_collection(p, LKG_YE_MAP_END, token, true, event);
-        if (token->type == LKG_YT_KEY) {
-                r = advance(p, &token);
+        if (p->token->type == LKG_YT_FLOW_MAP_END)
+                return end_collection(p, LKG_YE_MAP_END, true, event);
+        if (p->token->type == LKG_YT_KEY) {
+                r = advance(p);
                 return r < 0 ? r
-                             : node_or_empty(p, token, none, STATE_FLOW_VALUE, token->at, false, false,
-                                             event);
+                             : node_or_empty(p, none, STATE_FLOW_VALUE, p->token->at, false, false, event);
         }
         r = push_state(p, STATE_FLOW_NO_VALUE);
         return r < 0 ? r : parse_node(p, event, false, false);
@@ -542,19 +499,18 @@ static int parse_flow_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
 
 static int parse_flow_no_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
-
-        if (r < 0)
-                return r;
         p->state = STATE_FLOW_KEY;
-        return empty_scalar(event, token->at);
+        return empty_scalar(event, p->token->at);
 }
 
 /* ---- the machine ---- */
 
 int lkg_yaml_next(struct lkg_yaml_parse *p, struct lkg_yaml_event *ret)
 {
+        int r = lkg_yaml_peek(&p->scan, &p->token);
+
+        if (r < 0)
+                return r;
         switch ((enum state)p->state) {
         case STATE_DOCUMENT:
                 return parse_document(p, ret);
@@ -596,15 +552,14 @@ int lkg_yaml_next(struct lkg_yaml_parse *p, struct lkg_yaml_event *ret)
 
 bool lkg_yaml_has_more(struct lkg_yaml_parse *p, struct lkg_yaml_mark *ret)
 {
-        struct lkg_yaml_token *token;
-        int r = lkg_yaml_peek(&p->scan, &token);
+        int r = lkg_yaml_peek(&p->scan, &p->token);
 
-        while (r == 0 && token->type == LKG_YT_DOCUMENT_END)
-                r = advance(p, &token);
+        while (r == 0 && p->token->type == LKG_YT_DOCUMENT_END)
+                r = advance(p);
         if (r == -ENOMEM)
                 return false;
-        *ret = r < 0 ? p->scan.problem_at : token->at;
-        return r < 0 || token->type != LKG_YT_STREAM_END;
+        *ret = r < 0 ? p->scan.problem_at : p->token->at;
+        return r < 0 || p->token->type != LKG_YT_STREAM_END;
 }
 
 int lkg_yaml_parse_init(struct lkg_yaml_parse *p, const char *data, size_t size)

@@ -277,6 +277,7 @@ struct lkg_yaml_tag_handle;
 
 struct lkg_yaml_parse {
         struct lkg_yaml_scan scan;
+        struct lkg_yaml_token *token; /* the next one, while an event is made of it */
         unsigned state;
         unsigned char *states; /* where to go on when the collections that are open have ended */
         size_t n_states, n_states_allocated;
