@@ -10,43 +10,12 @@
 
 /* ---- defaults of the tables ---- */
 
-/* Return the value of a field after defaulting; *ret stays NULL if there is none. */
+/* The value of a field after defaulting. */
 static int default_member(const struct lkg_schema_node *member, const struct lkg_value *was,
-                          struct lkg_value **ret);
-
-static int default_struct(const struct lkg_schema_node *node, const struct lkg_value *was,
-                          struct lkg_value **ret)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
-        struct lkg_beside beside = { .map = was };
-
-        for (size_t m = 0; m < node->n_members; m++) {
-                const struct lkg_value *value = lkg_node_value(node->members[m], &beside);
-                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
-                int r = default_member(node->members[m], value, &item);
-
-                if (r < 0)
-                        return r;
-                if (!map && item == value)
-                        continue;
-                if (!map)
-                        map = was ? lkg_typed_start_map(NULL, was, beside.i) : lkg_value_new_map(NULL, 0, 0);
-                if (!map)
-                        return -ENOMEM;
-                if (item)
-                        r = lkg_map_set_like(map, node->names, m, LKG_STEAL(item));
-                if (r < 0)
-                        return r;
-        }
-        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)was);
-        return 0;
-}
-
-static int default_member(const struct lkg_schema_node *member, const struct lkg_value *was,
-                          struct lkg_value **ret)
+                          const void *userdata, struct lkg_value **ret)
 {
         if (member->class == LKG_CLASS_STRUCT && !member->pointer)
-                return default_struct(member, was, ret);
+                return lkg_typed_rebuild(member, was, default_member, userdata, ret);
         if (was || member->def)
                 *ret = lkg_value_ref(was ? (struct lkg_value *)was : member->def);
         return 0;
@@ -56,7 +25,7 @@ static int default_member(const struct lkg_schema_node *member, const struct lkg
 static int apply_table(const struct lkg_schema *schema, struct lkg_value **object)
 {
         struct lkg_value *completed = NULL;
-        int r = default_struct(lkg_schema_root(schema), *object, &completed);
+        int r = lkg_typed_rebuild(lkg_schema_root(schema), *object, default_member, NULL, &completed);
 
         if (r < 0)
                 return r;

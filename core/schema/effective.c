@@ -7,6 +7,7 @@
 
 #include "findings-codes.h"
 #include "judge.h"
+#include "typed-internal.h"
 
 /* ---- judging ---- */
 
@@ -52,36 +53,6 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
 
 /* ---- zero values ---- */
 
-/* Put @value under @name again, with the source of @from. */
-static int put_copy_from(struct lkg_value *map, const char *name, const struct lkg_value *value,
-                         const struct lkg_value *from)
-{
-        struct lkg_source *source = lkg_value_source_mut(from);
-        unsigned line = lkg_value_line(from), column = lkg_value_column(from);
-        const char *text;
-        struct lkg_value *copy = NULL;
-        size_t size;
-
-        switch (lkg_value_type(value)) {
-        case LKG_BOOL:
-                copy = lkg_value_new_bool(lkg_value_bool(value), source, line, column);
-                break;
-        case LKG_NUMBER:
-                copy = lkg_value_new_number(lkg_value_text(value, NULL), source, line, column);
-                break;
-        case LKG_STRING:
-                text = lkg_value_text(value, &size);
-                copy = lkg_value_new_string(text, size, source, line, column);
-                break;
-        case LKG_NULL:
-        case LKG_LIST:
-        case LKG_MAP:
-        case _LKG_TYPE_MAX:
-                return 0; /* for these there is nothing to do */
-        }
-        return copy ? lkg_map_set(map, name, strlen(name), copy) : -ENOMEM;
-}
-
 static bool is_zero(const struct lkg_value *value)
 {
         const char *text;
@@ -102,66 +73,53 @@ static bool is_zero(const struct lkg_value *value)
         return false;
 }
 
-/* The source that sets this zero value explicitly; NULL = none. */
-static const struct lkg_value *who_said(const struct lkg_schema_node *member, const struct lkg_value *zeros,
-                                        const struct lkg_value *doc, const struct lkg_value *value)
+struct said {
+        const struct lkg_value *zeros, *doc;
+};
+
+/* What sets this zero value explicitly; NULL = nothing. */
+static const struct lkg_value *who_said(const struct lkg_schema_node *member, const struct said *s,
+                                        const struct lkg_value *value)
 {
         const struct lkg_value *said;
 
         if (lkg_value_source(value) || !is_zero(value))
                 return NULL;
-        said = lkg_map_get(zeros, member->field->path);
-        if (!said && doc)
-                said = lkg_object_get(doc, member->field->path);
+        said = lkg_map_get(s->zeros, member->field->path);
+        if (!said && s->doc)
+                said = lkg_object_get(s->doc, member->field->path);
         return said && lkg_value_type(said) != LKG_NULL ? said : NULL;
 }
 
-/* @map: @before, or a copy of it that may be changed. @before is shared. */
-static int place_member(const struct lkg_schema_node *member, const struct lkg_value *zeros,
-                        const struct lkg_value *doc, const struct lkg_value *value,
-                        const struct lkg_value *before, struct lkg_value **map)
+static int place_member(const struct lkg_schema_node *member, const struct lkg_value *was,
+                        const void *userdata, struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *inner = NULL;
-        const struct lkg_value *said = NULL;
-        bool is_map = member->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP;
-        int r = 0;
+        const struct lkg_value *said;
 
-        if (is_map) {
-                inner = lkg_value_ref((struct lkg_value *)value);
-                r = lkg_effective_place_zeros(member, zeros, doc, &inner);
-        } else {
-                said = who_said(member, zeros, doc, value);
-        }
-        if (r < 0 || (!said && inner == value) || (!said && !inner))
-                return r;
-        if (*map == before) {
-                struct lkg_value *own = lkg_value_clone_shallow(before);
-
-                if (!own)
-                        return -ENOMEM;
-                lkg_value_unref(*map);
-                *map = own;
-        }
-        r = said ? put_copy_from(*map, member->name, value, said)
-                 : lkg_map_set(*map, member->name, strlen(member->name), LKG_STEAL(inner));
-        return r < 0 ? r : 0;
+        if (!was)
+                return 0;
+        if (member->class == LKG_CLASS_STRUCT && lkg_value_type(was) == LKG_MAP)
+                return lkg_typed_rebuild(member, was, place_member, userdata, ret);
+        said = who_said(member, userdata, was);
+        if (said)
+                return lkg_typed_zero(member, said, ret);
+        *ret = lkg_value_ref((struct lkg_value *)was);
+        return 0;
 }
 
 /* A typed document does not contain zero values, so an encoded one has them without a source. */
-int lkg_effective_place_zeros(const struct lkg_schema_node *node, const struct lkg_value *zeros,
+int lkg_effective_place_zeros(const struct lkg_schema_node *root, const struct lkg_value *zeros,
                               const struct lkg_value *doc, struct lkg_value **effective)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = lkg_value_ref(*effective);
-        struct lkg_beside beside = { .map = before };
-        int r = 0;
+        const struct said said = { zeros, doc };
+        struct lkg_value *placed = NULL;
+        int r = lkg_typed_rebuild(root, *effective, place_member, &said, &placed);
 
-        for (size_t m = 0; r >= 0 && m < node->n_members; m++) {
-                const struct lkg_value *value = lkg_node_value(node->members[m], &beside);
-
-                if (value)
-                        r = place_member(node->members[m], zeros, doc, value, before, effective);
-        }
-        return r;
+        if (r < 0)
+                return r;
+        lkg_value_unref(*effective);
+        *effective = placed;
+        return 0;
 }
 
 /* ---- rendering ---- */

@@ -29,6 +29,37 @@ static int encode_quantity(const struct lkg_value *value, struct lkg_value **ret
         return lkg_typed_canonical(value, LKG_STRING, text.data, ret);
 }
 
+int lkg_typed_rebuild(const struct lkg_schema_node *node, const struct lkg_value *value,
+                      int (*member)(const struct lkg_schema_node *node, const struct lkg_value *was,
+                                    const void *userdata, struct lkg_value **ret),
+                      const void *userdata, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+        struct lkg_beside beside = { .map = value };
+
+        for (size_t m = 0; m < node->n_members; m++) {
+                const struct lkg_value *was = lkg_node_value(node->members[m], &beside);
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
+                int r = member(node->members[m], was, userdata, &item);
+
+                if (r < 0)
+                        return r;
+                if (!map && item == was && (!value || lkg_typed_may_share(NULL, value)))
+                        continue;
+                if (!map)
+                        map = value ? lkg_typed_start_map(NULL, value, beside.i)
+                                    : lkg_value_new_map(NULL, 0, 0);
+                if (!map)
+                        return -ENOMEM;
+                if (item)
+                        r = lkg_map_set_like(map, node->names, m, LKG_STEAL(item));
+                if (r < 0)
+                        return r;
+        }
+        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
+        return 0;
+}
+
 static int encode_value(const struct lkg_schema_node *node, const struct lkg_value *value,
                         struct lkg_value **ret);
 
@@ -51,36 +82,23 @@ static int encode_zero(const struct lkg_schema_node *node, struct lkg_value **re
         return lkg_typed_zero(node, NULL, ret);
 }
 
-/* @value: NULL = all zero. Like decoding, shares unchanged parts. */
+static int encode_member(const struct lkg_schema_node *member, const struct lkg_value *was,
+                         const void *userdata, struct lkg_value **ret)
+{
+        (void)userdata;
+        return was ? encode_value(member, was, ret) : encode_zero(member, ret);
+}
+
+/* @value: NULL = all zero. */
 static int encode_struct(const struct lkg_schema_node *node, const struct lkg_value *value,
                          struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = value ? NULL : lkg_value_new_map(NULL, 0, 0);
-        struct lkg_beside beside = { .map = value };
+        int r = lkg_typed_rebuild(node, value, encode_member, NULL, ret);
 
-        if (!value && !map)
-                return -ENOMEM;
-        for (size_t m = 0; m < node->n_members; m++) {
-                const struct lkg_schema_node *member = node->members[m];
-                const struct lkg_value *was = lkg_node_value(member, &beside);
-                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
-                int r = was ? encode_value(member, was, &item) : encode_zero(member, &item);
-
-                if (r < 0)
-                        return r;
-                if (!map && item == was && lkg_typed_may_share(NULL, value))
-                        continue;
-                if (!map)
-                        map = lkg_typed_start_map(NULL, value, beside.i);
-                if (!map)
-                        return -ENOMEM;
-                if (item)
-                        r = lkg_map_set_like(map, node->names, m, LKG_STEAL(item));
-                if (r < 0)
-                        return r;
-        }
-        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        if (r < 0 || *ret)
+                return r;
+        *ret = lkg_value_new_map(NULL, 0, 0);
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int encode_list(const struct lkg_schema_node *node, const struct lkg_value *value,

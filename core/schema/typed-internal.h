@@ -35,3 +35,14 @@ int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value
 
 /** lkg_typed_is_stamped() - is this list stamped as being of @node's type, and with the bits of @also? */
 bool lkg_typed_is_stamped(const struct lkg_schema_node *node, const struct lkg_value *list, uint16_t also);
+
+/**
+ * lkg_typed_rebuild() - make a struct of what becomes of each of its fields.
+ * @value:  typed; NULL = no field is there
+ * @member: @was: the field's value, or NULL; *@ret: its new value, one reference; stays NULL for none
+ * @ret:    @value itself if nothing differs; NULL if there is no field
+ */
+int lkg_typed_rebuild(const struct lkg_schema_node *node, const struct lkg_value *value,
+                      int (*member)(const struct lkg_schema_node *node, const struct lkg_value *was,
+                                    const void *userdata, struct lkg_value **ret),
+                      const void *userdata, struct lkg_value **ret);
