@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages for the tests: built by the scripts in contrib/package/, and made into another version."""
+"""Packages for the tests: built by the scripts in contrib/package/, and made into another version.
+
+    lkgfs_packages.py FOLDER NAME...     builds `debs`, `debs_again` or `rpms` below FOLDER, with what they are made of
+
+Tests find them there if LKGFS_PACKAGES names that folder: `tests/run` builds once for all suites. Otherwise each session builds its own.
+"""
+import functools
 import os
 import pathlib
 import subprocess
+import sys
 
 import lkgfs_testlib as lib
 
@@ -17,7 +24,79 @@ def build(script, out, *options, log, **environment):
                                 env={"PATH": os.environ["PATH"], "DEB_BUILD_OPTIONS": "nocheck", **environment})
     if result.returncode != 0:
         raise lib.Failure(f"{script} ended with {result.returncode}: {pathlib.Path(log).read_text(errors='replace')[-3000:]}")
-    return out
+
+
+def once(name):
+    """make(place, folder) fills @place/@name: once, whoever asks."""
+    def kept(make):
+        @functools.wraps(make)
+        def folder_of(place):
+            folder, done = place / name, place / f"{make.__name__}.done"
+            if not done.exists():
+                make(place, folder)
+                done.touch()
+            return folder
+        return folder_of
+    return kept
+
+
+@once("a checkout")
+def checkout(_, folder):
+    """A clone with one commit of all sources as they are here, in whatever this is: a clone with changes, or a tarball."""
+    epoch = lib.run(lib.REPOSITORY / "contrib/package/sources", folder, check=True).stdout.decode().strip()
+    environment = {**os.environ, "GIT_AUTHOR_DATE": f"@{epoch} +0000", "GIT_COMMITTER_DATE": f"@{epoch} +0000", "GIT_CONFIG_NOSYSTEM": "1",
+                   "GIT_AUTHOR_NAME": "lkgfs", "GIT_AUTHOR_EMAIL": "lkgfs@example.org", "GIT_COMMITTER_NAME": "lkgfs",
+                   "GIT_COMMITTER_EMAIL": "lkgfs@example.org"}
+    for command in (["init", "-q", "-b", "main"], ["add", "--all", "--force"], ["commit", "-q", "-m", "All sources"]):
+        lib.run("git", *command, cwd=folder, env=environment, check=True)
+
+
+@once("dist")
+def dist(place, folder):
+    """What `meson dist` makes of it."""
+    lib.run("meson", "setup", folder, checkout(place), "-Dtests=disabled", check=True)
+    lib.run("meson", "dist", "-C", folder, "--no-tests", check=True, timeout=100)
+
+
+def tarball(place):
+    made, = (dist(place) / "meson-dist").glob("*.tar.xz")
+    return made
+
+
+@once("elsewhere")
+def elsewhere(place, folder):
+    """The tarball, in another place and extracted at another time than the checkout was made."""
+    folder.mkdir()
+    lib.run("tar", "-xf", tarball(place), "-C", folder, check=True)
+
+
+def extracted(place):
+    return elsewhere(place) / tarball(place).name.removesuffix(".tar.xz")
+
+
+@once("debs")
+def debs(place, folder):
+    """Debian packages built from the checkout."""
+    build(checkout(place) / "contrib/package/deb/build", folder, "--", log=place / "debs.log")
+
+
+@once("debs-again")
+def debs_again(place, folder):
+    """The same from the tarball: another folder, time, time zone, language, home, temporary directory and mask."""
+    (place / "another-tmp").mkdir()
+    before = os.umask(0o077)
+    try:
+        build(extracted(place) / "contrib/package/deb/build", folder, "--", log=place / "debs-again.log", TZ="Pacific/Kiritimati", LANG="C",
+              HOME="/nonexistent", TMPDIR=str(place / "another-tmp"), CFLAGS="-O0")
+    finally:
+        os.umask(before)
+
+
+@once("rpms")
+def rpms(place, folder):
+    """RPM packages built from the tarball. The libraries are no packages of RPM here."""
+    build(extracted(place) / "contrib/package/rpm/build", folder, "--tarball", str(tarball(place)), "--", "--nodeps", "--without", "check",
+          log=place / "rpms.log")
 
 
 def repacked(deb, folder, version):
@@ -34,3 +113,10 @@ def repacked(deb, folder, version):
     made = folder / f"lkgfs_{version}.deb"
     lib.run("dpkg-deb", "--root-owner-group", "--build", "-Znone", root, made, check=True)
     return made
+
+
+if __name__ == "__main__":
+    below = pathlib.Path(sys.argv[1]).absolute()
+    below.mkdir(parents=True, exist_ok=True)
+    for wanted in sys.argv[2:]:
+        {"debs": debs, "debs_again": debs_again, "rpms": rpms}[wanted](below)

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 
 import lkgfs_testlib as lib  # noqa: E402
 from laboratory import Failure, VirtualMachine, make_image  # noqa: E402
-from lkgfs_packages import build, repacked  # noqa: E402
+from lkgfs_packages import debs, repacked  # noqa: E402
 
 living = []
 
@@ -58,11 +58,10 @@ def place(image):  # pylint: disable=unused-argument
 
 @pytest.fixture(scope="session")
 def deb(place):
-    """$LKGFS_DEB, or one that is built."""
+    """$LKGFS_DEB, or one that is built, or was by whoever set $LKGFS_PACKAGES."""
     if "LKGFS_DEB" in os.environ:
         return pathlib.Path(os.environ["LKGFS_DEB"])
-    build(lib.REPOSITORY / "contrib/package/deb/build", place / "debs", "--", log=place / "debs.log")
-    return next((place / "debs").glob("lkgfs_*.deb"))
+    return next(debs(pathlib.Path(os.environ.get("LKGFS_PACKAGES", place))).glob("lkgfs_*.deb"))
 
 
 @pytest.fixture(scope="session")

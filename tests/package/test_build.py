@@ -87,11 +87,11 @@ def test_programs_are_stripped_and_symbols_are_in_a_package_of_their_own(debs, t
     assert len([path for path in symbols if "/.build-id/" in path]) == len(PROGRAMS)
 
 
-def test_nothing_of_the_place_where_it_was_built_is_in_it(tree, place):
+def test_nothing_of_the_place_where_it_was_built_is_in_it(tree, packages):
     for path in tree.rglob("*"):
         if path.is_file() and not path.is_symlink():
             data = path.read_bytes()
-            assert b"lkgfs-deb." not in data and str(place).encode() not in data and b"obj-x86" not in data, path
+            assert b"lkgfs-deb." not in data and str(packages).encode() not in data and b"obj-x86" not in data, path
 
 
 def test_no_script_starts_enables_or_stops_at_an_upgrade(tree):
