@@ -7,3 +7,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 sys.dont_write_bytecode = True
 
 from lkgfs_fixtures import *  # noqa: E402,F401,F403  pylint: disable=wildcard-import,unused-wildcard-import
+from lkgfs_waiters import fixture_waiters  # noqa: E402,F401  pylint: disable=unused-import
+
+# Files that wait for a minute or more, the longest first: nobody waits for one that was begun last. `tests/run --quick` leaves them out.
+LONG = ["dead_source", "hanging", "silence", "orders", "survival", "health", "spoilt_files", "exhaustion", "exchanged_names"]
+
+
+def pytest_collection_modifyitems(items):
+    names = [f"test_{name}.py" for name in LONG]
+    items.sort(key=lambda item: names.index(item.path.name) if item.path.name in names else len(names))
+    for item in items:
+        if item.path.name in names:
+            item.add_marker("slow")

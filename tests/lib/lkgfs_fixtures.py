@@ -25,6 +25,7 @@ TEST_LIMIT_S = 100
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): longest time of this test before its mounts are aborted")
+    config.addinivalue_line("markers", "slow: waits for long; left out by tests/run --quick")
     config.real_stderr = os.fdopen(os.dup(2), "w")  # while a test runs, pytest redirects the other one
 
 
