@@ -10,7 +10,6 @@ import base64
 import contextlib
 import hashlib
 import os
-import re
 import shutil
 import tempfile
 

@@ -276,19 +276,6 @@ def test_without_the_role_a_node_waits_and_says_which(fleet, variant):
         slots.close()
 
 
-def test_a_node_that_may_not_watch(slots):
-    """It could not notice that the rollout halts, so it waits and names what is missing; `prefer` goes ahead."""
-    slots.kubectl("apply", "-f", "-", input=slots.role().replace(", watch, update]", ", update]").encode())
-    waits, goes = slots.node(), slots.node(rolloutSlots="prefer")
-    obj = slots.put("maxPods: 42\n")
-    goes.follows(obj)
-    waits.wait("condition", f"waiting for a rollout slot: watch configmaps {slots.namespace} is forbidden (403): ")
-    waits.wait("rollout", "state=refused")
-    slots.kubectl("apply", "-f", "-", input=slots.role().encode())
-    waits.mount.command("sync", "now")
-    waits.follows(obj)
-
-
 def test_what_is_no_slot_is_ignored(either):
     """Objects that a hostile node may have made: none makes a node switch, none lets it fail."""
     obj = either.put("maxPods: 41\n")
@@ -371,17 +358,3 @@ def test_a_host_without_a_name_says_so(leases):
     node = leases.node(nodeName="Under_Score")
     leases.put("maxPods: 42\n")
     node.wait("condition", "waiting for a rollout slot: \"Under_Score\" is no name of a Node: ")
-
-
-@pytest.mark.parametrize("annotations,words", [
-    ({"lkgfs.io/rollout-max-in-trial": "0"}, "annotation lkgfs.io/rollout-max-in-trial is \"0\"; want a whole number from 1 to 1000"),
-    ({"lkgfs.io/rollout-max-in-trial": "many"}, "want a whole number from 1 to 1000"),
-    ({"lkgfs.io/rollout-max-failures": "-1"}, "annotation lkgfs.io/rollout-max-failures is \"-1\""),
-    ({"lkgfs.io/rollout-max-in-trial": None}, "because there is lkgfs.io/rollout-max-failures"),
-])
-def test_a_wrong_number_stops_everybody(slots, annotations, words):
-    slots.put("{}\n")
-    slots.put("maxPods: 42\n", **annotations)  # None removes one
-    node = slots.node()
-    node.wait("findings", words)
-    assert "LKG7007" in node.status("findings")
