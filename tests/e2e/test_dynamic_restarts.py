@@ -114,21 +114,6 @@ def test_back_before_it_was_carried_out(hooked):
     life.kill()
 
 
-def test_rate(hooked):
-    h = hooked(restart={"maxPerHour": 2})
-    n = h.node
-    life = n.live()
-    for i in range(2):
-        n.mount.drop("50-x.conf", f"maxPods: {i + 1}\n")
-        h.wait_calls(i + 1)
-        h.wait_restarts(i + 1)
-    for i in range(5):
-        n.mount.drop("50-x.conf", f"maxPods: {i + 11}\n")
-    n.mount.command("sync", "now")
-    assert len(h.calls()) == 2 and len(h.restarts()) == 2
-    life.kill()
-
-
 def test_a_start_that_was_asked_for_does_not_count(hooked):
     h = hooked(trial={"crashLoopThreshold": 0})
     n = h.node
@@ -143,16 +128,6 @@ def test_a_start_that_was_asked_for_does_not_count(hooked):
     assert n.trial()["prior_starts"] == "1", "and that one was not"
     assert "\nmaxPods: 42\n" not in n.crash()
     assert source in n.bad()
-
-
-def test_a_hook_that_fails_is_said_and_repeated(hooked):
-    h = hooked(code=3)
-    n = h.node
-    life = n.live()
-    n.mount.drop("50-x.conf", "maxPods: 9\n")
-    n.mount.wait_for(lambda: any(" failed: " in line for line in h.restarts()), "a failure")
-    assert "\nmaxPods: 9\n" in n.mount.document()
-    life.kill()
 
 
 def test_drift_shows_and_clears(hooked):

@@ -2,7 +2,6 @@
 """Failures of the environment: a full or read-only state directory, a second lkgfsd, damaged records, broken local layers."""
 import os
 import shutil
-import subprocess
 
 import pytest
 
@@ -54,36 +53,6 @@ def test_a_full_state_directory(small):
     n.mount.command("sync", "now")
     n.wait("last-known-good", two)
     n.wait("condition", "True all checks passed")
-
-
-def test_a_read_only_state_directory_serves_at_a_start(small):
-    n = small(trial={"duration": "0s"})
-    one = n.assign("maxPods: 1\n")
-    n.wait("last-known-good", one)
-    served = n.mount.document()
-    n.mount.stop()
-    lib.run("mount", "-o", "remount,ro", n.mount.state, check=True)
-    n.mount.start()
-    assert n.mount.document() == served and n.sources() == (one, one, one)
-    assert "LKG6013" in n.status("findings")
-    n.mount.stop()
-    lib.run("mount", "-o", "remount,rw", n.mount.state, check=True)
-    n.mount.start()
-    assert n.sources() == (one, one, one) and "LKG6013" not in n.status("findings")
-
-
-def test_a_second_daemon_is_refused(node, mounts):
-    n = node()
-    other = mounts(start=False)
-    other.state = n.mount.state
-    other.write_config()
-    result = subprocess.run([lib.LKGFSD, "--config", other.config_path, other.mountpoint], stdin=subprocess.DEVNULL,
-                            capture_output=True, check=False, timeout=lib.TIMEOUT_S, cwd="/")
-    assert result.returncode != 0
-    text = result.stderr.decode()
-    assert n.mount.state in text or "another" in text, text
-    source = n.assign("maxPods: 1\n")
-    n.wait("active", source)
 
 
 DAMAGES = {"empty": b"", "torn": None, "foreign": b"\x7fELF\0\0", "newer": b'{"schemaVersion": 99}\n'}

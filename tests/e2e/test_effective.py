@@ -155,21 +155,6 @@ def test_other_flags_at_a_restart(component):
     wait_mark(mount, "maxPods", ("50", "drop-in 10-pods.conf"))
 
 
-def test_a_flag_that_makes_the_result_invalid_is_named(component):
-    kubelet = component()
-    mount = kubelet.mount
-    before = mount.generation()
-    kubelet.start(*flags(mount, "--kube-api-burst=-1"))
-    mount.wait_for(lambda: mount.condition()[0] == "False", "the candidate is refused")
-    assert "kubeAPIBurst" in findings(mount) and "--kube-api-burst" in findings(mount)
-    assert mount.generation() == before and "maxPods: 50" in mount.document()
-    mount.drop("20-more.conf", "maxPods: 51\n")
-    assert mount.generation() == before, "refused while the flag is there"
-    kubelet.start(*flags(mount))
-    mount.wait_for(lambda: mount.condition()[0] == "True", "right flags")
-    assert "maxPods: 51" in mount.document()
-
-
 def test_secrets_are_not_shown(component):
     kubelet = component()
     mount = kubelet.mount
@@ -200,22 +185,7 @@ def test_a_rollback_shows_its_generation(component):
     assert mark(mount, "failCgroupV1") == ("false", "base kubelet.conf")
 
 
-def test_facts_survive_a_restart_of_the_engine(component):
-    kubelet = component()
-    mount = kubelet.mount
-    kubelet.start(*flags(mount, "--max-pods=70"))
-    wait_mark(mount, "maxPods", ("70", "flag --max-pods"))
-    mount.kill_child("lkgfs-engine")
-    mount.child("lkgfs-engine")
-    mount.drop("20-more.conf", "podPidsLimit: 4000\n")
-    assert mark(mount, "maxPods") == ("70", "flag --max-pods")
-    assert mark(mount, "podPidsLimit") == ("4000", "drop-in 20-more.conf")
-    kubelet.stop()
-    mount.wait_for(lambda: "ran last" in effective(mount), "the process is gone")
-
-
-@pytest.mark.parametrize("version,release,warned", [("v1.34.2+k3s1", "1.34", False), ("v1.36.0", "1.36", False),
-                                                    ("v1.28.9", "1.33", True), ("v1.47.0", "1.37", True)])
+@pytest.mark.parametrize("version,release,warned", [("v1.34.2+k3s1", "1.34", False), ("v1.28.9", "1.33", True)])
 def test_the_release_is_that_of_the_executable(component, version, release, warned):
     mount = component(version).mount
     mount.wait_for(lambda: f"release {release}," in effective(mount) and ("LKG4017" in findings(mount)) == warned,
@@ -274,15 +244,6 @@ def test_a_program_that_others_could_replace_is_not_asked(component):
     mount.wait_for(lambda: "release 1.34," in effective(mount), "its directory is root's alone now")
     assert mount.log().count(refused) == 1
     assert lib.read_file(kubelet.asked) == b"asked\n"
-
-
-def test_schema_release_of_the_configuration_wins(component):
-    mount = component("v1.34.2", settings={"schemaRelease": 1.35}).mount
-    assert "release 1.35," in effective(mount)
-    mount.write_config(components=[{"name": "kubelet", "schemaRelease": "auto",
-                                    "match": {"unit": "", "exe": [os.path.join(mount.root, "bin", "kubelet")]}}])
-    mount.reload()
-    mount.wait_for(lambda: "release 1.34," in effective(mount), "auto")
 
 
 def test_an_executable_that_hangs_is_in_nobodys_way(component):

@@ -31,11 +31,11 @@ def shown(mount):
     f"clusterDNS:\n- |\n{KEY}", f"reservedSystemCPUs: |\n{KEY}", f"containerLogMaxSize: |\n{KEY}", f"featureGates:\n Nope: |\n{KEY}",
     f"registerWithTaints:\n- key: |\n{KEY}", f"logging:\n format: |\n{KEY}", f"kubeReserved:\n cpu: |\n{KEY}", f"unknown: |\n{KEY}", f"featureGates: |\n{KEY}", f"? |\n{KEY}: 1\n", f"tlsPrivateKeyFile: {{? |\n{KEY}: 1}}\n",
 ])
-def test_a_credential_in_the_wrong_place(mount, body):
+def test_a_credential_in_the_wrong_place(shared, body):
     """A space too few or too many: neither the name nor the value is shown."""
-    mount.drop("50-x.conf", body)
-    mount.sync()
-    assert b"s3cret" not in shown(mount)
+    shared.drop("50-x.conf", body)
+    shared.sync()
+    assert b"s3cret" not in shown(shared)
 
 
 def where(mount):
@@ -137,6 +137,8 @@ def test_the_words_of_a_mark_are_nothing_but_words(node):
         assert n.mount.tool("bad", source, words).returncode == 0
         assert n.mount.condition()[1].startswith(f"marked bad (UID: 8f1c): {words}"), n.mount.condition()
         n.mount.command("forget", "all")
+    counts = dict(re.findall(r'lkgfs_rollbacks_total\{.*reason="(\w+)".*\} (\d+)', n.status("metrics.prom")))
+    assert counts.pop("condemned") == "2" and set(counts.values()) == {"0"}, counts
 
 
 def test_a_pin_says_what_ends_it(node):

@@ -20,7 +20,6 @@ import lkgfs_testlib as lib
 NOBODY = 65534
 FILES = 16384  # LKG_FILES
 OF_ONE = FILES // 8
-USERS = FILES // 2
 POLLERS = 1024  # LKG_POLLERS
 WAKES = select.POLLIN | select.POLLPRI  # events of a change
 

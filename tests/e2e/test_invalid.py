@@ -6,8 +6,6 @@ import os
 import pathlib
 import re
 import resource
-import socket
-import stat
 import subprocess
 import sys
 import time
@@ -17,11 +15,10 @@ import pytest
 import lkgfs_testlib as lib
 
 
-@pytest.mark.parametrize("resource", ["memory: 9000000Gi", "cpu: '90000'", "ephemeral-storage: 9000Ti"])
-def test_what_this_host_cannot_bear_is_not_served(mount, resource):
+def test_what_this_host_cannot_bear_is_not_served(mount):
     """The engine in its sandbox knows the host."""
     document = mount.document()
-    mount.drop("60-reserved.conf", f"kubeReserved:\n  {resource}\n")
+    mount.drop("60-reserved.conf", "kubeReserved:\n  memory: 9000000Gi\n")
     assert mount.document() == document and mount.condition()[0] == "False"
     assert re.search(r"^\S*60-reserved\.conf:4:\d+: error: .* \[LKG5047\]$", mount.status("findings"), re.M), mount.status("findings")
     mount.drop("60-reserved.conf", "kubeReserved:\n  memory: 1Mi\n")
@@ -56,14 +53,6 @@ def test_withdrawn(mount):
     assert mount.condition()[0] == "True" and mount.generation() == before
 
 
-def test_other_kind_and_api_version(mount):
-    mount.drop("50-bad.conf", lib.PROXY_BASE, header=False)
-    findings = "\n".join(line for line in mount.status("findings").splitlines() if "50-bad.conf" in line)
-    for name in ("KubeProxyConfiguration", "KubeletConfiguration", "kubeproxy.config.k8s.io", "kubelet.config.k8s.io"):
-        assert name in findings, f"both are named: {name}"
-    assert mount.condition()[0] == "False"
-
-
 def bomb():
     lines = ['a0: &a0 ["x","x","x","x","x","x","x","x","x"]']
     for i in range(1, 12):
@@ -71,21 +60,10 @@ def bomb():
     return lib.HEADER + "\n".join(lines) + "\n"
 
 
+# Those that could do more harm than a finding; tests/golden has every other kind of bad document.
 BAD = {
     "empty": b"",
-    "white space": b" \n\n",
-    "only a comment": b"# nothing here\n",
     "binary": bytes(range(256)) * 16,
-    "NUL": lib.HEADER.encode() + b"clusterDomain: a\0b\n",
-    "invalid UTF-8": lib.HEADER.encode() + b"clusterDomain: \xff\xfe\n",
-    "UTF-16": (lib.HEADER + "maxPods: 1\n").encode("utf-16").replace(b"\n", b"\n\0\0")[:41],
-    "a list": b"- 1\n- 2\n",
-    "a scalar": b"hello\n",
-    "no header": b"maxPods: 5\n",
-    "tab": lib.HEADER.encode() + b"\tmaxPods: 5\n",
-    "unclosed": lib.HEADER.encode() + b"clusterDNS: [a, b\n",
-    "duplicate key": lib.HEADER.encode() + b"maxPods: 1\nmaxPods: 2\n",
-    "unknown anchor": lib.HEADER.encode() + b"clusterDomain: *nowhere\n",
     "alias bomb": bomb().encode(),
     "deep flow": lib.HEADER.encode() + b"x: " + b"[" * 200000 + b"\n",
     "deep flow, closed": lib.HEADER.encode() + b"x: " + b"[" * 20000 + b"]" * 20000 + b"\n",
@@ -132,32 +110,6 @@ def make_fifo(path, _):
     os.mkfifo(path)
 
 
-def make_device(path, _):
-    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))
-
-
-def make_socket(path, mount):
-    del mount
-    with socket.socket(socket.AF_UNIX) as sock:
-        directory = os.open(os.path.dirname(path), os.O_PATH)
-        try:
-            sock.bind(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
-        finally:
-            os.close(directory)
-
-
-def make_dangling(path, _):
-    os.symlink("/nonexistent/x.conf", path)
-
-
-def make_link_to_directory(path, _):
-    os.symlink("../manifests", path)
-
-
-def make_loop(path, _):
-    os.symlink(os.path.basename(path), path)
-
-
 def make_hostile(path, mount):
     """A symlink into a directory that others may write to: its owner could make a layer of any file."""
     directory = os.path.join(mount.root, "loose")
@@ -183,8 +135,7 @@ def make_device_link(path, _):
     os.symlink("/dev/zero", path)
 
 
-@pytest.mark.parametrize("make", [make_fifo, make_device, make_socket, make_dangling, make_link_to_directory, make_loop,
-                                  make_hostile, make_foreign, make_magic, make_device_link], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("make", [make_fifo, make_hostile, make_foreign, make_magic, make_device_link], ids=lambda f: f.__name__)
 def test_what_is_no_regular_file(shared, make):
     """Rule: docs/specification.md 3.1."""
     before, document = shared.generation(), shared.document()
@@ -284,31 +235,6 @@ def test_links_of_the_host(mounts):
     assert mount.condition()[0] == "True"
 
 
-def test_directory_named_like_a_dropin(shared):
-    directory = shared.path("kubelet.conf.d", "x.conf")
-    os.mkdir(directory)
-    lib.write_file(os.path.join(directory, "a.conf"), lib.HEADER + "maxPods: 14\n")
-    assert "\nmaxPods: 14\n" in shared.document()
-    os.unlink(os.path.join(directory, "a.conf"))
-    os.rmdir(directory)
-    assert "\nmaxPods: 64\n" in shared.document() and shared.condition()[0] == "True"
-
-
-def test_names_that_are_no_utf8(shared):
-    path = os.path.join(os.fsencode(shared.path("kubelet.conf.d")), b"50-\xff\n\t.conf")
-    lib.write_file(path, lib.HEADER + "maxPods: [\n")
-    try:
-        assert shared.condition()[0] == "False"
-        lines = shared.status("findings").splitlines()
-        assert any("50-" in line and "error" in line and "LKG" in line for line in lines)
-    finally:
-        os.unlink(path)
-    lib.write_file(path, lib.HEADER + "maxPods: 15\n")
-    assert "\nmaxPods: 15\n" in shared.document()
-    os.unlink(path)
-    assert shared.condition()[0] == "True"
-
-
 HOSTILE = [b"50-\xff.conf", b"51-\xfe\xc3.conf", b'52-"},{"severity":"none.conf', b"53-\\u0000\\.conf", b"54-\n\t\x1b[31m.conf",
            "55-\u202e\u2028\ufeff\U000e0041é.conf".encode(), b"56-\xed\xa0\x80.conf", b"57-" + b"\xff" * 240 + b".conf"]
 
@@ -358,29 +284,11 @@ def test_whatever_a_file_is_called_what_we_write_is_json(mount):
     assert json.loads(mount.tool("status", "-o", "json").stdout)["components"][0]["findings"]
 
 
-def test_traps_are_findings_and_nothing_else(mount):
-    mount.drop("9.conf", "maxPods: 9\n")
-    mount.drop("100.conf", "maxPods: 100\n")
-    mount.drop("x.yaml", "maxPods: 1\n")
-    assert mount.condition()[0] == "True"
-    findings = mount.status("findings")
-    assert re.search(r"warning: .*100\.conf", findings), "100.conf comes before 9.conf"
-    assert re.search(r"x\.yaml: warning: ", findings)
-    assert mount.tool("status").returncode == 0
-
-
 def test_disappearing_directory(mount):
     os.rename(mount.behind("kubelet.conf.d"), mount.behind("gone"))
     mount.wait_for(lambda: "\nmaxPods: 110\n" in mount.document(), "default directory gone: no drop-ins", timeout=5)
     os.rename(mount.behind("gone"), mount.behind("kubelet.conf.d"))
     mount.wait_for(lambda: "\nmaxPods: 64\n" in mount.document(), "back again", timeout=5)
-
-
-def test_missing_configured_directory(mounts):
-    component = {"name": "kubelet", "dropInDir": "my.d"}
-    os_tree = {"dropins": {}}
-    with pytest.raises(lib.Failure):
-        mounts(components=[component], **os_tree)
 
 
 @pytest.mark.limit(200)
@@ -431,16 +339,6 @@ def test_no_space_in_the_runtime_directory(mounts):
     assert mount.condition()[0] == "True"
 
 
-def test_unreadable_source_file(mount):
-    """Root can read every file; a directory under the name of a drop-in cannot be read."""
-    path = mount.behind("kubelet.conf.d", "50-x.conf")
-    os.mkdir(path)
-    os.mkdir(os.path.join(path, "y.conf"))
-    assert mount.condition()[0] == "True"
-    os.rmdir(os.path.join(path, "y.conf"))
-    os.rmdir(path)
-
-
 def peak_kib(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
@@ -455,18 +353,6 @@ def test_memory_stays_bounded(mount):
     assert mount.child("lkgfs-engine") == engine
     assert peak_kib(engine) < 256 * 1024
     assert resource.getpagesize() and mount.condition()[0] == "True"
-
-
-def test_more_dropins_than_are_accepted(mount):
-    for i in range(256 - len(os.listdir(mount.path("kubelet.conf.d")))):
-        mount.drop(f"60-{i:03}.conf", f"maxOpenFiles: {1000 + i}\n")
-    served = mount.document()
-    assert mount.condition()[0] == "True" and "\nmaxOpenFiles: 12" in served
-    mount.drop("95-more.conf", "maxPods: 17\n")
-    assert mount.document() == served and mount.condition()[0] == "False"
-    assert re.search(r"95-more.conf: error: more than 256 drop-ins \(maxDropIns\).*\[LKG2011\]", mount.status("error"))
-    os.unlink(mount.path("kubelet.conf.d", "95-more.conf"))
-    assert mount.condition()[0] == "True" and mount.document() == served
 
 
 # As much as is accepted by default: 250 drop-ins, 8 MiB. How the names of their fields sort.
@@ -509,12 +395,11 @@ def test_400_000_unknown_fields(shape):
         assert peak_kib(engine) < 232 * 1024
 
 
-@pytest.mark.parametrize("shape", FULL)
-def test_check_of_400_000_unknown_fields(shape, tmp_path):
+def test_check_of_400_000_unknown_fields(tmp_path):
     """The peak of the whole process stays below the limit."""
     os.makedirs(tmp_path / "kubelet.conf.d")
     lib.write_file(tmp_path / "kubelet.conf", lib.HEADER)
-    for name, text in full(shape).items():
+    for name, text in full("among").items():
         lib.write_file(tmp_path / "kubelet.conf.d" / name, text)
     # A process inherits the peak of its parent, so a small one starts it.
     measure = ("import resource, subprocess, sys; status = subprocess.call(sys.argv[1:]); "

@@ -197,13 +197,13 @@ def check(mount, pattern, rounds):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda f: f.__name__)
-def test_pattern(mount, pattern):
-    check(mount, pattern, ROUNDS)
+def test_pattern(shared, pattern):
+    check(shared, pattern, ROUNDS)
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda f: f.__name__)
-def test_tool(mount, tool):
-    check(mount, tool, 3)
+def test_tool(shared, tool):
+    check(shared, tool, 3)
 
 
 def test_unlink_rename_away_and_truncate(mount):
