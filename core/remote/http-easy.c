@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets up a request in curl: address, identity, and options that switch off unwanted behaviour of curl. */
+#include <dlfcn.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,6 +14,48 @@
 
 #define KEEPALIVE_SECONDS 15L
 #define USER_TIMEOUT_MSEC 30000 /* bytes unacknowledged for this long: the connection is dead */
+
+/* ---- the library ---- */
+
+struct lkg_curl lkg_curl;
+
+static int load(void)
+{
+#define ROW(name) { "curl_" #name, offsetof(struct lkg_curl, name) },
+        static const struct {
+                const char *name;
+                size_t offset;
+        } functions[] = { LKG_CURL_FUNCTIONS(ROW) };
+#undef ROW
+        void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+        struct lkg_curl curl;
+
+        if (!library)
+                return -ELIBACC;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(functions); i++) {
+                void *function = dlsym(library, functions[i].name);
+
+                if (!function)
+                        return -ELIBACC;
+                memcpy((char *)&curl + functions[i].offset, &function, sizeof(function));
+        }
+        /* The loop's thread is the only one of this process: the resolver's begin with the first request. */
+        if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+                return -ENOMEM;
+        lkg_curl = curl;
+        return 0;
+}
+
+int lkg_curl_load(struct lkg_error *err)
+{
+        int r = lkg_curl.easy_init ? 0 : load();
+
+        if (r == -ELIBACC)
+                return lkg_error_set(err, r, NULL, "load libcurl: %s.", dlerror());
+        return r < 0 ? lkg_error_set(err, r, NULL, "libcurl") : 0;
+}
+
+/* ---- options ---- */
 
 static const struct number_option {
         CURLoption option;
@@ -46,7 +89,7 @@ static int check(CURLcode code, struct lkg_error *err)
         if (code == CURLE_OUT_OF_MEMORY)
                 return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
         return lkg_error_set(err, -EINVAL, NULL, "libcurl does not take an option: %s.",
-                             curl_easy_strerror(code));
+                             lkg_curl.easy_strerror(code));
 }
 
 /* Close-on-exec from the beginning, unlike curl's own call. */
@@ -71,29 +114,29 @@ struct address {
 
 static void address_deinit(struct address *a)
 {
-        curl_free(a->host);
-        curl_free(a->port);
-        curl_free(a->path);
+        lkg_curl.free(a->host);
+        lkg_curl.free(a->port);
+        lkg_curl.free(a->path);
 }
 
 static void url_cleanup(CURLU **url)
 {
-        curl_url_cleanup(*url);
+        lkg_curl.url_cleanup(*url);
 }
 
 static int parse_server(const struct lkg_http_transfer *t, struct address *ret, struct lkg_error *err)
 {
         const char *server = t->identity->server;
-        LKG_CLEANUP(url_cleanup) CURLU *url = curl_url();
+        LKG_CLEANUP(url_cleanup) CURLU *url = lkg_curl.url();
 
         if (!url)
                 return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
         ret->scheme = t->http->plain && strncasecmp(server, "http://", 7) == 0 ? "http" : "https";
         if ((strncasecmp(server, "https://", 8) != 0 && strcmp(ret->scheme, "http") != 0) ||
-            curl_url_set(url, CURLUPART_URL, server, 0) != CURLUE_OK ||
-            curl_url_get(url, CURLUPART_HOST, &ret->host, 0) != CURLUE_OK ||
-            curl_url_get(url, CURLUPART_PORT, &ret->port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
-            curl_url_get(url, CURLUPART_PATH, &ret->path, 0) != CURLUE_OK)
+            lkg_curl.url_set(url, CURLUPART_URL, server, 0) != CURLUE_OK ||
+            lkg_curl.url_get(url, CURLUPART_HOST, &ret->host, 0) != CURLUE_OK ||
+            lkg_curl.url_get(url, CURLUPART_PORT, &ret->port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
+            lkg_curl.url_get(url, CURLUPART_PATH, &ret->path, 0) != CURLUE_OK)
                 return lkg_error_set(err, -EINVAL, NULL, "the address of the API server is no https URL.");
         if (strcmp(ret->path, "/") == 0)
                 *ret->path = '\0';
@@ -117,12 +160,12 @@ static int set_address(struct lkg_http_transfer *t, const struct address *a, str
                        t->host, a->port, a->path, t->path);
         if (lkg_buf_failed(&url))
                 return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
-        code = curl_easy_setopt(t->easy, CURLOPT_URL, url.data);
+        code = lkg_curl.easy_setopt(t->easy, CURLOPT_URL, url.data);
         if (code != CURLE_OK || !name)
                 return check(code, err);
         (void)snprintf(real, sizeof(real), "::%s", t->peer); /* whatever host and port the URL says */
-        t->connect_to = curl_slist_append(NULL, real);
-        return check(t->connect_to ? curl_easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect_to)
+        t->connect_to = lkg_curl.slist_append(NULL, real);
+        return check(t->connect_to ? lkg_curl.easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect_to)
                                    : CURLE_OUT_OF_MEMORY,
                      err);
 }
@@ -132,18 +175,18 @@ static CURLcode set_proxy(struct lkg_http_transfer *t)
         CURLcode code;
 
         if (t->http->plain)
-                return curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
+                return lkg_curl.easy_setopt(t->easy, CURLOPT_PROXY, "");
         if (!t->identity->proxy_url)
                 return CURLE_OK; /* the environment's, and its exceptions */
-        code = curl_easy_setopt(t->easy, CURLOPT_PROXY, t->identity->proxy_url);
-        return code == CURLE_OK ? curl_easy_setopt(t->easy, CURLOPT_NOPROXY, "") : code;
+        code = lkg_curl.easy_setopt(t->easy, CURLOPT_PROXY, t->identity->proxy_url);
+        return code == CURLE_OK ? lkg_curl.easy_setopt(t->easy, CURLOPT_NOPROXY, "") : code;
 }
 
 /* ---- headers ---- */
 
 static int add_header(struct lkg_http_transfer *t, const char *text)
 {
-        struct curl_slist *list = curl_slist_append(t->headers, text);
+        struct curl_slist *list = lkg_curl.slist_append(t->headers, text);
 
         if (!list)
                 return -ENOMEM;
@@ -229,7 +272,7 @@ static int set_headers(struct lkg_http_transfer *t, struct lkg_error *err)
                 r = add_authorization(t, err);
         if (r >= 0 && t->identity->impersonate)
                 r = add_field(t, "Impersonate-User", t->identity->impersonate, err);
-        return r < 0 ? r : check(curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers), err);
+        return r < 0 ? r : check(lkg_curl.easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers), err);
 }
 
 /* ---- TLS ---- */
@@ -241,7 +284,7 @@ static CURLcode set_blob(CURL *easy, CURLoption option, const char *pem)
                                   .len = strlen(pem),
                                   .flags = CURL_BLOB_NOCOPY };
 
-        return curl_easy_setopt(easy, option, &blob);
+        return lkg_curl.easy_setopt(easy, option, &blob);
 }
 
 /* A CA in the kubeconfig replaces all CAs that this host trusts, as in Go also for a TLS proxy. */
@@ -252,16 +295,16 @@ static CURLcode set_trust(CURL *easy, const struct lkg_identity *identity)
         if (identity->ca) {
                 code = set_blob(easy, CURLOPT_CAINFO_BLOB, identity->ca);
                 if (code == CURLE_OK)
-                        code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+                        code = lkg_curl.easy_setopt(easy, CURLOPT_CAPATH, NULL);
                 if (code == CURLE_OK)
                         code = set_blob(easy, CURLOPT_PROXY_CAINFO_BLOB, identity->ca);
                 if (code == CURLE_OK)
-                        code = curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
+                        code = lkg_curl.easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
         }
         if (code == CURLE_OK)
-                code = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, identity->insecure ? 0L : 1L);
+                code = lkg_curl.easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, identity->insecure ? 0L : 1L);
         if (code == CURLE_OK)
-                code = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, identity->insecure ? 0L : 2L);
+                code = lkg_curl.easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, identity->insecure ? 0L : 2L);
         return code;
 }
 
@@ -283,16 +326,16 @@ static CURLcode set_numbers(CURL *easy)
         CURLcode code = CURLE_OK;
 
         for (size_t i = 0; code == CURLE_OK && i < LKG_ARRAY_SIZE(number_options); i++)
-                code = curl_easy_setopt(easy, number_options[i].option, number_options[i].value);
+                code = lkg_curl.easy_setopt(easy, number_options[i].option, number_options[i].value);
         /* Refused by a library that was built without it. */
-        (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+        (void)lkg_curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
         return code;
 }
 
-#define SET(option, value)                                            \
-        do {                                                          \
-                if (code == CURLE_OK)                                 \
-                        code = curl_easy_setopt(easy, option, value); \
+#define SET(option, value)                                                \
+        do {                                                              \
+                if (code == CURLE_OK)                                     \
+                        code = lkg_curl.easy_setopt(easy, option, value); \
         } while (0)
 
 static CURLcode set_request(struct lkg_http_transfer *t)
@@ -325,7 +368,7 @@ int lkg_http_prepare(struct lkg_http_transfer *t, struct lkg_error *err)
         LKG_CLEANUP(address_deinit) struct address address = { 0 };
         int r;
 
-        t->easy = curl_easy_init();
+        t->easy = lkg_curl.easy_init();
         if (!t->easy)
                 return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
         r = check(set_numbers(t->easy), err);
@@ -347,11 +390,11 @@ int lkg_http_prepare(struct lkg_http_transfer *t, struct lkg_error *err)
 void lkg_http_unprepare(struct lkg_http_transfer *t)
 {
         if (t->easy)
-                curl_easy_cleanup(t->easy);
+                lkg_curl.easy_cleanup(t->easy);
         t->easy = NULL;
         for (struct curl_slist *item = t->headers; item; item = item->next)
                 OPENSSL_cleanse(item->data, strlen(item->data));
-        curl_slist_free_all(t->headers);
-        curl_slist_free_all(t->connect_to);
+        lkg_curl.slist_free_all(t->headers);
+        lkg_curl.slist_free_all(t->connect_to);
         t->headers = t->connect_to = NULL;
 }

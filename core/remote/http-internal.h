@@ -7,6 +7,43 @@
 #include <lkg/text.h>
 #include <lkg/http.h>
 
+/*
+ * Every function of libcurl that is called. The library and the twenty that come with it (GnuTLS, Kerberos, LDAP, SSH) cost 3 ms and
+ * 1 MiB of each process, and most nodes ask no server for anything: so it is loaded by the first request.
+ */
+#define LKG_CURL_FUNCTIONS(F)  \
+        F(easy_cleanup)        \
+        F(easy_getinfo)        \
+        F(easy_init)           \
+        F(easy_setopt)         \
+        F(easy_strerror)       \
+        F(free)                \
+        F(getdate)             \
+        F(global_init)         \
+        F(multi_add_handle)    \
+        F(multi_assign)        \
+        F(multi_cleanup)       \
+        F(multi_info_read)     \
+        F(multi_init)          \
+        F(multi_remove_handle) \
+        F(multi_setopt)        \
+        F(multi_socket_action) \
+        F(slist_append)        \
+        F(slist_free_all)      \
+        F(url)                 \
+        F(url_cleanup)         \
+        F(url_get)             \
+        F(url_set)
+
+#define LKG_CURL_MEMBER(name) __typeof__(curl_##name) *name;
+struct lkg_curl {
+        LKG_CURL_FUNCTIONS(LKG_CURL_MEMBER)
+};
+extern struct lkg_curl lkg_curl;
+
+/** lkg_curl_load() - call it before anything else of libcurl. Return: 0; -ELIBACC; -ENOMEM. */
+int lkg_curl_load(struct lkg_error *err);
+
 /* all header lines of one reply, trailers and 1xx replies too */
 #define LKG_HTTP_HEADER_BYTES_MAX (256u << 10)
 #define LKG_HTTP_PEER_MAX         288 /* "host:port" with its final NUL */

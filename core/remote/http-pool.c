@@ -15,7 +15,7 @@ static void act(struct lkg_http_pool *pool, curl_socket_t fd, int mask)
         int n_running;
 
         /* Only lack of memory or a failed callback of ours: this handle is unusable from now on. */
-        if (!pool->broken && curl_multi_socket_action(pool->multi, fd, mask, &n_running) != CURLM_OK)
+        if (!pool->broken && lkg_curl.multi_socket_action(pool->multi, fd, mask, &n_running) != CURLM_OK)
                 pool->broken = true;
         pool->worked(pool);
 }
@@ -53,7 +53,7 @@ static int want_io(CURL *easy, curl_socket_t fd, int what, void *userdata, void 
         (void)easy;
         if (what == CURL_POLL_REMOVE) {
                 sd_event_source_disable_unref(source);
-                (void)curl_multi_assign(pool->multi, fd, NULL);
+                (void)lkg_curl.multi_assign(pool->multi, fd, NULL);
                 return 0;
         }
         if (source)
@@ -61,7 +61,7 @@ static int want_io(CURL *easy, curl_socket_t fd, int what, void *userdata, void 
         if (sd_event_add_io(pool->http->event, &source, fd, events, on_io, pool) < 0)
                 return -1;
         if (sd_event_source_set_priority(source, LKG_REMOTE_PRIORITY) < 0 ||
-            curl_multi_assign(pool->multi, fd, source) != CURLM_OK) {
+            lkg_curl.multi_assign(pool->multi, fd, source) != CURLM_OK) {
                 sd_event_source_disable_unref(source);
                 return -1;
         }
@@ -88,12 +88,14 @@ static int configure(struct lkg_http_pool *pool)
 {
         CURLM *m = pool->multi;
 
-        return curl_multi_setopt(m, CURLMOPT_SOCKETFUNCTION, want_io) == CURLM_OK &&
-                               curl_multi_setopt(m, CURLMOPT_SOCKETDATA, pool) == CURLM_OK &&
-                               curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, want_time) == CURLM_OK &&
-                               curl_multi_setopt(m, CURLMOPT_TIMERDATA, pool) == CURLM_OK &&
-                               curl_multi_setopt(m, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX) == CURLM_OK &&
-                               curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX) == CURLM_OK
+        return lkg_curl.multi_setopt(m, CURLMOPT_SOCKETFUNCTION, want_io) == CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_SOCKETDATA, pool) == CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_TIMERFUNCTION, want_time) == CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_TIMERDATA, pool) == CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX) ==
+                                       CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX) ==
+                                       CURLM_OK
                        ? 0
                        : -EINVAL;
 }
@@ -114,7 +116,7 @@ int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, void (*worked)(str
                 r = sd_event_source_set_priority(pool->timer, LKG_REMOTE_PRIORITY);
         if (r >= 0)
                 r = sd_event_source_set_enabled(pool->timer, SD_EVENT_OFF);
-        pool->multi = r >= 0 ? curl_multi_init() : NULL;
+        pool->multi = r >= 0 ? lkg_curl.multi_init() : NULL;
         if (r >= 0)
                 r = pool->multi ? configure(pool) : -ENOMEM;
         if (r < 0) {
@@ -130,7 +132,7 @@ struct lkg_http_pool *lkg_http_pool_free(struct lkg_http_pool *pool)
         if (!pool)
                 return NULL;
         if (pool->multi)
-                (void)curl_multi_cleanup(
+                (void)lkg_curl.multi_cleanup(
                         pool->multi); /* takes back its descriptors, so the timer goes after it */
         sd_event_source_disable_unref(pool->timer);
         free(pool);

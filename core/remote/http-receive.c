@@ -47,7 +47,7 @@ static void end_header(struct lkg_http_transfer *t)
 {
         long status = 0;
 
-        (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
         if (status < 200)
                 return;
         t->status = (unsigned)status;

@@ -31,7 +31,7 @@ uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns)
         if (i > 0 || span.size == 0 || span.size >= sizeof(date))
                 return 0;
         *(char *)mempcpy(date, span.data, span.size) = '\0';
-        at = curl_getdate(date, NULL);
+        at = lkg_curl.getdate(date, NULL);
         if (at < 0 || (uint64_t)at <= now_ns / LKG_NSEC_PER_SEC)
                 return 0;
         seconds = (uint64_t)at - now_ns / LKG_NSEC_PER_SEC;
@@ -193,7 +193,7 @@ int lkg_http_explain(const struct lkg_http_failure *f, char words[static WORDS_B
         case CURLE_UNSUPPORTED_PROTOCOL:
         case CURLE_HTTP3:
                 (void)snprintf(words, WORDS_BYTES, "%s does not answer as HTTP: %s", f->peer,
-                               curl_easy_strerror(f->code));
+                               lkg_curl.easy_strerror(f->code));
                 return -EBADMSG;
         case CURLE_OUT_OF_MEMORY:
                 /* libcurl also returns this for a header line over its 100 KiB. */
@@ -201,7 +201,7 @@ int lkg_http_explain(const struct lkg_http_failure *f, char words[static WORDS_B
                                f->peer);
                 return -ENOMEM;
         default:
-                (void)snprintf(words, WORDS_BYTES, "%s: %s", f->peer, curl_easy_strerror(f->code));
+                (void)snprintf(words, WORDS_BYTES, "%s: %s", f->peer, lkg_curl.easy_strerror(f->code));
                 return -EIO;
         }
 }

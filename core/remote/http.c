@@ -26,11 +26,11 @@ static void count(CURL *easy, struct lkg_http_counters *counters)
         curl_off_t down = 0, up = 0;
         long header = 0, request = 0, connections = 0;
 
-        (void)curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &down);
-        (void)curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &up);
-        (void)curl_easy_getinfo(easy, CURLINFO_HEADER_SIZE, &header);
-        (void)curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &request);
-        (void)curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connections);
+        (void)lkg_curl.easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &down);
+        (void)lkg_curl.easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &up);
+        (void)lkg_curl.easy_getinfo(easy, CURLINFO_HEADER_SIZE, &header);
+        (void)lkg_curl.easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &request);
+        (void)lkg_curl.easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connections);
         counters->received_bytes += (uint64_t)down + (uint64_t)header;
         counters->sent_bytes += (uint64_t)up + (uint64_t)request;
         counters->n_connections += (uint64_t)connections;
@@ -76,7 +76,7 @@ static void detach(struct lkg_http_transfer *t)
         if (t->phase != LKG_HTTP_RUNNING)
                 return;
         count(t->easy, &t->http->ended);
-        (void)curl_multi_remove_handle(t->pool->multi, t->easy);
+        (void)lkg_curl.multi_remove_handle(t->pool->multi, t->easy);
         t->phase = LKG_HTTP_ENDED;
 }
 
@@ -202,10 +202,10 @@ static void complete(struct lkg_http_transfer *t, CURLcode code)
         long os_error = 0;
 
         if (code != CURLE_OK && t->error == 0) { /* otherwise a callback of ours has stopped it */
-                (void)curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
-                (void)curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &failure.verify);
-                (void)curl_easy_getinfo(t->easy, CURLINFO_PROXY_SSL_VERIFYRESULT, &failure.proxy_verify);
-                (void)curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &failure.proxy_status);
+                (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
+                (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &failure.verify);
+                (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_PROXY_SSL_VERIFYRESULT, &failure.proxy_verify);
+                (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &failure.proxy_status);
                 failure.os_error = (int)os_error;
                 t->error = lkg_http_explain(&failure, t->words);
         }
@@ -232,10 +232,10 @@ static void look_for_ends(struct lkg_http_pool *pool)
         CURLMsg *message;
         int n_left;
 
-        while (!pool->broken && (message = curl_multi_info_read(pool->multi, &n_left))) {
+        while (!pool->broken && (message = lkg_curl.multi_info_read(pool->multi, &n_left))) {
                 struct lkg_http_transfer *t = NULL;
 
-                (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+                (void)lkg_curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
                 if (t && message->msg == CURLMSG_DONE && !t->cancelled)
                         complete(t, message->data.result);
         }
@@ -253,7 +253,7 @@ void lkg_http_settle_soon(struct lkg_http *http)
 
 static void launch(struct lkg_http_transfer *t)
 {
-        if (t->pool->broken || curl_multi_add_handle(t->pool->multi, t->easy) != CURLM_OK) {
+        if (t->pool->broken || lkg_curl.multi_add_handle(t->pool->multi, t->easy) != CURLM_OK) {
                 (void)lkg_http_stop(t, -ENOMEM, "not enough memory for a request to the API server");
                 finish(t);
                 return;
@@ -303,20 +303,11 @@ static int settle(sd_event_source *source, void *userdata)
 
 int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, struct lkg_error *err)
 {
-        struct lkg_http *http = NULL;
+        struct lkg_http *http = calloc(1, sizeof(*http));
         int r;
 
-        /*
-         * Counts its callers. At the first call the loop's thread is the only one of this process, see
-         * decisions/010.
-         */
-        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-                return lkg_error_set(err, -ENOMEM, NULL, "libcurl");
-        http = calloc(1, sizeof(*http));
-        if (!http) {
-                curl_global_cleanup();
+        if (!http)
                 return lkg_error_set(err, -ENOMEM, NULL, "API client");
-        }
         http->event = sd_event_ref(options->event);
         http->max_bytes = options->max_bytes;
         http->connect_ns = options->connect_ns ? options->connect_ns : LKG_HTTP_CONNECT_NS;
@@ -351,7 +342,6 @@ struct lkg_http *lkg_http_free(struct lkg_http *http)
         sd_event_unref(http->event);
         free(http->user_agent);
         free(http);
-        curl_global_cleanup();
         return NULL;
 }
 
@@ -397,9 +387,12 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
                    const struct lkg_http_request *request, struct lkg_http_transfer **ret,
                    struct lkg_error *err)
 {
-        LKG_CLEANUP(transfer_freep) struct lkg_http_transfer *t = calloc(1, sizeof(*t));
-        int r;
+        LKG_CLEANUP(transfer_freep) struct lkg_http_transfer *t = NULL;
+        int r = lkg_curl_load(err);
 
+        if (r < 0)
+                return r;
+        t = calloc(1, sizeof(*t));
         if (!t)
                 return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
         t->http = http;

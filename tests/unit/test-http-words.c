@@ -219,6 +219,12 @@ static void test_every_code_has_a_class_and_words(void **state)
         }
 }
 
+static int load(void **state)
+{
+        (void)state;
+        return lkg_curl_load(NULL);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -233,5 +239,5 @@ int main(void)
                 cmocka_unit_test(test_every_code_has_a_class_and_words),
         };
 
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return cmocka_run_group_tests(tests, load, NULL);
 }
