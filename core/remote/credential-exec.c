@@ -8,9 +8,7 @@
 #include <lkg/documents.h>
 #include <lkg/text.h>
 
-#include "certificate.h"
 #include "credential-internal.h"
-#include "wipe.h"
 
 #define PAUSE_FIRST_NS (10 * LKG_NSEC_PER_SEC)
 #define PAUSE_MAX_NS   (300 * LKG_NSEC_PER_SEC)
@@ -127,15 +125,6 @@ static const char *judge(const struct lkg_value *doc, const char *api_version, s
         return NULL;
 }
 
-static void wipe_answer(const struct lkg_value *doc)
-{
-        static const char *const secrets[] = { "token", "clientKeyData" };
-        const struct lkg_value *status = lkg_value_type(doc) == LKG_MAP ? map_in(doc, "status") : NULL;
-
-        for (size_t i = 0; status && i < LKG_ARRAY_SIZE(secrets); i++)
-                lkg_value_wipe(lkg_map_get(status, secrets[i]));
-}
-
 static uint64_t refresh_at(uint64_t now_ns, uint64_t expires_ns)
 {
         uint64_t life_ns = expires_ns > now_ns ? expires_ns - now_ns : 0, at;
@@ -167,7 +156,7 @@ static int take_answer(struct lkg_exec_state *state, const char *api_version, ui
 
         if (r == 0) {
                 why = judge(doc, api_version, &got);
-                wipe_answer(doc);
+                lkg_value_wipe(doc);
         }
         if (r == -ENOMEM || (!why && !got.have)) {
                 lkg_exec_state_deinit(&got);

@@ -1,24 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the credential*.c files only. */
+/* Shared by the files about credentials: wiping, certificates and tokens, the state of an exec plugin. */
 #pragma once
 
 #include <lkg/http.h>
-#include <lkg/file.h>
+#include <lkg/documents.h>
 
-enum lkg_credential_code {
-        LKG_K_KUBECONFIG = 7001,
-        LKG_K_FILE = 7002, /* a file that it names */
-        LKG_K_EXEC = 7003,
-        LKG_K_ENDS = 7004, /* certificate or token */
-};
+/* ---- identity.c: secrets are overwritten before their memory is freed ---- */
 
-/* ---- identity.c ---- */
+/** lkg_wipe_free() - overwrite a text, then free it. NULL is fine. */
+void lkg_wipe_free(char *text);
+void lkg_wipe_freep(char **text);
 
 /**
- * lkg_identity_same() - would the API server see no difference? Serial and expiry are not compared; either
- * may be NULL.
+ * lkg_value_wipe() - overwrite every text and number in @value. NULL is fine. For a tree that only the caller references and frees
+ * next: it must not be read again.
  */
+void lkg_value_wipe(const struct lkg_value *value);
+
+/** lkg_identity_same() - would the API server see no difference? Serial and expiry are not compared; @a may be NULL. */
 bool lkg_identity_same(const struct lkg_identity *a, const struct lkg_identity *b);
+
+/*
+ * ---- what a client needs of PEM texts and tokens. Nothing is verified: the API server does that. Pure; OpenSSL wipes
+ * keys when it frees them ----
+ */
+
+struct lkg_certificate {
+        uint64_t begins_ns, ends_ns; /* wall time; 0 and UINT64_MAX when it is out of our range */
+        char *user;                  /* the common name: the user; NULL = none, or none that is valid */
+        bool is_node_group;          /* one of its organizations is system:nodes */
+};
+void lkg_certificate_deinit(struct lkg_certificate *certificate);
+
+/**
+ * lkg_certificate_read() - read the first certificate of @pem.
+ * Return: 0; -EINVAL: there is none; -ENOMEM.
+ */
+int lkg_certificate_read(const char *pem, size_t size, struct lkg_certificate *ret);
+
+/**
+ * lkg_certificate_count() - count the readable certificates in the bundle @pem.
+ * Return: number; -ENOMEM.
+ */
+int lkg_certificate_count(const char *pem, size_t size);
+
+enum lkg_key_state {
+        LKG_KEY_FITS,
+        LKG_KEY_MISSING,   /* it has no private key */
+        LKG_KEY_ENCRYPTED, /* it needs a passphrase */
+        LKG_KEY_OTHER,     /* it belongs to another certificate */
+};
+
+/** lkg_certificate_key() - check the first private key of @key against the first certificate of @pem. */
+enum lkg_key_state lkg_certificate_key(const char *pem, size_t size, const char *key, size_t key_size);
+
+/**
+ * lkg_token_ends_ns() - return the claim `exp` of a JSON web token (RFC 7519), wall time; 0 = no such claim,
+ * or another kind of token.
+ */
+uint64_t lkg_token_ends_ns(const char *token);
 
 /*
  * ---- credential-exec.c: the answer of an exec plugin, and when to run it again; no I/O, clocks are
@@ -53,85 +93,3 @@ int lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t s
  */
 int lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns,
                         int (*run)(void *userdata), void *userdata, uint64_t *ret_review_ns);
-
-/* ---- one check of all files: credential-files.c, credential-parts.c ---- */
-
-#define LKG_CREDENTIAL_NODE_FILE "kubelet.conf"
-#define LKG_CREDENTIAL_FILES_MAX 5u /* kubeconfig, CA, certificate, key, token */
-
-/* The state of a file when it was checked. */
-struct lkg_seen {
-        char *path;
-        bool in_source; /* kubelet.conf below source_fd */
-        bool exists;
-        bool young; /* so recent that another write might leave the file's identity (times, size) unchanged */
-        struct lkg_file_id id;
-};
-
-/* Where the search ends. */
-enum lkg_found { LKG_FOUND_CONFIGURED, LKG_FOUND_POD, LKG_FOUND_SOURCE };
-
-struct lkg_credential {
-        char *kubeconfig, *source_path, *mount_point, *pod_dir, *source_file;
-        char *context; /* NULL = the current one */
-        int source_fd;
-        bool allow_exec, allow_insecure;
-        int (*run_exec)(void *userdata);
-        void *userdata;
-
-        enum lkg_found place;
-        enum lkg_credential_kind kind;
-        bool looked; /* at least once */
-        bool again;  /* whatever the files say */
-        struct lkg_seen seen[LKG_CREDENTIAL_FILES_MAX];
-        size_t n_seen;
-        uint64_t looked_ns, review_ns; /* review_ns: look again then, UINT64_MAX = never for that */
-        struct lkg_report report;
-        struct lkg_identity *identity;
-        uint64_t serial;
-        struct lkg_exec_state exec;
-        char exec_config[LKG_SHA256_HEX]; /* of the kubeconfig whose plugin was asked */
-};
-
-/* One check of all files. */
-struct lkg_look {
-        struct lkg_credential *c;
-        uint64_t now_ns, review_ns;
-        struct lkg_seen seen[LKG_CREDENTIAL_FILES_MAX];
-        size_t n_seen;
-        struct lkg_report report;
-        struct lkg_kubeconfig *k;
-        enum lkg_credential_kind kind;
-        struct lkg_identity *identity; /* being made */
-        bool incomplete;               /* something is missing or does not fit; said */
-        bool no_memory;
-};
-
-/**
- * lkg_look_say() - add a finding. @x NULL: about the kubeconfig as a whole; without a field: about the file.
- * An error makes the look incomplete, unless it is about an expiry.
- */
-void lkg_look_say(struct lkg_look *l, enum lkg_severity severity, unsigned code,
-                  const struct lkg_file_or_data *x, const char *fmt, ...) LKG_PRINTF(5, 6);
-/**
- * lkg_look_path() - lkgfs must not read through its own view: convert a path below the view into one below
- * the source directory. Heap.
- */
-char *lkg_look_path(const struct lkg_credential *c, const char *path);
-/** lkg_look_note() - record one more file. @path: taken over. NULL = no memory. */
-struct lkg_seen *lkg_look_note(struct lkg_look *l, char *path, bool in_source);
-/** lkg_look_read() - Return: 0; -errno with @err. */
-int lkg_look_read(struct lkg_look *l, struct lkg_seen *seen, char **ret, size_t *ret_size,
-                  struct lkg_error *err);
-/**
- * lkg_look_part() - read @x as a text without NUL bytes; NULL if it is not given or cannot be read.
- * @severity: of a finding about that
- */
-char *lkg_look_part(struct lkg_look *l, const struct lkg_file_or_data *x, enum lkg_severity severity);
-bool lkg_seen_changed(const struct lkg_credential *c, const struct lkg_seen *seen);
-void lkg_seen_forget(struct lkg_seen *seen, size_t *n);
-
-/** lkg_look_take() - fill l->identity from l->k. */
-void lkg_look_take(struct lkg_look *l);
-/** lkg_look_review_at() - request another check at @at_ns. */
-void lkg_look_review_at(struct lkg_look *l, uint64_t at_ns);

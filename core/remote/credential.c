@@ -1,23 +1,408 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The credential: one check of all files is a struct lkg_look; it becomes the identity only if everything in
- * it fits together. The files of a check are remembered by file identity, so the next refresh costs one stat
- * per file until a file changes.
+ * The credential. Every refresh reads all its files, which are a kubeconfig and at most four more of some KiB, into a struct look. That
+ * becomes the identity only if everything in it fits together, and is another one only if a server would see a difference.
+ *
+ * The expiry of a certificate is reported early: when less than a tenth of its lifetime and less than 30
+ * days are left. (A kubelet renews at 70 to 90 %, so a working rotation never gets there.) An expired
+ * certificate is still used: the server decides, and our clock may be wrong. For tokens only the expiry
+ * itself is reported, because they are renewed just before it.
  */
-
 #include <fcntl.h>
 #include <limits.h>
 
 #include <openssl/crypto.h>
 
+#include <lkg/file.h>
 #include <lkg/http.h>
+#include <lkg/text.h>
 
 #include "credential-internal.h"
-#include "wipe.h"
 
-#define POD_DIR     "/var/run/secrets/kubernetes.io/serviceaccount"
-#define NODE_PREFIX "system:node:"
-#define RETRY_NS    (10 * LKG_NSEC_PER_SEC) /* after a refusal: no file changes when a directory is repaired */
+#define POD_DIR         "/var/run/secrets/kubernetes.io/serviceaccount"
+#define NODE_FILE       "kubelet.conf"
+#define NODE_PREFIX     "system:node:"
+#define FILE_BYTES_MAX  (1u << 20)
+#define RETRY_NS        (10 * LKG_NSEC_PER_SEC) /* after a refusal */
+#define ENDS_SOON_NS    (30 * 24 * 3600 * LKG_NSEC_PER_SEC)
+#define ENDS_SOON_SHARE 10u
+
+enum code {
+        CODE_KUBECONFIG = 7001,
+        CODE_FILE = 7002, /* a file that it names */
+        CODE_EXEC = 7003,
+        CODE_ENDS = 7004, /* certificate or token */
+};
+
+/* Where the search ends. */
+enum found { FOUND_CONFIGURED, FOUND_POD, FOUND_SOURCE };
+
+struct lkg_credential {
+        char *kubeconfig, *source_path, *mount_point, *pod_dir, *source_file;
+        char *context; /* NULL = the current one */
+        int source_fd;
+        bool allow_exec, allow_insecure;
+        int (*run_exec)(void *userdata);
+        void *userdata;
+
+        enum found place;
+        enum lkg_credential_kind kind;
+        bool looked;        /* at least once */
+        uint64_t review_ns; /* look again then at the latest; UINT64_MAX = whenever something is asked for */
+        struct lkg_report report;
+        struct lkg_identity *identity;
+        uint64_t serial;
+        struct lkg_exec_state exec;
+        char exec_config[LKG_SHA256_HEX]; /* of the kubeconfig whose plugin was asked */
+};
+
+/* One look at all files. */
+struct look {
+        struct lkg_credential *c;
+        uint64_t now_ns, review_ns;
+        struct lkg_report report;
+        struct lkg_kubeconfig *k;
+        enum lkg_credential_kind kind;
+        struct lkg_identity *identity; /* being made */
+        bool incomplete;               /* something is missing or does not fit; said */
+        bool no_memory;
+};
+
+/* ---- findings ---- */
+
+const char *lkg_credential_file(const struct lkg_credential *c)
+{
+        if (c->place == FOUND_CONFIGURED)
+                return c->kubeconfig;
+        if (c->place == FOUND_POD)
+                return c->pod_dir;
+        return c->looked && c->kind == LKG_CREDENTIAL_NONE ? "" : c->source_file;
+}
+
+/*
+ * Add a finding. @x NULL: about the kubeconfig as a whole; without a field: about the file. An error makes the look incomplete, unless
+ * it is about an expiry.
+ */
+static void LKG_PRINTF(5, 6) say(struct look *l, enum lkg_severity severity, enum code code,
+                                 const struct lkg_file_or_data *x, const char *fmt, ...)
+{
+        struct lkg_where where = { .file = lkg_credential_file(l->c) };
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        va_list ap;
+
+        if (x && x->field)
+                where = (struct lkg_where){ l->k->file, x->line, x->column };
+        else if (x && x->path)
+                where.file = x->path;
+        va_start(ap, fmt);
+        if (vasprintf(&text, fmt, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (text)
+                lkg_report_add(&l->report, severity, code, *where.file ? &where : NULL, "%s%s%s",
+                               x && x->field ? x->field : "", x && x->field ? ": " : "", text);
+        else
+                l->no_memory = true;
+        if (severity == LKG_ERROR && code != CODE_ENDS)
+                l->incomplete = true;
+}
+
+/* Another look is due then. */
+static void review_at(struct look *l, uint64_t at_ns)
+{
+        if (at_ns > l->now_ns && at_ns < l->review_ns)
+                l->review_ns = at_ns;
+}
+
+/* ---- files ---- */
+
+/* lkgfs must not read through its own view: a path below it is one below the source directory. Heap. */
+static char *real_path(const struct lkg_credential *c, const char *path)
+{
+        size_t n = strlen(c->mount_point);
+        char *mapped;
+
+        if (n == 0 || strcmp(c->mount_point, c->source_path) == 0 || strncmp(path, c->mount_point, n) != 0 ||
+            path[n] != '/')
+                return strdup(path);
+        return asprintf(&mapped, "%s%s", c->source_path, path + n) < 0 ? NULL : mapped;
+}
+
+/* @path NULL: the node's own file in the source directory. */
+static int open_file(const struct lkg_credential *c, const char *path, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        struct stat st;
+
+        if (path)
+                return lkg_open_owned(path, &st, err);
+        fd = lkg_open_trusted(c->source_fd, NODE_FILE, &st, err);
+        if (fd < 0 || (lkg_is_trusted_user(st.st_uid) && !(st.st_mode & (S_IWGRP | S_IWOTH))))
+                return LKG_STEAL_FD(fd);
+        return lkg_error_set(err, -EPERM, NULL, "%s is not owned by root or is writable by others.",
+                             c->source_file);
+}
+
+/* Return: 0; -errno with @err. */
+static int read_file(struct look *l, const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_freep) char *real = path ? real_path(l->c, path) : NULL;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        int r = -ENOMEM;
+
+        if (real || !path) {
+                fd = open_file(l->c, real, err);
+                r = fd < 0 ? fd : lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, err);
+        }
+        l->no_memory |= r == -ENOMEM;
+        return fd >= 0 && r < 0 ? lkg_error_wrap(err, r, "%s", real ? real : l->c->source_file) : r;
+}
+
+/* Read @x as a text without NUL bytes; NULL if it is not given or cannot be read. @severity: of a finding about that */
+static char *read_part(struct look *l, const struct lkg_file_or_data *x, enum lkg_severity severity)
+{
+        LKG_CLEANUP(lkg_wipe_freep) char *text = NULL;
+        struct lkg_error err = { 0 };
+        size_t size = 0;
+
+        if (x->data) {
+                text = lkg_span_dup(lkg_span(x->data, x->size));
+                size = x->size;
+                l->no_memory |= !text;
+        } else if (x->path && read_file(l, x->path, &text, &size, &err) < 0) {
+                say(l, severity, CODE_FILE, x, "%s", err.message);
+        }
+        if (!text || strlen(text) == size)
+                return LKG_STEAL(text);
+        OPENSSL_cleanse(text, size);
+        say(l, severity, CODE_FILE, x, "it has a NUL byte; want a PEM file or a token, plain text");
+        return NULL;
+}
+
+/* ---- certificate, key, token ---- */
+
+static void take_ca(struct look *l)
+{
+        l->identity->ca = read_part(l, &l->k->ca, LKG_ERROR);
+        if (l->identity->ca && lkg_certificate_count(l->identity->ca, strlen(l->identity->ca)) <= 0)
+                say(l, LKG_ERROR, CODE_FILE, &l->k->ca,
+                    "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
+}
+
+static void judge_times(struct look *l, const struct lkg_file_or_data *x, uint64_t begins_ns,
+                        uint64_t ends_ns)
+{
+        uint64_t soon_ns = ends_ns > begins_ns ? (ends_ns - begins_ns) / ENDS_SOON_SHARE : 0;
+        char text[21];
+
+        if (soon_ns > ENDS_SOON_NS)
+                soon_ns = ENDS_SOON_NS;
+        if (l->now_ns < begins_ns) {
+                lkg_format_rfc3339(begins_ns, text);
+                say(l, LKG_WARNING, CODE_ENDS, x,
+                    "the certificate is valid from %s on only; it is used all the same, is the "
+                    "clock right?",
+                    text);
+                review_at(l, begins_ns);
+        }
+        if (ends_ns == UINT64_MAX)
+                return;
+        lkg_format_rfc3339(ends_ns, text);
+        if (l->now_ns >= ends_ns) {
+                say(l, LKG_ERROR, CODE_ENDS, x,
+                    "the certificate has ended at %s; it is used until there is another one", text);
+        } else if (l->now_ns >= ends_ns - soon_ns) {
+                say(l, LKG_WARNING, CODE_ENDS, x,
+                    "the certificate ends at %s, and nobody has renewed it yet", text);
+                review_at(l, ends_ns);
+        } else {
+                review_at(l, ends_ns - soon_ns);
+        }
+}
+
+static void judge_key(struct look *l)
+{
+        const struct lkg_identity *i = l->identity;
+
+        switch (lkg_certificate_key(i->certificate, strlen(i->certificate), i->key, strlen(i->key))) {
+        case LKG_KEY_FITS:
+                break;
+        case LKG_KEY_MISSING:
+                say(l, LKG_ERROR, CODE_FILE, &l->k->key,
+                    "there is no private key in it; want PEM, -----BEGIN PRIVATE KEY-----");
+                break;
+        case LKG_KEY_ENCRYPTED:
+                say(l, LKG_ERROR, CODE_FILE, &l->k->key,
+                    "the key is encrypted, and nobody can type its passphrase here; want a key "
+                    "without one");
+                break;
+        case LKG_KEY_OTHER:
+                say(l, LKG_ERROR, CODE_FILE, &l->k->key,
+                    "the key does not belong to the certificate of %s: half of a rotation, or "
+                    "another pair",
+                    l->k->certificate.field ? l->k->certificate.field : "client-certificate");
+                break;
+        }
+}
+
+/*
+ * From the certificate of the current identity.
+ * Return: false if there is none.
+ */
+static bool take_subject(struct look *l, uint64_t *ret_begins_ns, uint64_t *ret_ends_ns)
+{
+        struct lkg_identity *i = l->identity;
+        struct lkg_certificate certificate;
+
+        if (lkg_certificate_read(i->certificate, strlen(i->certificate), &certificate) < 0)
+                return false;
+        *ret_begins_ns = certificate.begins_ns;
+        *ret_ends_ns = certificate.ends_ns;
+        free(i->user);
+        i->user = LKG_STEAL(certificate.user);
+        i->is_node_group = certificate.is_node_group;
+        if (certificate.ends_ns != UINT64_MAX)
+                i->expires_ns = certificate.ends_ns;
+        lkg_certificate_deinit(&certificate);
+        return true;
+}
+
+static void take_certificate(struct look *l)
+{
+        struct lkg_identity *i = l->identity;
+        uint64_t begins_ns, ends_ns;
+
+        i->certificate = read_part(l, &l->k->certificate, LKG_ERROR);
+        i->key = read_part(l, &l->k->key, LKG_ERROR);
+        if (!i->certificate || !i->key)
+                return;
+        if (!take_subject(l, &begins_ns, &ends_ns)) {
+                say(l, LKG_ERROR, CODE_FILE, &l->k->certificate,
+                    "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
+                return;
+        }
+        judge_key(l);
+        judge_times(l, &l->k->certificate, begins_ns, ends_ns);
+}
+
+/* Read the token from a file; NULL, with a finding, if it cannot be used. */
+static char *read_token_file(struct look *l)
+{
+        const struct lkg_file_or_data *x = &l->k->token_file;
+        enum lkg_severity severity = l->k->token ? LKG_WARNING : LKG_ERROR; /* that one counts then */
+        LKG_CLEANUP(lkg_wipe_freep) char *text = read_part(l, x, severity);
+        struct lkg_span token;
+        char *copy;
+
+        if (!text)
+                return NULL;
+        token = lkg_span_trim(lkg_span(text, strlen(text)));
+        for (size_t i = 0; i < token.size; i++)
+                if ((unsigned char)token.data[i] <= ' ' || token.data[i] == 0x7f) {
+                        say(l, severity, CODE_FILE, x,
+                            "the token has white space or a control character in it");
+                        return NULL;
+                }
+        if (token.size == 0) {
+                say(l, severity, CODE_FILE, x, "the file is empty; want a token");
+                return NULL;
+        }
+        copy = lkg_span_dup(token);
+        l->no_memory |= !copy;
+        return copy;
+}
+
+static void take_token(struct look *l)
+{
+        struct lkg_identity *i = l->identity;
+        uint64_t ends_ns;
+        char text[21];
+
+        if (l->k->token_file.path)
+                i->token = read_token_file(l);
+        if (!i->token && l->k->token) {
+                i->token = strdup(l->k->token);
+                l->no_memory |= !i->token;
+        }
+        ends_ns = i->token ? lkg_token_ends_ns(i->token) : 0;
+        if (ends_ns == 0)
+                return;
+        if (i->expires_ns == 0 || ends_ns < i->expires_ns)
+                i->expires_ns = ends_ns;
+        review_at(l, ends_ns);
+        if (l->now_ns < ends_ns)
+                return;
+        lkg_format_rfc3339(ends_ns, text);
+        say(l, LKG_ERROR, CODE_ENDS, l->k->token_file.path ? &l->k->token_file : NULL,
+            "the token has ended at %s; it is used until there is another one", text);
+}
+
+/* ---- the exec plugin ---- */
+
+static bool copy_text(struct look *l, char **to, const char *text)
+{
+        lkg_wipe_free(*to);
+        *to = text ? strdup(text) : NULL;
+        l->no_memory |= text && !*to;
+        return *to;
+}
+
+static void take_exec(struct look *l)
+{
+        struct lkg_exec_state *exec = &l->c->exec;
+        struct lkg_identity *i = l->identity;
+        uint64_t review_ns, begins_ns, ends_ns;
+
+        exec->wanted = l->k->exec && !i->token && !l->k->token_file.path && !l->k->username;
+        if (!exec->wanted) {
+                lkg_exec_state_deinit(exec);
+                return;
+        }
+        if (lkg_exec_state_step(exec, l->k->exec->api_version, l->now_ns, l->c->run_exec, l->c->userdata,
+                                &review_ns) < 0)
+                l->no_memory = true;
+        review_at(l, review_ns);
+        if (exec->why)
+                say(l, exec->have ? LKG_WARNING : LKG_ERROR, CODE_EXEC, NULL, "exec plugin %s: %s",
+                    l->k->exec->argv[0], exec->why);
+        if (!exec->have) {
+                if (!exec->why)
+                        say(l, LKG_NOTE, CODE_EXEC, NULL, "exec plugin %s: its answer is waited for",
+                            l->k->exec->argv[0]);
+                l->incomplete = true;
+                return;
+        }
+        copy_text(l, &i->token, exec->token);
+        if (exec->certificate && copy_text(l, &i->certificate, exec->certificate) &&
+            copy_text(l, &i->key, exec->key))
+                (void)take_subject(l, &begins_ns, &ends_ns);
+        if (exec->expires_ns)
+                i->expires_ns = exec->expires_ns;
+}
+
+/* Fill l->identity from l->k. */
+static void take_all(struct look *l)
+{
+        struct lkg_identity *i = l->identity = lkg_identity_new();
+
+        l->no_memory |= !i;
+        if (!i)
+                return;
+        i->insecure = l->k->insecure;
+        i->disable_compression = l->k->disable_compression;
+        copy_text(l, &i->server, l->k->server);
+        copy_text(l, &i->tls_server_name, l->k->tls_server_name);
+        copy_text(l, &i->proxy_url, l->k->proxy_url);
+        copy_text(l, &i->username, l->k->username);
+        copy_text(l, &i->password, l->k->password);
+        copy_text(l, &i->impersonate, l->k->impersonate);
+        take_ca(l);
+        take_certificate(l);
+        take_token(l);
+        take_exec(l);
+}
+
+/* ---- the kubeconfig ---- */
 
 static const char *const kind_names[] = {
         [LKG_CREDENTIAL_NONE] = "none",
@@ -31,26 +416,26 @@ const char *lkg_credential_kind_name(enum lkg_credential_kind kind)
         return (size_t)kind < LKG_ARRAY_SIZE(kind_names) ? kind_names[kind] : "?";
 }
 
-static enum lkg_found search(const struct lkg_credential *c)
+static enum found search(const struct lkg_credential *c)
 {
         const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
         char path[PATH_MAX];
 
         if (*c->kubeconfig)
-                return LKG_FOUND_CONFIGURED;
+                return FOUND_CONFIGURED;
         if (!host || !*host || !port || !*port)
-                return LKG_FOUND_SOURCE;
+                return FOUND_SOURCE;
         /*
          * A pod without a token (automountServiceAccountToken: false) is not meant to talk to the API
          * server.
          */
         if (snprintf(path, sizeof(path), "%s/token", c->pod_dir) >= (int)sizeof(path) ||
             !lkg_path_exists(AT_FDCWD, path))
-                return LKG_FOUND_SOURCE;
-        return LKG_FOUND_POD;
+                return FOUND_SOURCE;
+        return FOUND_POD;
 }
 
-static void look_in_pod(struct lkg_look *l)
+static void look_in_pod(struct look *l)
 {
         struct lkg_error err = { 0 };
         int r = lkg_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
@@ -60,26 +445,11 @@ static void look_in_pod(struct lkg_look *l)
         if (r == -ENOMEM)
                 l->no_memory = true;
         else if (r < 0)
-                lkg_look_say(l, LKG_ERROR, LKG_K_KUBECONFIG, NULL, "%s", err.message);
-}
-
-/*
- * The node's file counts as a kubeconfig only if it looks like one; if it cannot be decoded, the last result
- * stays.
- */
-static bool counts(struct lkg_look *l, const char *text, size_t size)
-{
-        int r;
-
-        if (l->c->place != LKG_FOUND_SOURCE)
-                return true;
-        r = lkg_kubeconfig_detect(text, size);
-        l->no_memory |= r == -ENOMEM;
-        return r == 1 || (r == -EBADMSG && l->c->kind == LKG_CREDENTIAL_NODE);
+                say(l, LKG_ERROR, CODE_KUBECONFIG, NULL, "%s", err.message);
 }
 
 /* A different kubeconfig may have a different plugin. */
-static void note_config(struct lkg_look *l, const char *text, size_t size)
+static void note_config(struct look *l, const char *text, size_t size)
 {
         char sha256[LKG_SHA256_HEX];
 
@@ -92,32 +462,39 @@ static void note_config(struct lkg_look *l, const char *text, size_t size)
         memcpy(l->c->exec_config, sha256, sizeof(sha256));
 }
 
-static void look_at_kubeconfig(struct lkg_look *l)
+/*
+ * The node's file counts as a kubeconfig only if it looks like one; if it cannot be decoded, the last result
+ * stays.
+ */
+static bool counts(struct look *l, const char *text, size_t size)
 {
-        struct lkg_credential *c = l->c;
-        bool in_source = c->place == LKG_FOUND_SOURCE;
-        const char *file = in_source ? c->source_file : c->kubeconfig;
-        const struct lkg_kubeconfig_options options = { .file = file,
+        int r;
+
+        if (l->c->place != FOUND_SOURCE)
+                return true;
+        r = lkg_kubeconfig_detect(text, size);
+        l->no_memory |= r == -ENOMEM;
+        return r == 1 || (r == -EBADMSG && l->c->kind == LKG_CREDENTIAL_NODE);
+}
+
+static void look_at_kubeconfig(struct look *l)
+{
+        const struct lkg_credential *c = l->c;
+        bool in_source = c->place == FOUND_SOURCE;
+        const struct lkg_kubeconfig_options options = { .file = in_source ? c->source_file : c->kubeconfig,
                                                         .allow_exec = c->allow_exec,
                                                         .allow_insecure = c->allow_insecure,
                                                         .context = c->context };
-        struct lkg_seen *seen =
-                lkg_look_note(l, in_source ? strdup(file) : lkg_look_path(c, file), in_source);
         struct lkg_error err = { 0 };
         char *text = NULL;
         size_t size = 0;
-        int r;
+        int r = read_file(l, in_source ? NULL : c->kubeconfig, &text, &size, &err);
 
-        if (!seen)
-                return;
         l->kind = in_source ? LKG_CREDENTIAL_NODE : LKG_CREDENTIAL_KUBECONFIG;
-        r = lkg_look_read(l, seen, &text, &size, &err);
-        if (r == -ENOMEM) {
-                l->no_memory = true;
-        } else if (r == -ENOENT && in_source) {
+        if (r == -ENOENT && in_source) {
                 l->kind = LKG_CREDENTIAL_NONE;
         } else if (r < 0) {
-                lkg_look_say(l, LKG_ERROR, LKG_K_KUBECONFIG, NULL, "%s", err.message);
+                say(l, LKG_ERROR, CODE_KUBECONFIG, NULL, "%s", err.message);
         } else if (!counts(l, text, size)) {
                 l->kind = LKG_CREDENTIAL_NONE;
         } else {
@@ -134,7 +511,7 @@ static void look_at_kubeconfig(struct lkg_look *l)
 /* ---- life ---- */
 
 /* Return: 1 if the identity has changed or is gone. */
-static int settle(struct lkg_credential *c, struct lkg_look *l)
+static int settle(struct lkg_credential *c, struct look *l)
 {
         if (l->kind == LKG_CREDENTIAL_NONE) {
                 bool had = c->identity;
@@ -155,72 +532,45 @@ static int settle(struct lkg_credential *c, struct lkg_look *l)
         return 1;
 }
 
-static void look_deinit(struct lkg_look *l)
+static void look_deinit(struct look *l)
 {
-        lkg_seen_forget(l->seen, &l->n_seen);
         lkg_report_deinit(&l->report);
         lkg_kubeconfig_free(l->k);
         lkg_identity_unref(l->identity);
 }
 
-static int look(struct lkg_credential *c, uint64_t now_ns)
+int lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
 {
-        LKG_CLEANUP(look_deinit) struct lkg_look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
-        int r;
+        LKG_CLEANUP(look_deinit) struct look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
 
-        if (c->place == LKG_FOUND_POD)
+        c->place = search(c);
+        if (c->place == FOUND_POD)
                 look_in_pod(&l);
         else
                 look_at_kubeconfig(&l);
         if (l.k && !l.no_memory)
-                lkg_look_take(&l);
+                take_all(&l);
         if (l.no_memory)
                 return -ENOMEM; /* nothing has changed, and the next refresh looks again */
         if (l.incomplete)
-                lkg_look_review_at(&l, now_ns + RETRY_NS);
-        r = settle(c, &l);
-        lkg_seen_forget(c->seen, &c->n_seen);
-        memcpy(c->seen, l.seen, sizeof(l.seen));
-        c->n_seen = l.n_seen;
-        l.n_seen = 0;
+                review_at(&l, now_ns + RETRY_NS);
         lkg_report_deinit(&c->report);
         c->report = l.report;
         l.report = (struct lkg_report)LKG_REPORT_INIT;
         c->kind = l.kind;
-        c->looked_ns = now_ns;
         c->review_ns = l.review_ns;
         c->looked = true;
-        c->again = false;
-        return r;
-}
-
-static bool is_due(const struct lkg_credential *c, uint64_t now_ns)
-{
-        if (!c->looked || c->again || now_ns >= c->review_ns || now_ns < c->looked_ns)
-                return true;
-        for (size_t i = 0; i < c->n_seen; i++)
-                if (lkg_seen_changed(c, &c->seen[i]))
-                        return true;
-        return false;
-}
-
-int lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
-{
-        enum lkg_found place = search(c);
-
-        c->again |= place != c->place;
-        c->place = place;
-        return is_due(c, now_ns) ? look(c, now_ns) : 0;
+        return settle(c, &l);
 }
 
 uint64_t lkg_credential_due_ns(const struct lkg_credential *c)
 {
-        return c->looked && !c->again ? c->review_ns : 0;
+        return c->review_ns;
 }
 
 void lkg_credential_rejected(struct lkg_credential *c)
 {
-        c->again = true;
+        c->review_ns = 0;
         c->exec.stale = true;
 }
 
@@ -228,7 +578,7 @@ void lkg_credential_exec_done(struct lkg_credential *c, const char *text, size_t
 {
         if (lkg_exec_state_done(&c->exec, text, size, why) < 0)
                 c->exec.no_answer = true; /* asked again later */
-        c->again = true;
+        c->review_ns = 0;
 }
 
 int lkg_credential_new(const struct lkg_credential_options *o, struct lkg_credential **ret)
@@ -241,7 +591,7 @@ int lkg_credential_new(const struct lkg_credential_options *o, struct lkg_creden
         c->source_path = strdup(o->source_path);
         c->mount_point = strdup(o->mount_point ? o->mount_point : "");
         c->pod_dir = strdup(o->pod_dir ? o->pod_dir : POD_DIR);
-        if (asprintf(&c->source_file, "%s/" LKG_CREDENTIAL_NODE_FILE, o->source_path) < 0)
+        if (asprintf(&c->source_file, "%s/" NODE_FILE, o->source_path) < 0)
                 c->source_file = NULL;
         c->context = o->context ? strdup(o->context) : NULL;
         c->source_fd = o->source_fd;
@@ -262,7 +612,6 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
 {
         if (!c)
                 return NULL;
-        lkg_seen_forget(c->seen, &c->n_seen);
         lkg_report_deinit(&c->report);
         lkg_identity_unref(c->identity);
         lkg_exec_state_deinit(&c->exec);
@@ -277,10 +626,10 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
 }
 
 /* So that the process that runs a plugin need not open the CA file. */
-static void take_ca_as_data(struct lkg_look *l)
+static void take_ca_as_data(struct look *l)
 {
         struct lkg_file_or_data *ca = &l->k->ca;
-        char *text = ca->path ? lkg_look_part(l, ca, LKG_ERROR) : NULL;
+        char *text = ca->path ? read_part(l, ca, LKG_ERROR) : NULL;
 
         if (!text)
                 return;
@@ -290,10 +639,10 @@ static void take_ca_as_data(struct lkg_look *l)
 }
 
 /* A plugin next to the kubeconfig is named by the kubeconfig's path, which may be the one in the view. */
-static void take_command(struct lkg_look *l)
+static void take_command(struct look *l)
 {
         char **command = l->k->exec && l->k->exec->argv ? &l->k->exec->argv[0] : NULL;
-        char *path = command && strchr(*command, '/') ? lkg_look_path(l->c, *command) : NULL;
+        char *path = command && strchr(*command, '/') ? real_path(l->c, *command) : NULL;
 
         if (path) {
                 lkg_wipe_free(*command);
@@ -307,14 +656,14 @@ int lkg_credential_load(const struct lkg_credential_options *options, struct lkg
                         struct lkg_report *report)
 {
         struct lkg_credential *c = NULL;
-        struct lkg_look l = { .review_ns = UINT64_MAX };
+        struct look l = { .review_ns = UINT64_MAX };
         int r = lkg_credential_new(options, &c);
 
         if (r < 0)
                 return r;
         l.c = c;
         c->place = search(c);
-        if (c->place != LKG_FOUND_POD)
+        if (c->place != FOUND_POD)
                 look_at_kubeconfig(&l);
         if (l.k) {
                 take_ca_as_data(&l);

@@ -11,7 +11,7 @@
 #include <lkg/process.h>
 #include <lkg/text.h>
 
-#include "wipe.h"
+#include "credential-internal.h"
 
 #define INFO_NAME "KUBERNETES_EXEC_INFO"
 

@@ -10,9 +10,9 @@
 #include <lkg/documents.h>
 #include <lkg/stack.h>
 
+#include "credential-internal.h"
 #include "endpoint.h"
 #include "kubeconfig-reader.h"
-#include "wipe.h"
 
 #define CODE           7001
 #define SHOWN_MAX      8u /* names listed in a message */
@@ -385,26 +385,6 @@ static void read_document(struct lkg_reader *r, const struct lkg_value *doc)
         }
 }
 
-/* Secret values of every user, not only the one in use. */
-static void wipe_document(const struct lkg_value *doc)
-{
-        static const char *const secrets[] = { "token", "password", "client-key-data" };
-        const struct lkg_value *users = lkg_is_type(doc, LKG_MAP) ? lkg_map_get(doc, "users") : NULL;
-
-        for (size_t i = 0; lkg_is_type(users, LKG_LIST) && i < lkg_value_size(users); i++) {
-                const struct lkg_value *item = lkg_list_get(users, i);
-                const struct lkg_value *user = lkg_is_type(item, LKG_MAP) ? lkg_map_get(item, "user") : NULL;
-                const struct lkg_value *exec = lkg_is_type(user, LKG_MAP) ? lkg_map_get(user, "exec") : NULL;
-                const struct lkg_value *env = lkg_is_type(exec, LKG_MAP) ? lkg_map_get(exec, "env") : NULL;
-
-                for (size_t k = 0; lkg_is_type(user, LKG_MAP) && k < LKG_ARRAY_SIZE(secrets); k++)
-                        lkg_value_wipe(lkg_map_get(user, secrets[k]));
-                for (size_t k = 0; lkg_is_type(env, LKG_LIST) && k < lkg_value_size(env); k++)
-                        if (lkg_is_type(lkg_list_get(env, k), LKG_MAP))
-                                lkg_value_wipe(lkg_map_get(lkg_list_get(env, k), "value"));
-        }
-}
-
 /*
  * Always YAML, as in client-go.
  * Return: 0; -EBADMSG; -ENOMEM.
@@ -440,7 +420,7 @@ static int read_text(struct lkg_reader *r, const char *text, size_t size)
         k = decode(r, text, size, &doc);
         if (k == 0) {
                 read_document(r, doc);
-                wipe_document(doc);
+                lkg_value_wipe(doc);
         }
         if (k == -ENOMEM || r->failed)
                 return -ENOMEM;
@@ -456,7 +436,7 @@ int lkg_kubeconfig_detect(const char *text, size_t size)
         if (r < 0)
                 return r;
         r = lkg_is_kubeconfig(doc);
-        wipe_document(doc);
+        lkg_value_wipe(doc);
         return r;
 }
 

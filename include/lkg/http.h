@@ -154,13 +154,12 @@ int lkg_credential_new(const struct lkg_credential_options *options, struct lkg_
 struct lkg_credential *lkg_credential_free(struct lkg_credential *credential);
 
 /**
- * lkg_credential_refresh() - check the files; cheap (stat) while nothing has changed. Call it before each
- * request, and every few seconds while one is waiting: nothing else notices a rotation.
+ * lkg_credential_refresh() - read the files, which takes about a millisecond. Call it before each request, and every few seconds while
+ * one is waiting: nothing else notices a rotation.
  * @now_ns: wall time, for expiry of exec credentials and certificates
  *
  * Only files that only root (or, if we are not root, our own user) can write or replace are used, including
- * every directory and link of the path (lkg_open_owned()); at most 1 MiB each. A token file is read again at
- * least every 60 s.
+ * every directory and link of the path (lkg_open_owned()); at most 1 MiB each.
  *
  * Return: 1: the identity has changed (or is gone); 0; -ENOMEM.
  */
@@ -173,7 +172,7 @@ int lkg_credential_refresh(struct lkg_credential *credential, uint64_t now_ns);
 uint64_t lkg_credential_due_ns(const struct lkg_credential *credential);
 
 /**
- * lkg_credential_rejected() - the server answered 401: the next refresh reads everything, and an exec plugin
+ * lkg_credential_rejected() - the server answered 401: a refresh is due now, and an exec plugin
  * runs again (at the earliest 10 s after its last run).
  */
 void lkg_credential_rejected(struct lkg_credential *credential);
