@@ -12,7 +12,6 @@
 struct probe {
         struct lkg_probes *probes;
         struct lkg_identity *identity; /* its server is the URL; NULL = not asked */
-        char *url;
         uint64_t interval_ns, timeout_ns, period_ns;
         unsigned threshold, n_failures;
         enum lkg_health_state health;
@@ -30,12 +29,6 @@ struct lkg_probes {
         void *userdata;
         struct probe items[LKG_COMPONENTS_MAX];
 };
-
-static void arm(struct probe *p, uint64_t at_ns)
-{
-        (void)sd_event_source_set_time(p->timer, at_ns / 1000 + 1);
-        (void)sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
-}
 
 /* ---- answers ---- */
 
@@ -74,7 +67,7 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
         char words[LKG_HEALTH_WORDS_MAX];
 
         p->transfer = NULL;
-        arm(p, p->asked_ns + p->period_ns);
+        lkg_remote_arm(p->timer, p->asked_ns + p->period_ns);
         if (good && (result->error == 0 || is_cut(result->error))) {
                 p->n_failures = 0;
                 say(p, LKG_HEALTH_GOOD, "");
@@ -110,7 +103,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         if (lkg_http_start(p->probes->http, p->identity, &request, &p->transfer, &err) < 0) {
                 lkg_log_warning("cannot ask a health endpoint: %s", err.message);
                 p->transfer = NULL;
-                arm(p, p->asked_ns + p->period_ns);
+                lkg_remote_arm(p->timer, p->asked_ns + p->period_ns);
         }
         return 0;
 }
@@ -122,26 +115,22 @@ static void stop(struct probe *p)
         p->transfer = lkg_http_cancel(p->transfer);
         p->timer = sd_event_source_disable_unref(p->timer);
         p->identity = lkg_identity_unref(p->identity);
-        free(p->url);
-        p->url = NULL;
 }
 
 static int begin(struct probe *p, const char *url)
 {
-        int r = 0;
+        int r;
 
         p->identity = lkg_identity_new();
-        p->url = strdup(url);
-        if (!p->identity || !p->url)
+        if (!p->identity)
                 return -ENOMEM;
         p->identity->serial = ++p->probes->serial;
         p->identity->insecure = true; /* as a kubelet does */
         p->identity->server = strdup(url);
         if (!p->identity->server)
                 return -ENOMEM;
-        r = sd_event_add_time(p->probes->event, &p->timer, CLOCK_BOOTTIME, 0, 1000, on_timer, p);
-        if (r >= 0)
-                r = sd_event_source_set_priority(p->timer, LKG_REMOTE_PRIORITY);
+        r = lkg_remote_timer(p->probes->event, LKG_NSEC_PER_MSEC, on_timer, p, &p->timer);
+        lkg_remote_arm(p->timer, 0);
         return r;
 }
 
@@ -156,9 +145,9 @@ void lkg_probes_ask(struct lkg_probes *probes, unsigned index, const struct lkg_
         p->timeout_ns = config->timeout_ns;
         p->threshold = config->failure_threshold;
         p->period_ns = often || p->interval_ns > LKG_PROBES_IDLE_NS ? p->interval_ns : LKG_PROBES_IDLE_NS;
-        if (p->url && strcmp(p->url, config->url) == 0) {
+        if (p->identity && strcmp(p->identity->server, config->url) == 0) {
                 if (p->period_ns < before_ns && !p->transfer)
-                        arm(p, lkg_boottime_ns());
+                        lkg_remote_arm(p->timer, lkg_boottime_ns());
                 return;
         }
         stop(p);

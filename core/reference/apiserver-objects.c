@@ -198,7 +198,7 @@ int lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *
 void lkg_apiserver_kick(struct lkg_apiserver *api)
 {
         if (api)
-                (void)sd_event_source_set_enabled(api->work, SD_EVENT_ONESHOT);
+                lkg_remote_soon(api->work);
 }
 
 void lkg_apiserver_reconsider(struct lkg_apiserver *api)

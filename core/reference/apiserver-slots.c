@@ -12,7 +12,7 @@
 #define SILENCE_NS  (150 * LKG_NSEC_PER_SEC)  /* bookmarks come every minute */
 #define SLOT_BYTES  4096u                     /* of an answer, for one; they have up to 2 KiB */
 #define LISTED_MAX  (2 * LKG_SLOTS_KNOWN_MAX) /* with objects that are no slots */
-#define SLACK_US    UINT64_C(10000)
+#define SLACK_NS    (10 * LKG_NSEC_PER_MSEC)
 
 struct lkg_slot_keeper {
         struct lkg_apiserver *api; /* borrowed */
@@ -409,10 +409,7 @@ static void arm(struct lkg_slot_keeper *keeper, uint64_t due_ns)
 {
         if (keeper->watch && keeper->heard_ns + SILENCE_NS < due_ns)
                 due_ns = keeper->heard_ns + SILENCE_NS;
-        if (due_ns != UINT64_MAX)
-                (void)sd_event_source_set_time(keeper->timer, due_ns / 1000 + 1);
-        (void)sd_event_source_set_enabled(keeper->timer,
-                                          due_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        lkg_remote_arm(keeper->timer, due_ns);
 }
 
 /* Another ConfigMap. A list of the slots of the one before may have been answered since the wish for this one, and its watch was open. */
@@ -549,14 +546,10 @@ int lkg_slot_keeper_new(struct lkg_apiserver *api, struct lkg_slot_keeper **ret,
 {
         struct lkg_slot_keeper *keeper = calloc(1, sizeof(*keeper));
         const struct lkg_seeker_ops ops = { .outcome = outcome, .userdata = keeper };
-        int r = keeper ? sd_event_add_time(api->places->options.event, &keeper->timer, CLOCK_BOOTTIME, 0,
-                                           SLACK_US, on_timer, keeper)
+        int r = keeper ? lkg_remote_timer(api->places->options.event, SLACK_NS, on_timer, keeper,
+                                          &keeper->timer)
                        : -ENOMEM;
 
-        if (r >= 0)
-                r = sd_event_source_set_priority(keeper->timer, LKG_REMOTE_PRIORITY);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(keeper->timer, SD_EVENT_OFF);
         if (r < 0) {
                 if (keeper)
                         sd_event_source_disable_unref(keeper->timer);

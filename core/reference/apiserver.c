@@ -14,7 +14,6 @@
 #include "apiserver.h"
 
 #define CREDENTIAL_NAME "credential" /* runtime directory: output of the exec plugin */
-#define TIMER_SLACK_US  UINT64_C(1000000)
 
 /* ---- creating and freeing ---- */
 
@@ -233,8 +232,7 @@ static void arm(struct lkg_apiserver *api)
                 if (followed[i]->failing_ns && followed[i]->failing_ns + LKG_OUTAGE_NS > now)
                         at = earlier(at, followed[i]->failing_ns + LKG_OUTAGE_NS);
         at = earlier(at, later(now + LKG_API_PAUSE_NS, credential_due(api, now)));
-        (void)sd_event_source_set_time(api->timer, at / 1000 + 1);
-        (void)sd_event_source_set_enabled(api->timer, SD_EVENT_ONESHOT);
+        lkg_remote_arm(api->timer, at);
 }
 
 static void look_at_credential(struct lkg_apiserver *api)
@@ -301,21 +299,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-static int add_sources(struct lkg_apiserver *api, sd_event *event)
-{
-        int r = sd_event_add_defer(event, &api->work, on_work, api);
-
-        if (r >= 0)
-                r = sd_event_source_set_priority(api->work, LKG_REMOTE_PRIORITY);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(api->work, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time(event, &api->timer, CLOCK_BOOTTIME, 0, TIMER_SLACK_US, on_timer, api);
-        if (r >= 0)
-                r = sd_event_source_set_priority(api->timer, LKG_REMOTE_PRIORITY);
-        return r < 0 ? r : sd_event_source_set_enabled(api->timer, SD_EVENT_OFF);
-}
-
 static int new_apiserver(struct lkg_places *places, struct lkg_error *err)
 {
         const struct lkg_config *config = places->config;
@@ -340,7 +323,9 @@ static int new_apiserver(struct lkg_places *places, struct lkg_error *err)
         api->settings = describe_settings(config);
         r = api->settings ? lkg_credential_new(&options, &api->credential) : -ENOMEM;
         if (r >= 0)
-                r = add_sources(api, places->options.event);
+                r = lkg_remote_defer(places->options.event, on_work, api, &api->work);
+        if (r >= 0)
+                r = lkg_remote_timer(places->options.event, LKG_NSEC_PER_SEC, on_timer, api, &api->timer);
         if (r >= 0)
                 r = lkg_credential_refresh(api->credential, lkg_realtime_ns());
         if (r < 0) {

@@ -61,12 +61,6 @@ struct lkg_client {
 
 /* ---- calls ---- */
 
-static void pump_soon(struct lkg_client *client)
-{
-        (void)sd_event_source_set_enabled(client->pump,
-                                          SD_EVENT_ONESHOT); /* cannot fail while the loop runs */
-}
-
 static void link_call(struct lkg_call *call, bool in_front)
 {
         struct lkg_client *client = call->client;
@@ -134,7 +128,7 @@ static void look_at_credential(struct lkg_client *client)
         serial = identity ? identity->serial : 0;
         if (client->asked && serial != client->serial) {
                 client->identity_unknown = true;
-                pump_soon(client);
+                lkg_remote_soon(client->pump);
         }
         client->asked = true;
         client->serial = serial;
@@ -142,10 +136,7 @@ static void look_at_credential(struct lkg_client *client)
 
 static void look_again_later(struct lkg_client *client)
 {
-        uint64_t ns = lkg_boottime_ns() + (client->first ? LOOK_BUSY_NS : LOOK_IDLE_NS);
-
-        (void)sd_event_source_set_time(client->look, ns / 1000);
-        (void)sd_event_source_set_enabled(client->look, SD_EVENT_ONESHOT);
+        lkg_remote_arm(client->look, lkg_boottime_ns() + (client->first ? LOOK_BUSY_NS : LOOK_IDLE_NS));
 }
 
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
@@ -208,7 +199,7 @@ static bool try_once_more(struct lkg_call *call)
         call->repeated = true;
         unlink_call(call);
         link_call(call, /* in_front= */ true);
-        pump_soon(client);
+        lkg_remote_soon(client->pump);
         return true;
 }
 
@@ -286,11 +277,9 @@ static bool may_send(struct lkg_client *client)
 {
         uint64_t now = lkg_boottime_ns(), wait = lkg_bucket_take(&client->bucket, &request_rate, now);
 
-        if (wait == 0)
-                return true;
-        (void)sd_event_source_set_time(client->turn, (now + wait) / 1000 + 1);
-        (void)sd_event_source_set_enabled(client->turn, SD_EVENT_ONESHOT);
-        return false;
+        if (wait > 0)
+                lkg_remote_arm(client->turn, now + wait);
+        return wait == 0;
 }
 
 static int on_pump(sd_event_source *source, void *userdata)
@@ -336,16 +325,6 @@ static size_t bounded(size_t max_bytes)
         return max_bytes < LKG_DOC_BYTES_MAX ? max_bytes : LKG_DOC_BYTES_MAX;
 }
 
-static int add_timer(struct lkg_client *client, sd_event_source **ret, uint64_t accuracy_ns,
-                     sd_event_time_handler_t fn)
-{
-        int r = sd_event_add_time(client->event, ret, CLOCK_BOOTTIME, 0, accuracy_ns / 1000, fn, client);
-
-        if (r >= 0)
-                r = sd_event_source_set_priority(*ret, LKG_REMOTE_PRIORITY);
-        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
-}
-
 int lkg_client_new(const struct lkg_client_options *options, struct lkg_client **ret, struct lkg_error *err)
 {
         const struct lkg_http_options http = {
@@ -368,13 +347,11 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
         client->idle_ns = or_default(options->idle_ns, LKG_CLIENT_IDLE_NS);
         client->on_identity = options->on_identity;
         client->userdata = options->userdata;
-        r = sd_event_add_defer(client->event, &client->pump, on_pump, client);
+        r = lkg_remote_defer(client->event, on_pump, client, &client->pump);
         if (r >= 0)
-                r = sd_event_source_set_priority(client->pump, LKG_REMOTE_PRIORITY);
+                r = lkg_remote_timer(client->event, LKG_NSEC_PER_MSEC, on_turn, client, &client->turn);
         if (r >= 0)
-                r = add_timer(client, &client->turn, LKG_NSEC_PER_MSEC, on_turn);
-        if (r >= 0)
-                r = add_timer(client, &client->look, LOOK_ACCURACY_NS, on_look);
+                r = lkg_remote_timer(client->event, LOOK_ACCURACY_NS, on_look, client, &client->look);
         if (r < 0)
                 (void)lkg_error_set(err, r, NULL, "API client");
         else
@@ -383,7 +360,7 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
                 (void)lkg_client_free(client);
                 return r;
         }
-        pump_soon(client); /* from then on the credential is looked at */
+        lkg_remote_soon(client->pump); /* from then on the credential is looked at */
         *ret = client;
         return 0;
 }
@@ -401,12 +378,6 @@ struct lkg_client *lkg_client_free(struct lkg_client *client)
         sd_event_unref(client->event);
         free(client);
         return NULL;
-}
-
-void lkg_client_set_max_bytes(struct lkg_client *client, size_t max_bytes)
-{
-        client->max_bytes = bounded(max_bytes);
-        lkg_http_set_max_bytes(client->http, total_bytes(client->max_bytes));
 }
 
 void lkg_client_counters(const struct lkg_client *client, struct lkg_client_counters *ret)
@@ -447,7 +418,7 @@ static int submit(struct lkg_call **call, struct lkg_buf *path, struct lkg_call 
                 return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
         *ret = LKG_STEAL(*call);
         link_call(*ret, /* in_front= */ false);
-        pump_soon((*ret)->client);
+        lkg_remote_soon((*ret)->client->pump);
         return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The credential. Every refresh reads all its files, which are a kubeconfig and at most four more of some KiB, into a struct look. That
+ * The credential. Every refresh reads all its files, which are a kubeconfig and at most four more of some KiB, into a struct credential_look. That
  * becomes the identity only if everything in it fits together, and is another one only if a server would see a difference.
  *
  * The expiry of a certificate is reported early: when less than a tenth of its lifetime and less than 30
@@ -35,7 +35,7 @@ enum code {
 };
 
 /* Where the search ends. */
-enum found { FOUND_CONFIGURED, FOUND_POD, FOUND_SOURCE };
+enum search_end { FOUND_CONFIGURED, FOUND_POD, FOUND_SOURCE };
 
 struct lkg_credential {
         char *kubeconfig, *source_path, *mount_point, *pod_dir, *source_file;
@@ -45,7 +45,7 @@ struct lkg_credential {
         int (*run_exec)(void *userdata);
         void *userdata;
 
-        enum found place;
+        enum search_end place;
         enum lkg_credential_kind kind;
         bool looked;        /* at least once */
         uint64_t review_ns; /* look again then at the latest; UINT64_MAX = whenever something is asked for */
@@ -57,7 +57,7 @@ struct lkg_credential {
 };
 
 /* One look at all files. */
-struct look {
+struct credential_look {
         struct lkg_credential *c;
         uint64_t now_ns, review_ns;
         struct lkg_report report;
@@ -83,7 +83,7 @@ const char *lkg_credential_file(const struct lkg_credential *c)
  * Add a finding. @x NULL: about the kubeconfig as a whole; without a field: about the file. An error makes the look incomplete, unless
  * it is about an expiry.
  */
-static void LKG_PRINTF(5, 6) say(struct look *l, enum lkg_severity severity, enum code code,
+static void LKG_PRINTF(5, 6) say(struct credential_look *l, enum lkg_severity severity, enum code code,
                                  const struct lkg_file_or_data *x, const char *fmt, ...)
 {
         struct lkg_where where = { .file = lkg_credential_file(l->c) };
@@ -108,7 +108,7 @@ static void LKG_PRINTF(5, 6) say(struct look *l, enum lkg_severity severity, enu
 }
 
 /* Another look is due then. */
-static void review_at(struct look *l, uint64_t at_ns)
+static void review_at(struct credential_look *l, uint64_t at_ns)
 {
         if (at_ns > l->now_ns && at_ns < l->review_ns)
                 l->review_ns = at_ns;
@@ -144,7 +144,8 @@ static int open_file(const struct lkg_credential *c, const char *path, struct lk
 }
 
 /* Return: 0; -errno with @err. */
-static int read_file(struct look *l, const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
+static int read_file(struct credential_look *l, const char *path, char **ret, size_t *ret_size,
+                     struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *real = path ? real_path(l->c, path) : NULL;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
@@ -159,7 +160,8 @@ static int read_file(struct look *l, const char *path, char **ret, size_t *ret_s
 }
 
 /* Read @x as a text without NUL bytes; NULL if it is not given or cannot be read. @severity: of a finding about that */
-static char *read_part(struct look *l, const struct lkg_file_or_data *x, enum lkg_severity severity)
+static char *read_part(struct credential_look *l, const struct lkg_file_or_data *x,
+                       enum lkg_severity severity)
 {
         LKG_CLEANUP(lkg_wipe_freep) char *text = NULL;
         struct lkg_error err = { 0 };
@@ -181,7 +183,7 @@ static char *read_part(struct look *l, const struct lkg_file_or_data *x, enum lk
 
 /* ---- certificate, key, token ---- */
 
-static void take_ca(struct look *l)
+static void take_ca(struct credential_look *l)
 {
         l->identity->ca = read_part(l, &l->k->ca, LKG_ERROR);
         if (l->identity->ca && lkg_certificate_count(l->identity->ca, strlen(l->identity->ca)) <= 0)
@@ -189,7 +191,7 @@ static void take_ca(struct look *l)
                     "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
 }
 
-static void judge_times(struct look *l, const struct lkg_file_or_data *x, uint64_t begins_ns,
+static void judge_times(struct credential_look *l, const struct lkg_file_or_data *x, uint64_t begins_ns,
                         uint64_t ends_ns)
 {
         uint64_t soon_ns = ends_ns > begins_ns ? (ends_ns - begins_ns) / ENDS_SOON_SHARE : 0;
@@ -220,7 +222,7 @@ static void judge_times(struct look *l, const struct lkg_file_or_data *x, uint64
         }
 }
 
-static void judge_key(struct look *l)
+static void judge_key(struct credential_look *l)
 {
         const struct lkg_identity *i = l->identity;
 
@@ -249,7 +251,7 @@ static void judge_key(struct look *l)
  * From the certificate of the current identity.
  * Return: false if there is none.
  */
-static bool take_subject(struct look *l, uint64_t *ret_begins_ns, uint64_t *ret_ends_ns)
+static bool take_subject(struct credential_look *l, uint64_t *ret_begins_ns, uint64_t *ret_ends_ns)
 {
         struct lkg_identity *i = l->identity;
         struct lkg_certificate certificate;
@@ -267,7 +269,7 @@ static bool take_subject(struct look *l, uint64_t *ret_begins_ns, uint64_t *ret_
         return true;
 }
 
-static void take_certificate(struct look *l)
+static void take_certificate(struct credential_look *l)
 {
         struct lkg_identity *i = l->identity;
         uint64_t begins_ns, ends_ns;
@@ -286,7 +288,7 @@ static void take_certificate(struct look *l)
 }
 
 /* Read the token from a file; NULL, with a finding, if it cannot be used. */
-static char *read_token_file(struct look *l)
+static char *read_token_file(struct credential_look *l)
 {
         const struct lkg_file_or_data *x = &l->k->token_file;
         enum lkg_severity severity = l->k->token ? LKG_WARNING : LKG_ERROR; /* that one counts then */
@@ -312,7 +314,7 @@ static char *read_token_file(struct look *l)
         return copy;
 }
 
-static void take_token(struct look *l)
+static void take_token(struct credential_look *l)
 {
         struct lkg_identity *i = l->identity;
         uint64_t ends_ns;
@@ -339,7 +341,7 @@ static void take_token(struct look *l)
 
 /* ---- the exec plugin ---- */
 
-static bool copy_text(struct look *l, char **to, const char *text)
+static bool copy_text(struct credential_look *l, char **to, const char *text)
 {
         lkg_wipe_free(*to);
         *to = text ? strdup(text) : NULL;
@@ -347,7 +349,7 @@ static bool copy_text(struct look *l, char **to, const char *text)
         return *to;
 }
 
-static void take_exec(struct look *l)
+static void take_exec(struct credential_look *l)
 {
         struct lkg_exec_state *exec = &l->c->exec;
         struct lkg_identity *i = l->identity;
@@ -381,7 +383,7 @@ static void take_exec(struct look *l)
 }
 
 /* Fill l->identity from l->k. */
-static void take_all(struct look *l)
+static void take_all(struct credential_look *l)
 {
         struct lkg_identity *i = l->identity = lkg_identity_new();
 
@@ -416,7 +418,7 @@ const char *lkg_credential_kind_name(enum lkg_credential_kind kind)
         return (size_t)kind < LKG_ARRAY_SIZE(kind_names) ? kind_names[kind] : "?";
 }
 
-static enum found search(const struct lkg_credential *c)
+static enum search_end search(const struct lkg_credential *c)
 {
         const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
         char path[PATH_MAX];
@@ -435,7 +437,7 @@ static enum found search(const struct lkg_credential *c)
         return FOUND_POD;
 }
 
-static void look_in_pod(struct look *l)
+static void look_in_pod(struct credential_look *l)
 {
         struct lkg_error err = { 0 };
         int r = lkg_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
@@ -449,7 +451,7 @@ static void look_in_pod(struct look *l)
 }
 
 /* A different kubeconfig may have a different plugin. */
-static void note_config(struct look *l, const char *text, size_t size)
+static void note_config(struct credential_look *l, const char *text, size_t size)
 {
         char sha256[LKG_SHA256_HEX];
 
@@ -466,7 +468,7 @@ static void note_config(struct look *l, const char *text, size_t size)
  * The node's file counts as a kubeconfig only if it looks like one; if it cannot be decoded, the last result
  * stays.
  */
-static bool counts(struct look *l, const char *text, size_t size)
+static bool counts(struct credential_look *l, const char *text, size_t size)
 {
         int r;
 
@@ -477,7 +479,7 @@ static bool counts(struct look *l, const char *text, size_t size)
         return r == 1 || (r == -EBADMSG && l->c->kind == LKG_CREDENTIAL_NODE);
 }
 
-static void look_at_kubeconfig(struct look *l)
+static void look_at_kubeconfig(struct credential_look *l)
 {
         const struct lkg_credential *c = l->c;
         bool in_source = c->place == FOUND_SOURCE;
@@ -511,7 +513,7 @@ static void look_at_kubeconfig(struct look *l)
 /* ---- life ---- */
 
 /* Return: 1 if the identity has changed or is gone. */
-static int settle(struct lkg_credential *c, struct look *l)
+static int settle(struct lkg_credential *c, struct credential_look *l)
 {
         if (l->kind == LKG_CREDENTIAL_NONE) {
                 bool had = c->identity;
@@ -532,7 +534,7 @@ static int settle(struct lkg_credential *c, struct look *l)
         return 1;
 }
 
-static void look_deinit(struct look *l)
+static void look_deinit(struct credential_look *l)
 {
         lkg_report_deinit(&l->report);
         lkg_kubeconfig_free(l->k);
@@ -541,7 +543,8 @@ static void look_deinit(struct look *l)
 
 int lkg_credential_refresh(struct lkg_credential *c, uint64_t now_ns)
 {
-        LKG_CLEANUP(look_deinit) struct look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
+        LKG_CLEANUP(look_deinit)
+        struct credential_look l = { .c = c, .now_ns = now_ns, .review_ns = UINT64_MAX };
 
         c->place = search(c);
         if (c->place == FOUND_POD)
@@ -626,7 +629,7 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
 }
 
 /* So that the process that runs a plugin need not open the CA file. */
-static void take_ca_as_data(struct look *l)
+static void take_ca_as_data(struct credential_look *l)
 {
         struct lkg_file_or_data *ca = &l->k->ca;
         char *text = ca->path ? read_part(l, ca, LKG_ERROR) : NULL;
@@ -639,7 +642,7 @@ static void take_ca_as_data(struct look *l)
 }
 
 /* A plugin next to the kubeconfig is named by the kubeconfig's path, which may be the one in the view. */
-static void take_command(struct look *l)
+static void take_command(struct credential_look *l)
 {
         char **command = l->k->exec && l->k->exec->argv ? &l->k->exec->argv[0] : NULL;
         char *path = command && strchr(*command, '/') ? real_path(l->c, *command) : NULL;
@@ -656,7 +659,7 @@ int lkg_credential_load(const struct lkg_credential_options *options, struct lkg
                         struct lkg_report *report)
 {
         struct lkg_credential *c = NULL;
-        struct look l = { .review_ns = UINT64_MAX };
+        struct credential_look l = { .review_ns = UINT64_MAX };
         int r = lkg_credential_new(options, &c);
 
         if (r < 0)

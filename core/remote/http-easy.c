@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets up a request in curl: address, identity, and options that switch off unwanted behaviour of curl. */
-#include <dlfcn.h>
+/* A request in curl: address, identity, options that switch off unwanted behaviour of curl; and what arrives. */
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,48 +11,9 @@
 
 #include "http-internal.h"
 
+#define OK                200
 #define KEEPALIVE_SECONDS 15L
 #define USER_TIMEOUT_MSEC 30000 /* bytes unacknowledged for this long: the connection is dead */
-
-/* ---- the library ---- */
-
-struct lkg_curl lkg_curl;
-
-static int load(void)
-{
-#define ROW(name) { "curl_" #name, offsetof(struct lkg_curl, name) },
-        static const struct {
-                const char *name;
-                size_t offset;
-        } functions[] = { LKG_CURL_FUNCTIONS(ROW) };
-#undef ROW
-        void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-        struct lkg_curl curl;
-
-        if (!library)
-                return -ELIBACC;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(functions); i++) {
-                void *function = dlsym(library, functions[i].name);
-
-                if (!function)
-                        return -ELIBACC;
-                memcpy((char *)&curl + functions[i].offset, &function, sizeof(function));
-        }
-        /* The loop's thread is the only one of this process: the resolver's begin with the first request. */
-        if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-                return -ENOMEM;
-        lkg_curl = curl;
-        return 0;
-}
-
-int lkg_curl_load(struct lkg_error *err)
-{
-        int r = lkg_curl.easy_init ? 0 : load();
-
-        if (r == -ELIBACC)
-                return lkg_error_set(err, r, NULL, "load libcurl: %s.", dlerror());
-        return r < 0 ? lkg_error_set(err, r, NULL, "libcurl") : 0;
-}
 
 /* ---- options ---- */
 
@@ -157,7 +117,7 @@ static int set_address(struct lkg_http_transfer *t, const struct address *a, str
         (void)snprintf(t->peer, sizeof(t->peer), "%s:%s", a->host, a->port);
         (void)snprintf(t->host, sizeof(t->host), "%s", name ? name : a->host);
         lkg_buf_printf(&url, name && strchr(name, ':') ? "%s://[%s]:%s%s%s" : "%s://%s:%s%s%s", a->scheme,
-                       t->host, a->port, a->path, t->path);
+                       t->host, a->port, a->path, t->request.path);
         if (lkg_buf_failed(&url))
                 return lkg_error_set(err, -ENOMEM, NULL, "address of the API server");
         code = lkg_curl.easy_setopt(t->easy, CURLOPT_URL, url.data);
@@ -264,9 +224,10 @@ static int set_headers(struct lkg_http_transfer *t, struct lkg_error *err)
 
         if (r >= 0 && t->identity->tls_server_name) /* else the URL says it */
                 r = add_field(t, "Host", t->peer, err);
-        if (r >= 0 && t->content_type)
-                r = add_field(t, "Content-Type", t->content_type, err);
-        if (r >= 0 && t->content_type && add_header(t, "Expect:") < 0) /* no round trip before a body */
+        if (r >= 0 && t->request.content_type)
+                r = add_field(t, "Content-Type", t->request.content_type, err);
+        if (r >= 0 && t->request.content_type &&
+            add_header(t, "Expect:") < 0) /* no round trip before a body */
                 r = lkg_error_set(err, -ENOMEM, NULL, "header Expect");
         if (r >= 0)
                 r = add_authorization(t, err);
@@ -319,6 +280,118 @@ static CURLcode set_tls(CURL *easy, const struct lkg_identity *identity)
         return code;
 }
 
+/*
+ * ---- what arrives, in curl's callbacks: nothing here may add, remove or free a transfer. To stop, a callback stores the reason in the
+ * transfer and makes curl fail; http.c reads the reason from there ----
+ */
+
+size_t lkg_http_stop(struct lkg_http_transfer *t, int error, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(t->words, sizeof(t->words), fmt, ap);
+        va_end(ap);
+        t->error = error;
+        return 0;
+}
+
+static bool is_named(struct lkg_span name, const char *want)
+{
+        return name.size == strlen(want) && strncasecmp(name.data, want, name.size) == 0;
+}
+
+static void take_field(struct lkg_http_transfer *t, struct lkg_span line)
+{
+        struct lkg_span name, value;
+
+        if (!lkg_span_cut(line, ':', &name, &value))
+                return;
+        value = lkg_span_trim(value);
+        if (is_named(name, "Retry-After")) {
+                t->retry_after_ns = lkg_http_retry_after(value.data, value.size, lkg_realtime_ns());
+        } else if (is_named(name, "X-Kubernetes-PF-FlowSchema-UID") && value.size < sizeof(t->flow_schema)) {
+                for (size_t i = 0; i < value.size; i++) /* it goes into logs */
+                        t->flow_schema[i] =
+                                value.data[i] > ' ' && value.data[i] < 0x7f ? value.data[i] : '?';
+                t->flow_schema[value.size] = '\0';
+        }
+}
+
+/* A header has ended: of a 1xx reply, or the one that counts. */
+static void end_header(struct lkg_http_transfer *t)
+{
+        long status = 0;
+
+        (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (status < 200)
+                return;
+        t->status = (unsigned)status;
+        t->header_complete = true;
+        if (t->request.on_data && t->status == OK && t->request.on_open)
+                t->request.on_open(t->request.userdata);
+}
+
+static size_t on_header(char *line, size_t one, size_t size, void *transfer)
+{
+        struct lkg_http_transfer *t = transfer;
+
+        (void)one; /* always 1 */
+        if (t->cancelled)
+                return 0;
+        t->progress_ns = lkg_boottime_ns();
+        t->header_bytes += size;
+        if (t->header_bytes > LKG_HTTP_HEADER_BYTES_MAX)
+                return lkg_http_stop(t, -EFBIG, "%s: the header of the reply is over %u bytes", t->peer,
+                                     LKG_HTTP_HEADER_BYTES_MAX);
+        if (t->header_complete)
+                return size; /* trailers */
+        if (size > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
+                t->retry_after_ns = 0;
+                t->flow_schema[0] = '\0';
+        } else if (lkg_span_trim(lkg_span(line, size)).size == 0) {
+                end_header(t);
+        } else {
+                take_field(t, lkg_span(line, size));
+        }
+        return t->cancelled ? 0 : size;
+}
+
+static size_t pass_on(struct lkg_http_transfer *t, const char *data, size_t size)
+{
+        int r = t->request.on_data(data, size, t->request.userdata);
+
+        if (t->cancelled)
+                return 0;
+        return r < 0 ? lkg_http_stop(t, r, "%s: the stream was ended by its reader", t->peer) : size;
+}
+
+static size_t on_body(char *data, size_t one, size_t size, void *transfer)
+{
+        struct lkg_http_transfer *t = transfer;
+        struct lkg_http *http = t->http;
+
+        (void)one;
+        if (t->cancelled)
+                return 0;
+        if (size == 0)
+                return 0; /* some replies have an empty piece */
+        t->progress_ns = lkg_boottime_ns();
+        if (t->request.on_data && t->status == OK)
+                return pass_on(t, data, size);
+        if (size > t->request.max_bytes || t->body.size > t->request.max_bytes - size)
+                return lkg_http_stop(t, -EFBIG, "the reply of %s is over %zu bytes", t->peer,
+                                     t->request.max_bytes);
+        if (size > http->max_bytes || http->buffered_bytes > http->max_bytes - size)
+                return lkg_http_stop(t, -ENOBUFS, "%s: all replies together are over %zu bytes", t->peer,
+                                     http->max_bytes);
+        lkg_buf_append(&t->body, data, size);
+        if (lkg_buf_failed(&t->body))
+                return lkg_http_stop(t, -ENOMEM, "not enough memory for the reply of %s", t->peer);
+        http->buffered_bytes += size;
+        return size;
+}
+
 /* ---- everything ---- */
 
 static CURLcode set_numbers(CURL *easy)
@@ -346,18 +419,18 @@ static CURLcode set_request(struct lkg_http_transfer *t)
         SET(CURLOPT_PRIVATE, t);
         SET(CURLOPT_PROTOCOLS_STR, t->http->plain ? "http,https" : "https");
         SET(CURLOPT_ERRORBUFFER, t->curl_words);
-        SET(CURLOPT_HEADERFUNCTION, lkg_http_on_header);
+        SET(CURLOPT_HEADERFUNCTION, on_header);
         SET(CURLOPT_HEADERDATA, t);
-        SET(CURLOPT_WRITEFUNCTION, lkg_http_on_body);
+        SET(CURLOPT_WRITEFUNCTION, on_body);
         SET(CURLOPT_WRITEDATA, t);
         SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
         SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(t->http->connect_ns / LKG_NSEC_PER_MSEC));
         SET(CURLOPT_USERAGENT, t->http->user_agent);
         if (!t->identity->disable_compression)
                 SET(CURLOPT_ACCEPT_ENCODING, "gzip");
-        if (t->content_type) {
+        if (t->request.content_type) {
                 SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->request.size);
-                SET(CURLOPT_POSTFIELDS, t->data);
+                SET(CURLOPT_COPYPOSTFIELDS, t->request.body);
         }
         SET(CURLOPT_CUSTOMREQUEST, t->request.method);
         return code;

@@ -57,7 +57,6 @@ struct lkg_http_pool {
         CURLM *multi;
         sd_event_source *timer;
         uint64_t serial; /* of the identity */
-        void (*worked)(struct lkg_http_pool *pool);
         unsigned n_transfers;
         bool broken; /* curl gave up on it */
         struct lkg_http_pool *next;
@@ -70,11 +69,10 @@ enum lkg_http_phase {
 };
 
 struct lkg_http_transfer {
-        struct lkg_http *http;         /* borrowed, outlives it */
-        struct lkg_http_pool *pool;    /* counted in its n_transfers */
-        struct lkg_identity *identity; /* a reference: curl reads its PEM texts where they are */
-        struct lkg_http_request request;
-        char *path, *content_type, *data; /* copies of the request's */
+        struct lkg_http *http;           /* borrowed, outlives it */
+        struct lkg_http_pool *pool;      /* counted in its n_transfers */
+        struct lkg_identity *identity;   /* a reference: curl reads its PEM texts where they are */
+        struct lkg_http_request request; /* without its texts, once it has begun */
         enum lkg_http_phase phase;
         bool cancelled; /* nothing is called any more; freed by the next turn of the loop */
         sd_event_source *timer;
@@ -111,18 +109,6 @@ struct lkg_http {
         struct lkg_http_counters ended, counters; /* of ended transfers; the last answer */
 };
 
-/* http.c */
-
-/** lkg_http_settle_soon() - call settle() in the next turn of the loop. */
-void lkg_http_settle_soon(struct lkg_http *http);
-
-/* http-pool.c */
-
-/** lkg_http_pool_new() - @worked: called after curl has done something, never inside a curl callback. */
-int lkg_http_pool_new(struct lkg_http *http, uint64_t serial, void (*worked)(struct lkg_http_pool *pool),
-                      struct lkg_http_pool **ret, struct lkg_error *err);
-struct lkg_http_pool *lkg_http_pool_free(struct lkg_http_pool *pool); /* no transfer may be left */
-
 /* http-easy.c */
 
 /** lkg_http_prepare() - set up the easy handle of a transfer whose request and identity are set. */
@@ -130,15 +116,11 @@ int lkg_http_prepare(struct lkg_http_transfer *transfer, struct lkg_error *err);
 /** lkg_http_unprepare() - free it; credentials are wiped. */
 void lkg_http_unprepare(struct lkg_http_transfer *transfer);
 
-/* http-receive.c: curl's callbacks of one transfer */
-
 /**
  * lkg_http_stop() - record why @transfer ends, in place of curl's own error.
  * Return: 0, which is not the size that curl expects from a callback, so curl aborts.
  */
 size_t lkg_http_stop(struct lkg_http_transfer *transfer, int error, const char *fmt, ...) LKG_PRINTF(3, 4);
-size_t lkg_http_on_header(char *line, size_t one, size_t size, void *transfer);
-size_t lkg_http_on_body(char *data, size_t one, size_t size, void *transfer);
 
 /* http-words.c: pure */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Explains curl's errors for people: server, cause, and never a credential. */
+/* libcurl is loaded here; and its errors are explained for people: server, cause, and never a credential. */
 #include <ctype.h>
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <strings.h>
 #include <time.h>
@@ -12,6 +13,48 @@
 #include "http-internal.h"
 
 #define WORDS_BYTES 256
+
+/* ---- the library ---- */
+
+struct lkg_curl lkg_curl;
+
+static int load(void)
+{
+#define ROW(name) { "curl_" #name, offsetof(struct lkg_curl, name) },
+        static const struct {
+                const char *name;
+                size_t offset;
+        } functions[] = { LKG_CURL_FUNCTIONS(ROW) };
+#undef ROW
+        void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+        struct lkg_curl curl;
+
+        if (!library)
+                return -ELIBACC;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(functions); i++) {
+                void *function = dlsym(library, functions[i].name);
+
+                if (!function)
+                        return -ELIBACC;
+                memcpy((char *)&curl + functions[i].offset, &function, sizeof(function));
+        }
+        /* The loop's thread is the only one of this process: the resolver's begin with the first request. */
+        if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+                return -ENOMEM;
+        lkg_curl = curl;
+        return 0;
+}
+
+int lkg_curl_load(struct lkg_error *err)
+{
+        int r = lkg_curl.easy_init ? 0 : load();
+
+        if (r == -ELIBACC)
+                return lkg_error_set(err, r, NULL, "load libcurl: %s.", dlerror());
+        return r < 0 ? lkg_error_set(err, r, NULL, "libcurl") : 0;
+}
+
+/* ---- words ---- */
 
 uint64_t lkg_http_retry_after(const char *text, size_t size, uint64_t now_ns)
 {

@@ -11,7 +11,47 @@
  */
 #include <inttypes.h>
 
+#include <sys/epoll.h>
+
 #include "http-internal.h"
+
+#define IDLE_CONNECTIONS_MAX 4L
+
+/* ---- event sources ---- */
+
+int lkg_remote_timer(sd_event *event, uint64_t accuracy_ns, sd_event_time_handler_t fn, void *userdata,
+                     sd_event_source **ret)
+{
+        int r = sd_event_add_time(event, ret, CLOCK_BOOTTIME, 0, accuracy_ns / 1000, fn, userdata);
+
+        if (r >= 0)
+                r = sd_event_source_set_priority(*ret, LKG_REMOTE_PRIORITY);
+        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
+int lkg_remote_defer(sd_event *event, sd_event_handler_t fn, void *userdata, sd_event_source **ret)
+{
+        int r = sd_event_add_defer(event, ret, fn, userdata);
+
+        if (r >= 0)
+                r = sd_event_source_set_priority(*ret, LKG_REMOTE_PRIORITY);
+        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
+/* None of these calls can fail for a source of this loop, before the loop ends. */
+void lkg_remote_arm(sd_event_source *timer, uint64_t at_ns)
+{
+        if (timer && at_ns != UINT64_MAX)
+                (void)sd_event_source_set_time(timer, at_ns / 1000 + 1);
+        if (timer)
+                (void)sd_event_source_set_enabled(timer,
+                                                  at_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+void lkg_remote_soon(sd_event_source *defer)
+{
+        (void)sd_event_source_set_enabled(defer, SD_EVENT_ONESHOT);
+}
 
 static void pool_forget(struct lkg_http_pool *pool)
 {
@@ -65,7 +105,7 @@ static void unlink_transfer(struct lkg_http_transfer *t)
         *(t->next ? &t->next->previous : &http->last) = t->previous;
         t->previous = t->next = NULL;
         if (--t->pool->n_transfers == 0)
-                lkg_http_settle_soon(http); /* perhaps its pool goes too */
+                lkg_remote_soon(http->settle); /* perhaps its pool goes too */
 }
 
 /* Detach it from curl; the reply stays until it is freed. Not inside curl. */
@@ -90,9 +130,6 @@ static struct lkg_http_transfer *transfer_free(struct lkg_http_transfer *t)
         t->http->buffered_bytes -= t->body.size;
         lkg_buf_deinit(&t->body);
         (void)lkg_identity_unref(t->identity);
-        free(t->path);
-        free(t->content_type);
-        free(t->data);
         free(t);
         return NULL;
 }
@@ -146,8 +183,7 @@ void lkg_http_distrust(struct lkg_http_transfer *t)
                         continue;
                 if (other->request.idle_ns == 0 || other->request.idle_ns > t->http->doubt_ns)
                         other->request.idle_ns = t->http->doubt_ns;
-                /* Cannot fail for a source of this loop; otherwise the stream ends at its timeout. */
-                (void)sd_event_source_set_time(other->timer, due_ns(other) / 1000 + 1);
+                lkg_remote_arm(other->timer, due_ns(other));
         }
 }
 
@@ -158,9 +194,10 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         uint64_t now = lkg_boottime_ns(), due = due_ns(t);
 
         (void)usec;
-        if (now < due && sd_event_source_set_time(source, due / 1000 + 1) >= 0 &&
-            sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) >= 0)
+        if (now < due) {
+                lkg_remote_arm(source, due);
                 return 0;
+        }
         if (due < t->started_ns + t->request.deadline_ns)
                 (void)lkg_http_stop(t, -ETIMEDOUT, "%s: no byte for %" PRIu64 " s", t->peer,
                                     t->request.idle_ns / LKG_NSEC_PER_SEC);
@@ -243,13 +280,129 @@ static void look_for_ends(struct lkg_http_pool *pool)
                 break_pool(pool);
 }
 
-/* ---- the next turn of the loop ---- */
+/* ---- connections: curl names descriptors and timeouts, and the loop notifies curl about them ---- */
 
-void lkg_http_settle_soon(struct lkg_http *http)
+static void act(struct lkg_http_pool *pool, curl_socket_t fd, int mask)
 {
-        /* Cannot fail for a source of this loop, before the loop ends. */
-        (void)sd_event_source_set_enabled(http->settle, SD_EVENT_ONESHOT);
+        int n_running;
+
+        /* Only lack of memory or a failed callback of ours: this handle is unusable from now on. */
+        if (!pool->broken && lkg_curl.multi_socket_action(pool->multi, fd, mask, &n_running) != CURLM_OK)
+                pool->broken = true;
+        look_for_ends(pool);
 }
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        int mask = 0;
+
+        (void)source;
+        if (revents & (EPOLLIN | EPOLLRDHUP | EPOLLHUP))
+                mask |= CURL_CSELECT_IN;
+        if (revents & EPOLLOUT)
+                mask |= CURL_CSELECT_OUT;
+        if (revents & EPOLLERR)
+                mask |= CURL_CSELECT_ERR;
+        act(userdata, fd, mask);
+        return 0;
+}
+
+static int on_pool_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source;
+        (void)usec;
+        act(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return 0;
+}
+
+/* CURLMOPT_SOCKETFUNCTION; @known is the event source of @fd once there is one. */
+static int want_io(CURL *easy, curl_socket_t fd, int what, void *userdata, void *known)
+{
+        struct lkg_http_pool *pool = userdata;
+        sd_event_source *source = known;
+        uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
+
+        (void)easy;
+        if (what == CURL_POLL_REMOVE) {
+                sd_event_source_disable_unref(source);
+                (void)lkg_curl.multi_assign(pool->multi, fd, NULL);
+                return 0;
+        }
+        if (source)
+                return sd_event_source_set_io_events(source, events) < 0 ? -1 : 0;
+        if (sd_event_add_io(pool->http->event, &source, fd, events, on_io, pool) < 0)
+                return -1;
+        if (sd_event_source_set_priority(source, LKG_REMOTE_PRIORITY) < 0 ||
+            lkg_curl.multi_assign(pool->multi, fd, source) != CURLM_OK) {
+                sd_event_source_disable_unref(source);
+                return -1;
+        }
+        return 0;
+}
+
+/* CURLMOPT_TIMERFUNCTION: must not act immediately, because curl calls it in the middle of its work. */
+static int want_time(CURLM *multi, long timeout_ms, void *userdata)
+{
+        struct lkg_http_pool *pool = userdata;
+
+        (void)multi;
+        /* Not the loop's cached time, which may be as old as the longest callback of this turn. */
+        lkg_remote_arm(pool->timer, timeout_ms < 0
+                                            ? UINT64_MAX
+                                            : lkg_boottime_ns() + (uint64_t)timeout_ms * LKG_NSEC_PER_MSEC);
+        return 0;
+}
+
+static int configure(struct lkg_http_pool *pool)
+{
+        CURLM *m = pool->multi;
+
+        return lkg_curl.multi_setopt(m, CURLMOPT_SOCKETFUNCTION, want_io) == CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_SOCKETDATA, pool) == CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_TIMERFUNCTION, want_time) == CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_TIMERDATA, pool) == CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX) ==
+                                       CURLM_OK &&
+                               lkg_curl.multi_setopt(m, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX) ==
+                                       CURLM_OK
+                       ? 0
+                       : -EINVAL;
+}
+
+static struct lkg_http_pool *pool_free(struct lkg_http_pool *pool)
+{
+        if (!pool)
+                return NULL;
+        if (pool->multi)
+                (void)lkg_curl.multi_cleanup(
+                        pool->multi); /* takes back its descriptors, so the timer goes after it */
+        sd_event_source_disable_unref(pool->timer);
+        free(pool);
+        return NULL;
+}
+
+static int pool_new(struct lkg_http *http, uint64_t serial, struct lkg_http_pool **ret,
+                    struct lkg_error *err)
+{
+        struct lkg_http_pool *pool = calloc(1, sizeof(*pool));
+        int r = pool ? lkg_remote_timer(http->event, LKG_NSEC_PER_MSEC, on_pool_time, pool, &pool->timer)
+                     : -ENOMEM;
+
+        if (r >= 0) {
+                pool->http = http;
+                pool->serial = serial;
+                pool->multi = lkg_curl.multi_init();
+                r = pool->multi ? configure(pool) : -ENOMEM;
+        }
+        if (r < 0) {
+                (void)pool_free(pool);
+                return lkg_error_set(err, r, NULL, "connections to the API server");
+        }
+        *ret = pool;
+        return 0;
+}
+
+/* ---- the next turn of the loop ---- */
 
 static void launch(struct lkg_http_transfer *t)
 {
@@ -272,7 +425,7 @@ static void free_unused_pools(struct lkg_http *http)
                         continue;
                 }
                 *at = pool->next;
-                (void)lkg_http_pool_free(pool);
+                (void)pool_free(pool);
         }
 }
 
@@ -314,11 +467,7 @@ int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, 
         http->doubt_ns = options->doubt_ns;
         http->plain = options->plain;
         http->user_agent = strdup(options->user_agent);
-        r = http->user_agent ? sd_event_add_defer(http->event, &http->settle, settle, http) : -ENOMEM;
-        if (r >= 0)
-                r = sd_event_source_set_priority(http->settle, LKG_REMOTE_PRIORITY);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(http->settle, SD_EVENT_OFF);
+        r = http->user_agent ? lkg_remote_defer(http->event, settle, http, &http->settle) : -ENOMEM;
         if (r < 0) {
                 (void)lkg_http_free(http);
                 return lkg_error_set(err, r, NULL, "API client");
@@ -345,42 +494,21 @@ struct lkg_http *lkg_http_free(struct lkg_http *http)
         return NULL;
 }
 
-void lkg_http_set_max_bytes(struct lkg_http *http, size_t max_bytes)
-{
-        http->max_bytes = max_bytes;
-}
-
 /* Choose the connections for requests of @identity. */
 static int choose_pool(struct lkg_http *http, const struct lkg_identity *identity, struct lkg_error *err)
 {
-        struct lkg_http_pool *pool;
+        struct lkg_http_pool *pool = NULL;
         int r;
 
         if (http->current && http->current->serial == identity->serial && !http->current->broken)
                 return 0;
-        r = lkg_http_pool_new(http, identity->serial, look_for_ends, &pool, err);
+        r = pool_new(http, identity->serial, &pool, err);
         if (r < 0)
                 return r;
         pool->next = http->pools;
         http->pools = http->current = pool;
-        lkg_http_settle_soon(http); /* the one before may be unused */
+        lkg_remote_soon(http->settle); /* the one before may be unused */
         return 0;
-}
-
-static int copy_request(struct lkg_http_transfer *t, const struct lkg_http_request *request)
-{
-        t->request = *request;
-        t->path = strdup(request->path);
-        if (request->content_type) {
-                t->content_type = strdup(request->content_type);
-                t->data = malloc(request->size + 1);
-                if (t->data && request->size > 0)
-                        memcpy(t->data, request->body, request->size);
-        }
-        t->request.path = t->path;
-        t->request.content_type = t->content_type;
-        t->request.body = t->data;
-        return t->path && (!request->content_type || (t->content_type && t->data)) ? 0 : -ENOMEM;
 }
 
 int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
@@ -397,24 +525,21 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
                 return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
         t->http = http;
         t->identity = lkg_identity_ref(identity);
-        r = copy_request(t, request);
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "request to the API server");
+        t->request = *request;
         r = lkg_http_prepare(t, err);
+        t->request.path = t->request.content_type = t->request.body = NULL; /* curl has copies */
         if (r >= 0)
                 r = choose_pool(http, identity, err);
         if (r < 0)
                 return r;
         t->started_ns = t->progress_ns = lkg_boottime_ns();
-        r = sd_event_add_time(http->event, &t->timer, CLOCK_BOOTTIME, due_ns(t) / 1000 + 1,
-                              LKG_NSEC_PER_MSEC / 1000, on_time, t);
-        if (r >= 0)
-                r = sd_event_source_set_priority(t->timer, LKG_REMOTE_PRIORITY);
+        r = lkg_remote_timer(http->event, LKG_NSEC_PER_MSEC, on_time, t, &t->timer);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "request to the API server");
+        lkg_remote_arm(t->timer, due_ns(t));
         t->pool = http->current;
         link_transfer(t);
-        lkg_http_settle_soon(http);
+        lkg_remote_soon(http->settle);
         *ret = LKG_STEAL(t);
         return 0;
 }
@@ -424,8 +549,7 @@ struct lkg_http_transfer *lkg_http_cancel(struct lkg_http_transfer *t)
         if (!t)
                 return NULL;
         t->cancelled = true;
-        if (t->timer)
-                (void)sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
-        lkg_http_settle_soon(t->http);
+        lkg_remote_arm(t->timer, UINT64_MAX);
+        lkg_remote_soon(t->http->settle);
         return NULL;
 }

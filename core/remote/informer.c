@@ -94,16 +94,6 @@ static void begin(struct lkg_informer *informer)
         informer->busy++;
 }
 
-static void set_timer(struct lkg_informer *informer)
-{
-        uint64_t due = lkg_follow_due(&informer->follow);
-
-        if (due != UINT64_MAX)
-                (void)sd_event_source_set_time(informer->timer, due / 1000 + 1);
-        (void)sd_event_source_set_enabled(informer->timer,
-                                          due == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
-}
-
 static void tell_changes(struct lkg_informer *informer)
 {
         enum lkg_informer_mode mode = lkg_follow_mode(&informer->follow);
@@ -122,7 +112,7 @@ static void finish(struct lkg_informer *informer)
         if (!informer->given_up)
                 tell_changes(informer);
         if (!informer->given_up)
-                set_timer(informer);
+                lkg_remote_arm(informer->timer, lkg_follow_due(&informer->follow));
         if (--informer->busy == 0 && informer->given_up)
                 destroy(informer);
 }
@@ -389,25 +379,10 @@ void lkg_informer_fetch(struct lkg_informer *informer, bool anew)
 {
         informer->fetch = true;
         informer->anew |= anew;
-        (void)sd_event_source_set_enabled(informer->soon, SD_EVENT_ONESHOT);
+        lkg_remote_soon(informer->soon);
 }
 
 /* ---- beginning ---- */
-
-static int add_sources(struct lkg_informer *informer, sd_event *event)
-{
-        int r = sd_event_add_time(event, &informer->timer, CLOCK_BOOTTIME, 0, 0, on_timer, informer);
-
-        if (r >= 0)
-                r = sd_event_source_set_priority(informer->timer, LKG_REMOTE_PRIORITY);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(informer->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_defer(event, &informer->soon, on_soon, informer);
-        if (r >= 0)
-                r = sd_event_source_set_priority(informer->soon, LKG_REMOTE_PRIORITY);
-        return r < 0 ? r : 0;
-}
 
 static void set_limits(struct lkg_follow *follow, const struct lkg_informer_options *options)
 {
@@ -442,10 +417,13 @@ int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_info
                 r = lkg_resource_copy(&options->resource, &informer->resource);
         }
         if (r == 0)
-                r = add_sources(informer, options->event);
+                r = lkg_remote_timer(options->event, 0, on_timer, informer, &informer->timer);
+        if (r >= 0)
+                r = lkg_remote_defer(options->event, on_soon, informer, &informer->soon);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "follow %s %s", options->resource.plural,
                                      options->resource.name);
+        lkg_remote_soon(informer->soon);
         *ret = LKG_STEAL(informer);
         return 0;
 }

@@ -268,10 +268,7 @@ static void set_timer(struct lkg_reporter *reporter, bool allowed)
                 due = lkg_heartbeat_due(&reporter->heartbeat);
         if (allowed && event_is_due(reporter) && reporter->events_at_ns < due)
                 due = reporter->events_at_ns;
-        if (due != UINT64_MAX)
-                (void)sd_event_source_set_time(reporter->timer, due / 1000 + 1);
-        (void)sd_event_source_set_enabled(reporter->timer,
-                                          due == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        lkg_remote_arm(reporter->timer, due);
 }
 
 /* Send everything that can be sent now; the credential may have changed since the last time. */
@@ -302,11 +299,6 @@ static int on_soon(sd_event_source *source, void *userdata)
         return 0;
 }
 
-static void wake(struct lkg_reporter *reporter)
-{
-        (void)sd_event_source_set_enabled(reporter->soon, SD_EVENT_ONESHOT);
-}
-
 /* ---- requests of the caller ---- */
 
 void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
@@ -323,7 +315,7 @@ void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
         lkg_text_copy(reporter->uid, sizeof(reporter->uid), uid);
         if (uid[0])
                 lkg_text_copy(reporter->last_uid, sizeof(reporter->last_uid), uid);
-        wake(reporter);
+        lkg_remote_soon(reporter->soon);
 }
 
 void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_node_condition *condition)
@@ -344,7 +336,7 @@ void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_
         if (can_wait)
                 return;
         lkg_heartbeat_changed(&reporter->heartbeat, lkg_boottime_ns());
-        wake(reporter);
+        lkg_remote_soon(reporter->soon);
 }
 
 void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char *reason, const char *message)
@@ -352,7 +344,7 @@ void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char 
         if (!reporter->want_events)
                 return;
         lkg_outbox_add(&reporter->outbox, warning, reason, message, lkg_boottime_ns(), lkg_realtime_ns());
-        wake(reporter);
+        lkg_remote_soon(reporter->soon);
 }
 
 /*
@@ -375,7 +367,7 @@ void lkg_reporter_kick(struct lkg_reporter *reporter)
         lkg_heartbeat_kick(&reporter->heartbeat, lkg_boottime_ns());
         reporter->events_backoff = (struct lkg_backoff){ 0 };
         reporter->events_at_ns = 0;
-        wake(reporter);
+        lkg_remote_soon(reporter->soon);
 }
 
 /* ---- creating and freeing ---- */
@@ -399,21 +391,6 @@ static void freep(struct lkg_reporter **reporter)
         lkg_reporter_free(*reporter);
 }
 
-static int add_sources(struct lkg_reporter *reporter, sd_event *event)
-{
-        int r = sd_event_add_time(event, &reporter->timer, CLOCK_BOOTTIME, 0, 0, on_timer, reporter);
-
-        if (r >= 0)
-                r = sd_event_source_set_priority(reporter->timer, LKG_REMOTE_PRIORITY);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(reporter->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_defer(event, &reporter->soon, on_soon, reporter);
-        if (r >= 0)
-                r = sd_event_source_set_priority(reporter->soon, LKG_REMOTE_PRIORITY);
-        return r < 0 ? r : 0;
-}
-
 int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_reporter **ret,
                      struct lkg_error *err)
 {
@@ -430,10 +407,13 @@ int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_repo
                 reporter->node_name = strdup(options->node_name);
                 reporter->host = strdup(options->host);
                 if (reporter->node_name && reporter->host)
-                        r = add_sources(reporter, options->event);
+                        r = lkg_remote_timer(options->event, 0, on_timer, reporter, &reporter->timer);
+                if (r >= 0)
+                        r = lkg_remote_defer(options->event, on_soon, reporter, &reporter->soon);
         }
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "write back to node %s", options->node_name);
+        lkg_remote_soon(reporter->soon);
         *ret = LKG_STEAL(reporter);
         return 0;
 }

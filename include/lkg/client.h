@@ -159,9 +159,6 @@ struct lkg_call *lkg_call_cancel(struct lkg_call *call);
 /** lkg_call_abandon() - the same, because its connection is dead: requests from now on get another one. */
 struct lkg_call *lkg_call_abandon(struct lkg_call *call);
 
-/** lkg_client_set_max_bytes() - after a reload; applies to requests from now on. */
-void lkg_client_set_max_bytes(struct lkg_client *client, size_t max_bytes);
-
 struct lkg_client_counters {
         uint64_t n_answers[_LKG_API_STATUS_MAX];
         uint64_t received_bytes, sent_bytes, n_connections;

@@ -227,6 +227,15 @@ bool lkg_credential_is_node(const struct lkg_credential *credential, const char 
  */
 #define LKG_REMOTE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
 
+/** lkg_remote_timer(), lkg_remote_defer() - an event source of that priority, which is off. Timers go by CLOCK_BOOTTIME. */
+int lkg_remote_timer(sd_event *event, uint64_t accuracy_ns, sd_event_time_handler_t fn, void *userdata,
+                     sd_event_source **ret);
+int lkg_remote_defer(sd_event *event, sd_event_handler_t fn, void *userdata, sd_event_source **ret);
+/** lkg_remote_arm() - set the timer; UINT64_MAX = off. NULL is fine. */
+void lkg_remote_arm(sd_event_source *timer, uint64_t at_ns);
+/** lkg_remote_soon() - the next turn of the loop does the deferred work. */
+void lkg_remote_soon(sd_event_source *defer);
+
 struct lkg_http_options {
         sd_event *event;
         const char *user_agent;
@@ -287,9 +296,6 @@ struct lkg_http_counters {
 int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, struct lkg_error *err);
 /** lkg_http_free() - cancel all requests in flight. Not from a callback of a request. */
 struct lkg_http *lkg_http_free(struct lkg_http *http);
-
-/** lkg_http_set_max_bytes() - limit of all replies together; data that has already arrived is kept. */
-void lkg_http_set_max_bytes(struct lkg_http *http, size_t max_bytes);
 
 /**
  * lkg_http_start() - send @request as @identity. Texts are copied. May be called from any callback; no callback runs before it

@@ -18,7 +18,6 @@
  *
  * With --stdin, commands are read from standard input, one per line:
  *     next           the next of --count requests (they wait for it); a watch is started again
- *     max BYTES      lkg_client_set_max_bytes()
  *     exec JSON      what the exec plugin printed; `exec` alone: it failed
  *     counters       print them now
  *     cancel         cancel the current request
@@ -266,8 +265,6 @@ static void run_command(struct tool *tool, const char *word, const char *rest)
 {
         if (strcmp(word, "next") == 0) {
                 start_next(tool);
-        } else if (strcmp(word, "max") == 0) {
-                lkg_client_set_max_bytes(tool->client, strtoull(rest, NULL, 10));
         } else if (strcmp(word, "exec") == 0) {
                 lkg_credential_exec_done(tool->credential, *rest ? rest : NULL, strlen(rest),
                                          *rest ? NULL : "the test says so");
