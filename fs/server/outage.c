@@ -47,9 +47,9 @@ static int read_entry(const struct lkg_entry *entry, char **ret)
  * about a try or a rollout: these continue without the engine.
  * Return: 0; -ENOMEM.
  */
-static int put_message(const struct lkg_json *json, struct lkg_buf *buf)
+static int put_message(struct json_object *old, struct lkg_buf *buf)
 {
-        const char *const parts[] = { lkg_json_get(json, "message"), lkg_json_get(json, "pending") };
+        const char *const parts[] = { lkg_json_get(old, "message"), lkg_json_get(old, "pending") };
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++) {
                 if (i > 0 && parts[i])
@@ -63,7 +63,7 @@ static int put_message(const struct lkg_json *json, struct lkg_buf *buf)
 /* From condition.json, which has them in separate fields. */
 static int put_using(const struct outage_words *w, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_json_flat_freep) struct json_object *old = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf message = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *text = NULL, *path = NULL;
         const struct lkg_entry *entry;
@@ -77,10 +77,9 @@ static int put_using(const struct outage_words *w, struct lkg_buf *buf)
         r = entry ? read_entry(entry, &text) : -ENOENT;
         if (r < 0)
                 return r;
-        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
-        r = lkg_json_read_flat(&json, text, strcspn(text, "\n"));
+        r = lkg_json_read_flat(text, strcspn(text, "\n"), &old);
         if (r == 0)
-                r = put_message(&json, &message);
+                r = put_message(old, &message);
         if (message.size > 0)
                 lkg_buf_shown(buf, message.data, message.size);
         return r == -ENOMEM ? r : 0;
@@ -104,32 +103,31 @@ static int say_condition(const struct outage_words *w, const char *old, struct l
 static int say_condition_json(const struct outage_words *w, const char *old, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        LKG_CLEANUP(lkg_json_flat_freep) struct json_object *was = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf message = LKG_BUF_INIT;
-        int r;
+        int r = lkg_json_read_flat(old, strcspn(old, "\n"), &was);
 
-        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
-        r = lkg_json_read_flat(&json, old, strcspn(old, "\n"));
-        if (r == -ENOMEM)
-                return r;
-        if (r == 0 && w->down && lkg_json_get(&json, "pending") && put_message(&json, &message) < 0)
+        if (r == -ENOMEM ||
+            (was && w->down && lkg_json_get(was, "pending") && put_message(was, &message) < 0))
                 return -ENOMEM;
-        if (r < 0 && !w->down) {
+        if (!was && !w->down) {
                 lkg_buf_puts(buf, old);
                 return 0;
         }
-        if (r < 0) {
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        if (!was) {
                 lkg_json_u64(&json, "schemaVersion", 1);
                 lkg_json_text(&json, "type", "ConfigOK");
         }
-        if (*w->heard)
-                lkg_json_text(&json, "lastHeartbeatTime", w->heard);
-        if (w->down) {
-                lkg_json_text(&json, "status", "Unknown");
-                lkg_json_text(&json, "reason", w->reason);
-                if (message.size > 0)
-                        lkg_json_text_n(&json, "message", message.data, message.size);
-                lkg_json_text(&json, "lastTransitionTime", w->since);
-        }
+        lkg_json_copy_flat(&json, was,
+                           (const struct lkg_json_change[]){
+                                   { "lastHeartbeatTime", *w->heard ? w->heard : NULL },
+                                   { "status", w->down ? "Unknown" : NULL },
+                                   { "reason", w->down ? w->reason : NULL },
+                                   { "message", message.size > 0 ? message.data : NULL },
+                                   { "lastTransitionTime", w->down ? w->since : NULL },
+                                   { NULL },
+                           });
         lkg_json_end(&json);
         return lkg_json_write_line(&json, buf);
 }

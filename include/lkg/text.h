@@ -348,12 +348,8 @@ size_t lkg_duration_format(int64_t ns, char buf[static LKG_DURATION_MAX]);
 /* ---- json-out ---- */
 
 /*
- * JSON output: records, status files, requests. It is built as json-c objects and written by json-c, never
- * assembled as text.
- *
- * For a failed allocation json-c returns NULL, which means null in a document; it writes truncated text if
- * its buffer cannot grow, and passes any byte through. Here each of these is an error: the first one is
- * kept, later calls do nothing, and lkg_json_write() returns it instead of a text.
+ * JSON output: records, status files, requests. Written member by member, so nothing is unbalanced, unescaped or without its comma. The
+ * first error is kept, later calls do nothing, and lkg_json_write() returns it instead of a text.
  *
  * Documents of components are written by lkg/render.h instead: numbers keep their text, and keys may be
  * anything. Owned by one thread.
@@ -374,29 +370,31 @@ enum lkg_json_layout {
 
 struct json_object;
 
+/* A map or list that was begun and has not ended. */
+struct lkg_json_open {
+        enum lkg_json_layout layout;
+        bool is_map, any; /* any: it has members */
+};
+
 struct lkg_json {
-        struct json_object *root;
-        struct json_object *open[LKG_JSON_DEPTH_MAX]; /* borrowed, parts of @root */
+        struct lkg_buf text;
+        struct lkg_json_open open[LKG_JSON_DEPTH_MAX];
         size_t n_open;
-        size_t room; /* maximum number of bytes of the text */
-        bool pretty;
         int error; /* the first one */
 };
 
-#define LKG_JSON_INIT \
-        {             \
-                0     \
+#define LKG_JSON_INIT                \
+        {                            \
+                .text = LKG_BUF_INIT \
         }
 
 void lkg_json_deinit(struct lkg_json *json);
 
 /*
  * @name: name of a member of a map, printable ASCII without `"` and `\`; NULL for the whole document, and in
- * a list. An existing name gets the new value.
+ * a list. The caller gives no name twice.
  */
 
-/** lkg_json_is_name() - may a member have this name? */
-bool lkg_json_is_name(const char *name);
 /**
  * lkg_json_map() - begin a map, until lkg_json_end(). @layout: for the whole document LKG_JSON_TIGHT or
  * LKG_JSON_PRETTY.
@@ -444,16 +442,23 @@ int lkg_json_write(struct lkg_json *json, struct lkg_buf *buf);
 int lkg_json_write_line(struct lkg_json *json, struct lkg_buf *buf);
 
 /**
- * lkg_json_read_flat() - add the members of a map that lkg_json_write() wrote, none of them a map or a list,
- * to the map that was begun last. For callers that change some of them; untrusted text must be read with
- * lkg/decode.h.
+ * lkg_json_read_flat() - read a map that lkg_json_write() wrote, none of its members a map or a list, with json-c. At most LKG_JSON_FLAT_MAX
+ * bytes and one level, so that its memory is bounded for any text (docs/decisions/028-who-reads-json.md).
+ * @ret: lkg_json_flat_freep()
  *
- * Return: 0; -EBADMSG: it is not such a map, or larger than LKG_JSON_FLAT_MAX, and nothing was added;
- * -ENOMEM.
+ * Return: 0; -EBADMSG: it is not such a map; -ENOMEM.
  */
-int lkg_json_read_flat(struct lkg_json *json, const char *text, size_t size);
+int lkg_json_read_flat(const char *text, size_t size, struct json_object **ret);
+void lkg_json_flat_freep(struct json_object **object);
+/* A text for a member; NULL = it stays as it is. */
+struct lkg_json_change {
+        const char *name, *text;
+};
 /**
- * lkg_json_get() - the text of a member of the map that was begun last; NULL: there is none, or it contains
- * a NUL. Valid until it is replaced.
+ * lkg_json_copy_flat() - add the members of @object (NULL = none) to the map that was begun last. @changes: of some of them, and new ones;
+ * the last has no name
  */
-const char *lkg_json_get(const struct lkg_json *json, const char *name);
+void lkg_json_copy_flat(struct lkg_json *json, struct json_object *object,
+                        const struct lkg_json_change *changes);
+/** lkg_json_get() - the text of a member; NULL: there is none, or it contains a NUL. Valid as long as @object. */
+const char *lkg_json_get(struct json_object *object, const char *name);

@@ -105,20 +105,25 @@ static int run(const uint8_t *data, size_t size, struct lkg_buf *buf, bool *ret_
         return r;
 }
 
+static const struct lkg_json_change no_change = { NULL };
+
 static void check_flat(const struct lkg_buf *text)
 {
         struct lkg_json json = LKG_JSON_INIT;
         struct lkg_buf again = LKG_BUF_INIT;
+        struct json_object *object = NULL;
 
+        if (text->size > LKG_JSON_FLAT_MAX)
+                return;
+        FUZZ_CHECK(lkg_json_read_flat(text->data, text->size, &object) == 0);
         lkg_json_map(&json, NULL,
                      text->size > 1 && text->data[1] == '\n' ? LKG_JSON_PRETTY : LKG_JSON_TIGHT);
-        if (text->size <= LKG_JSON_FLAT_MAX) {
-                FUZZ_CHECK(lkg_json_read_flat(&json, text->data, text->size) == 0);
-                lkg_json_end(&json);
-                FUZZ_CHECK(lkg_json_write(&json, &again) == 0 && strcmp(again.data, text->data) == 0);
-        }
+        lkg_json_copy_flat(&json, object, &no_change);
+        lkg_json_end(&json);
+        FUZZ_CHECK(lkg_json_write(&json, &again) == 0 && strcmp(again.data, text->data) == 0);
         lkg_buf_deinit(&again);
         lkg_json_deinit(&json);
+        lkg_json_flat_freep(&object);
 }
 
 /* Any bytes: flat, or refused; an accepted text is written as a flat one. */
@@ -126,15 +131,18 @@ static void check_any(const uint8_t *data, size_t size)
 {
         struct lkg_json json = LKG_JSON_INIT;
         struct lkg_buf text = LKG_BUF_INIT;
+        struct json_object *object = NULL;
 
-        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
-        if (lkg_json_read_flat(&json, (const char *)data, size) == 0) {
+        if (lkg_json_read_flat((const char *)data, size, &object) == 0) {
+                lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+                lkg_json_copy_flat(&json, object, &no_change);
                 lkg_json_end(&json);
                 FUZZ_CHECK(lkg_json_write(&json, &text) == 0);
                 check_flat(&text);
         }
         lkg_buf_deinit(&text);
         lkg_json_deinit(&json);
+        lkg_json_flat_freep(&object);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

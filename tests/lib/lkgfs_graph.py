@@ -50,7 +50,7 @@ USES = {
 TYPED_JSON = ("core/base/buf.c", "core/base/json-out.c", "core/documents/readback.c", "core/documents/render.c",
               "core/remote/watch-stream.c")
 # Files that may use json-c and libyaml.
-JSON_C = ("core/base/json-flat.c", "core/base/json-out.c", "core/documents/readback.c")
+JSON_C = ("core/base/json-out.c", "core/documents/readback.c")
 LIBYAML = ("core/documents/readback.c",)
 
 
