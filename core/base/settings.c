@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings that processes without a YAML parser need, as `key=value` lines. */
+/* The settings that processes without a YAML parser need, as `key=value` lines: a row for each key, and for each key of a component. */
 #include <inttypes.h>
 
 #include <lkg/base.h>
@@ -7,33 +7,75 @@
 #include <lkg/file.h>
 #include <lkg/messages.h>
 
-struct list {
-        char ***items;
-        size_t *n_items;
-};
+enum type { TEXT, LIST, NUMBER, RESTART };
 
-struct setting_key {
+struct row {
         const char *name;
-        char **text;
-        struct list list;
-        uint32_t *number;
-        enum { ANY, NAME_OR_NONE, PATH, PATH_OR_NONE } what; /* of a string or a list item */
+        enum type type;
+        size_t offset, count; /* of its member, and of the number of items of a list */
+        enum { ANY, NAME_OR_NONE, PATH, PATH_OR_NONE } want; /* of a text or an item */
+        const char *text;                                    /* by default; NULL = "" */
+        uint32_t number;
 };
 
-static int list_add(struct list list, const char *value)
+#define S(member) offsetof(struct lkg_settings, member)
+#define C(member) offsetof(struct lkg_settings_component, member)
+
+static const struct row rows[] = {
+        { "state_dir", TEXT, S(state_dir), .want = PATH, .text = "/var/lib/lkgfs" },
+        { "runtime_dir", TEXT, S(runtime_dir), .want = PATH, .text = "/run/lkgfs" },
+        { "source_dir", TEXT, S(source_dir), .want = PATH_OR_NONE },
+        { "virtual_dir", TEXT, S(virtual_dir), .want = NAME_OR_NONE },
+        { "engine_timeout_ms", NUMBER, S(engine_timeout_ms), .number = 2000 },
+        { "foreign_writes", NUMBER, S(foreign_writes) },
+        { "restart_jitter_ms", NUMBER, S(restart_jitter_ms) },
+        { "node_name", TEXT, S(node_name) },
+        { "engine_user", TEXT, S(engine_user) },
+        { "engine_uid", NUMBER, S(engine_uid) },
+        { "engine_gid", NUMBER, S(engine_gid) },
+        { "engine_user_missing", NUMBER, S(engine_user_missing) },
+        { NULL },
+};
+
+static const struct row component_rows[] = {
+        { "component_unit", TEXT, C(unit) },
+        { "component_file", TEXT, C(file) },
+        { "component_uid", NUMBER, C(uid) },
+        { "component_gid", NUMBER, C(gid) },
+        { "component_mode", NUMBER, C(mode), .number = 0600 },
+        { "component_exe", LIST, C(exes), C(n_exes) },
+        { "component_restart", RESTART, C(restart) },
+        { "component_restart_unit", TEXT, C(restart_unit) },
+        { "component_restart_argv", LIST, C(restart_argv), C(n_restart_argv) },
+        { "component_restart_min_interval_ms", NUMBER, C(restart_min_interval_ms), .number = 60000 },
+        { "component_restart_max_per_hour", NUMBER, C(restart_max_per_hour), .number = 6 },
+        { NULL },
+};
+
+/* Where a row's member is in the settings, or the component, @of. */
+static void *member(const void *of, size_t offset)
 {
-        return lkg_strings_take(list.items, list.n_items, strdup(value));
+        return (char *)(uintptr_t)of + offset;
 }
+
+static const char *const restart_words[_LKG_SETTINGS_RESTART_MAX] = {
+        [LKG_SETTINGS_RESTART_NEVER] = "never",
+        [LKG_SETTINGS_RESTART_UNIT] = "unit",
+        [LKG_SETTINGS_RESTART_HOOK] = "hook",
+};
+
+const char *lkg_settings_restart_word(enum lkg_settings_restart restart)
+{
+        return restart_words[restart];
+}
+
+/* ---- reading ---- */
 
 static int set_text(char **text, const char *value)
 {
-        char *copy = strdup(value);
-
-        if (!copy)
-                return -ENOMEM;
         free(*text);
-        *text = copy;
-        return 0;
+        *text = strdup(value);
+        return *text ? 0 : -ENOMEM;
 }
 
 static int set_number(uint32_t *number, const char *value)
@@ -51,47 +93,6 @@ static int set_number(uint32_t *number, const char *value)
         return 0;
 }
 
-/*
- * Names are used in paths below the runtime directory, and the process that decodes the configuration may be
- * compromised.
- */
-static bool is_fit(const struct setting_key *key, const char *value)
-{
-        if (!*value)
-                return key->what != PATH;
-        if (key->what == NAME_OR_NONE)
-                return lkg_bare_name_ok(value);
-        return key->what == ANY || value[0] == '/';
-}
-
-/* Return: 0; -ENOENT: no such key; -EBADMSG: an invalid value; -ENOMEM. */
-static int set_one_of(const struct setting_key *keys, size_t n_keys, const char *name, const char *value)
-{
-        for (size_t i = 0; i < n_keys; i++) {
-                if (strcmp(keys[i].name, name) != 0)
-                        continue;
-                if (!keys[i].number && !is_fit(&keys[i], value))
-                        return -EBADMSG;
-                if (keys[i].text)
-                        return set_text(keys[i].text, value);
-                if (keys[i].number)
-                        return set_number(keys[i].number, value);
-                return list_add(keys[i].list, value);
-        }
-        return -ENOENT;
-}
-
-static const char *const restart_words[_LKG_SETTINGS_RESTART_MAX] = {
-        [LKG_SETTINGS_RESTART_NEVER] = "never",
-        [LKG_SETTINGS_RESTART_UNIT] = "unit",
-        [LKG_SETTINGS_RESTART_HOOK] = "hook",
-};
-
-const char *lkg_settings_restart_word(enum lkg_settings_restart restart)
-{
-        return restart_words[restart];
-}
-
 static int set_restart(enum lkg_settings_restart *ret, const char *value)
 {
         for (size_t i = 0; i < _LKG_SETTINGS_RESTART_MAX; i++)
@@ -102,6 +103,51 @@ static int set_restart(enum lkg_settings_restart *ret, const char *value)
         return -EBADMSG;
 }
 
+/*
+ * Names are used in paths below the runtime directory, and the process that decodes the configuration may be
+ * compromised.
+ */
+static bool is_fit(const struct row *row, const char *value)
+{
+        if (!*value)
+                return row->want != PATH;
+        if (row->want == NAME_OR_NONE)
+                return lkg_bare_name_ok(value);
+        return row->want == ANY || value[0] == '/';
+}
+
+/* Return: 0, also for an unknown key, which a newer engine may send; -EBADMSG: an invalid value; -ENOMEM. */
+static int set_key(const struct row *row, void *of, const char *name, const char *value)
+{
+        while (row->name && strcmp(row->name, name) != 0)
+                row++;
+        if (!row->name)
+                return 0;
+        switch (row->type) {
+        case TEXT:
+                return is_fit(row, value) ? set_text(member(of, row->offset), value) : -EBADMSG;
+        case LIST:
+                return lkg_strings_take(member(of, row->offset), member(of, row->count), strdup(value));
+        case NUMBER:
+                return set_number(member(of, row->offset), value);
+        case RESTART:
+                return set_restart(member(of, row->offset), value);
+        }
+        return -EBADMSG;
+}
+
+static int set_defaults(const struct row *row, void *of)
+{
+        int r = 0;
+
+        for (; r == 0 && row->name; row++)
+                if (row->type == TEXT)
+                        r = set_text(member(of, row->offset), row->text ? row->text : "");
+                else if (row->type == NUMBER)
+                        *(uint32_t *)member(of, row->offset) = row->number;
+        return r;
+}
+
 static int add_component(struct lkg_settings *s, const char *name)
 {
         struct lkg_settings_component *c;
@@ -109,93 +155,37 @@ static int add_component(struct lkg_settings *s, const char *name)
         if (LKG_GROW(s->components, s->n_components) < 0)
                 return -ENOMEM;
         c = &s->components[s->n_components++];
-        *c = (struct lkg_settings_component){ .name = strdup(name),
-                                              .unit = strdup(""),
-                                              .file = strdup(""),
-                                              .mode = 0600,
-                                              .restart_unit = strdup(""),
-                                              .restart_min_interval_ms = 60000,
-                                              .restart_max_per_hour = 6 };
-        return c->name && c->unit && c->file && c->restart_unit ? 0 : -ENOMEM;
+        *c = (struct lkg_settings_component){ .name = strdup(name) };
+        return c->name ? set_defaults(component_rows, c) : -ENOMEM;
 }
 
 /* Component keys apply to the component that was named last. */
-static int set_component_key(struct lkg_settings *s, const char *name, const char *value)
+static int set_line(struct lkg_settings *s, const char *name, const char *value)
 {
-        struct lkg_settings_component *c = s->n_components ? &s->components[s->n_components - 1] : NULL;
-
         if (strcmp(name, "component") == 0)
                 return lkg_bare_name_ok(value) ? add_component(s, value) : -EBADMSG;
-        if (!c)
-                return -EBADMSG;
-        if (strcmp(name, "component_restart") == 0)
-                return set_restart(&c->restart, value);
-        const struct setting_key keys[] = {
-                { .name = "component_unit", .text = &c->unit },
-                { .name = "component_file", .text = &c->file },
-                { .name = "component_uid", .number = &c->uid },
-                { .name = "component_gid", .number = &c->gid },
-                { .name = "component_mode", .number = &c->mode },
-                { .name = "component_exe", .list = { &c->exes, &c->n_exes } },
-                { .name = "component_restart_unit", .text = &c->restart_unit },
-                { .name = "component_restart_argv", .list = { &c->restart_argv, &c->n_restart_argv } },
-                { .name = "component_restart_min_interval_ms", .number = &c->restart_min_interval_ms },
-                { .name = "component_restart_max_per_hour", .number = &c->restart_max_per_hour },
-        };
-        return set_one_of(keys, LKG_ARRAY_SIZE(keys), name, value);
+        if (strncmp(name, "component", 9) != 0)
+                return set_key(rows, s, name, value);
+        return s->n_components ? set_key(component_rows, &s->components[s->n_components - 1], name, value)
+                               : -EBADMSG;
 }
 
-static int set_key(struct lkg_settings *s, const char *name, const char *value)
+static void settings_freep(struct lkg_settings **s)
 {
-        const struct setting_key keys[] = {
-                { .name = "state_dir", .text = &s->state_dir, .what = PATH },
-                { .name = "runtime_dir", .text = &s->runtime_dir, .what = PATH },
-                { .name = "source_dir", .text = &s->source_dir, .what = PATH_OR_NONE },
-                { .name = "virtual_dir", .text = &s->virtual_dir, .what = NAME_OR_NONE },
-                { .name = "engine_timeout_ms", .number = &s->engine_timeout_ms },
-                { .name = "foreign_writes", .number = &s->foreign_writes },
-                { .name = "restart_jitter_ms", .number = &s->restart_jitter_ms },
-                { .name = "node_name", .text = &s->node_name },
-                { .name = "engine_user", .text = &s->engine_user },
-                { .name = "engine_uid", .number = &s->engine_uid },
-                { .name = "engine_gid", .number = &s->engine_gid },
-                { .name = "engine_user_missing", .number = &s->engine_user_missing },
-        };
-        int r = strncmp(name, "component", 9) == 0 ? set_component_key(s, name, value)
-                                                   : set_one_of(keys, LKG_ARRAY_SIZE(keys), name, value);
-
-        return r == -ENOENT ? 0 : r; /* a newer engine may send unknown keys */
-}
-
-static struct lkg_settings *settings_new(void)
-{
-        struct lkg_settings *s = calloc(1, sizeof(*s));
-
-        if (!s)
-                return NULL;
-        s->engine_timeout_ms = 2000;
-        if (set_text(&s->state_dir, "/var/lib/lkgfs") < 0 || set_text(&s->runtime_dir, "/run/lkgfs") < 0 ||
-            set_text(&s->source_dir, "") < 0 || set_text(&s->virtual_dir, "") < 0 ||
-            set_text(&s->node_name, "") < 0 || set_text(&s->engine_user, "") < 0)
-                return lkg_settings_free(s);
-        return s;
+        lkg_settings_free(*s);
 }
 
 int lkg_settings_parse(const char *data, size_t size, struct lkg_settings **ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *text = strndup(data, size);
-        struct lkg_settings *s = settings_new();
+        LKG_CLEANUP(settings_freep) struct lkg_settings *s = calloc(1, sizeof(*s));
         char *rest = text, *line;
         unsigned n = 0;
 
-        if (!text || !s) {
-                lkg_settings_free(s);
+        if (!text || !s || set_defaults(rows, s) < 0)
                 return lkg_error_set(err, -ENOMEM, NULL, "settings");
-        }
-        if (strlen(text) != size) {
-                lkg_settings_free(s);
+        if (strlen(text) != size)
                 return lkg_error_set(err, -EBADMSG, NULL, "settings: a NUL byte");
-        }
         while ((line = strsep(&rest, "\n"))) {
                 char *value = strchr(line, '=');
                 int r;
@@ -205,45 +195,42 @@ int lkg_settings_parse(const char *data, size_t size, struct lkg_settings **ret,
                         continue;
                 if (value)
                         *value++ = '\0';
-                r = !value || lkg_unescape(value) < 0 ? -EBADMSG : set_key(s, line, value);
-                if (r < 0) {
-                        lkg_settings_free(s);
+                r = !value || lkg_unescape(value) < 0 ? -EBADMSG : set_line(s, line, value);
+                if (r < 0)
                         return lkg_error_set(err, r, NULL, "settings, line %u", n);
-                }
         }
-        *ret = s;
+        *ret = LKG_STEAL(s);
         return 0;
 }
 
-static void free_list(char **items, size_t n)
+static void free_members(const struct row *row, void *of)
 {
-        for (size_t i = 0; i < n; i++)
-                free(items[i]);
-        free(items);
+        for (; row->name; row++) {
+                char **items = row->type == LIST ? *(char ***)member(of, row->offset) : NULL;
+
+                for (size_t i = 0; items && i < *(size_t *)member(of, row->count); i++)
+                        free(items[i]);
+                free(items);
+                if (row->type == TEXT)
+                        free(*(char **)member(of, row->offset));
+        }
 }
 
 struct lkg_settings *lkg_settings_free(struct lkg_settings *s)
 {
         if (!s)
                 return NULL;
-        free(s->state_dir);
-        free(s->runtime_dir);
-        free(s->source_dir);
-        free(s->virtual_dir);
-        free(s->node_name);
-        free(s->engine_user);
         for (size_t i = 0; i < s->n_components; i++) {
                 free(s->components[i].name);
-                free(s->components[i].unit);
-                free(s->components[i].file);
-                free_list(s->components[i].exes, s->components[i].n_exes);
-                free(s->components[i].restart_unit);
-                free_list(s->components[i].restart_argv, s->components[i].n_restart_argv);
+                free_members(component_rows, &s->components[i]);
         }
         free(s->components);
+        free_members(rows, s);
         free(s);
         return NULL;
 }
+
+/* ---- writing ---- */
 
 static void format_text(struct lkg_buf *buf, const char *name, const char *value)
 {
@@ -252,42 +239,27 @@ static void format_text(struct lkg_buf *buf, const char *name, const char *value
         lkg_buf_putc(buf, '\n');
 }
 
-static void format_list(struct lkg_buf *buf, const char *name, char *const *items, size_t n)
+static void format_members(const struct row *row, const void *of, struct lkg_buf *buf)
 {
-        for (size_t i = 0; i < n; i++)
-                format_text(buf, name, items[i]);
-}
+        for (; row->name; row++) {
+                const void *at = member(of, row->offset);
 
-static void format_component(struct lkg_buf *buf, const struct lkg_settings_component *c)
-{
-        format_text(buf, "component", c->name);
-        format_text(buf, "component_unit", c->unit);
-        format_text(buf, "component_file", c->file);
-        lkg_buf_printf(buf,
-                       "component_uid=%" PRIu32 "\ncomponent_gid=%" PRIu32 "\ncomponent_mode=%" PRIu32 "\n",
-                       c->uid, c->gid, c->mode);
-        format_list(buf, "component_exe", c->exes, c->n_exes);
-        format_text(buf, "component_restart", restart_words[c->restart]);
-        format_text(buf, "component_restart_unit", c->restart_unit);
-        format_list(buf, "component_restart_argv", c->restart_argv, c->n_restart_argv);
-        lkg_buf_printf(buf, "component_restart_min_interval_ms=%" PRIu32 "\n", c->restart_min_interval_ms);
-        lkg_buf_printf(buf, "component_restart_max_per_hour=%" PRIu32 "\n", c->restart_max_per_hour);
+                if (row->type == TEXT)
+                        format_text(buf, row->name, *(char *const *)at);
+                else if (row->type == RESTART)
+                        format_text(buf, row->name, restart_words[*(const enum lkg_settings_restart *)at]);
+                else if (row->type == NUMBER)
+                        lkg_buf_printf(buf, "%s=%" PRIu32 "\n", row->name, *(const uint32_t *)at);
+                for (size_t i = 0; row->type == LIST && i < *(size_t *)member(of, row->count); i++)
+                        format_text(buf, row->name, (*(char *const *const *)at)[i]);
+        }
 }
 
 void lkg_settings_format(const struct lkg_settings *s, struct lkg_buf *buf)
 {
-        format_text(buf, "state_dir", s->state_dir);
-        format_text(buf, "runtime_dir", s->runtime_dir);
-        format_text(buf, "source_dir", s->source_dir);
-        format_text(buf, "virtual_dir", s->virtual_dir);
-        for (size_t i = 0; i < s->n_components; i++)
-                format_component(buf, &s->components[i]);
-        lkg_buf_printf(buf, "engine_timeout_ms=%" PRIu32 "\n", s->engine_timeout_ms);
-        lkg_buf_printf(buf, "foreign_writes=%" PRIu32 "\n", s->foreign_writes);
-        lkg_buf_printf(buf, "restart_jitter_ms=%" PRIu32 "\n", s->restart_jitter_ms);
-        format_text(buf, "node_name", s->node_name);
-        format_text(buf, "engine_user", s->engine_user);
-        lkg_buf_printf(buf,
-                       "engine_uid=%" PRIu32 "\nengine_gid=%" PRIu32 "\nengine_user_missing=%" PRIu32 "\n",
-                       s->engine_uid, s->engine_gid, s->engine_user_missing);
+        format_members(rows, s, buf);
+        for (size_t i = 0; i < s->n_components; i++) {
+                format_text(buf, "component", s->components[i].name);
+                format_members(component_rows, &s->components[i], buf);
+        }
 }

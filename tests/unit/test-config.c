@@ -615,13 +615,13 @@ static void test_settings_for_the_supervisor(void **state)
         lkg_settings_format(s, &buf);
         assert_string_equal(
                 buf.data, "state_dir=/var/lib/lkgfs\nruntime_dir=/run/lkgfs\nsource_dir=\nvirtual_dir=\n"
+                          "engine_timeout_ms=2000\nforeign_writes=0\nrestart_jitter_ms=300000\nnode_name=\n"
+                          "engine_user=61234\nengine_uid=61234\nengine_gid=61234\nengine_user_missing=0\n"
                           "component=kubelet\ncomponent_unit=kubelet.service\ncomponent_file=kubelet.conf\n"
                           "component_uid=0\ncomponent_gid=0\ncomponent_mode=384\n"
                           "component_exe=/usr/bin/kubelet\ncomponent_restart=never\n"
                           "component_restart_unit=kubelet.service\n"
-                          "component_restart_min_interval_ms=60000\ncomponent_restart_max_per_hour=6\n"
-                          "engine_timeout_ms=2000\nforeign_writes=0\nrestart_jitter_ms=300000\nnode_name=\n"
-                          "engine_user=61234\nengine_uid=61234\nengine_gid=61234\nengine_user_missing=0\n");
+                          "component_restart_min_interval_ms=60000\ncomponent_restart_max_per_hour=6\n");
         lkg_buf_deinit(&buf);
         lkg_settings_free(s);
         lkg_config_free(c);
