@@ -8,17 +8,22 @@
  */
 #include "adopt.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <lkg/base.h>
 #include <lkg/publication.h>
-#include <lkg/file.h>
-#include <lkg/text.h>
 
 #define MODE         0644
 #define FALLBACK_DIR ".lkgfs-fallback"
+
+/* Return: LKG_TOOL_FAILED, after a message. */
+static int failed(const struct lkg_adopt_node *look, const char *what, const char *path, int r)
+{
+        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "%s'%s%s': %s", what, look->root, path,
+                             strerror(-r));
+}
+
+static int written(const struct lkg_adopt_node *look, int r, const struct lkg_error *err)
+{
+        return r < 0 ? lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "%s", err->message) : LKG_TOOL_OK;
+}
 
 /* The directory of a file below the root. */
 struct adopt_place {
@@ -28,11 +33,9 @@ struct adopt_place {
 
 static int place_open(const struct lkg_adopt_node *look, const char *path, struct adopt_place *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *directory = strdup(path);
-        char *slash = directory ? strrchr(directory, '/') : NULL;
+        LKG_CLEANUP(lkg_freep) char *directory = lkg_tool_format("%s", path);
+        char *slash = strrchr(directory, '/');
 
-        if (!slash)
-                return -ENOMEM;
         slash[slash == directory] = '\0';
         ret->fd = lkg_root_open(look->rootfd, directory, O_RDONLY | O_DIRECTORY);
         ret->name = strrchr(path, '/') + 1;
@@ -42,13 +45,6 @@ static int place_open(const struct lkg_adopt_node *look, const char *path, struc
 static void place_close(struct adopt_place *place)
 {
         place->fd = lkg_close(place->fd);
-}
-
-static char *with_suffix(const char *name, const char *suffix)
-{
-        char *text;
-
-        return asprintf(&text, "%s%s", name, suffix) < 0 ? NULL : text;
 }
 
 static bool same_file(int dirfd, const char *a, const char *b)
@@ -80,12 +76,12 @@ static void put_files(const struct lkg_adopt_plan *plan, struct lkg_json *json)
         lkg_json_end(json);
 }
 
-int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
-                           struct lkg_error *err)
+int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
+        struct lkg_error err = { 0 };
         int r;
 
         lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
@@ -102,43 +98,43 @@ int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_a
         if (r == 0)
                 r = place_open(look, LKG_ADOPT_RECORD, &place);
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "record '%s" LKG_ADOPT_RECORD "'", look->root);
-        return lkg_write_file_atomic(place.fd, place.name, buf.data, buf.size, MODE, true, err);
+                return failed(look, "record ", LKG_ADOPT_RECORD, r);
+        return written(look,
+                       lkg_write_file_atomic(place.fd, place.name, buf.data, buf.size, MODE, true, &err),
+                       &err);
 }
 
+/* Caller frees; NULL, and *@bad, if it has none. */
 static char *copy_text(const struct lkg_value *map, const char *key, bool *bad)
 {
-        const char *text = lkg_map_get_string(map, key);
-        char *copy = text && *text ? strdup(text) : NULL;
+        const char *text = lkg_tool_word(map, key);
 
-        *bad |= !copy;
-        return copy;
+        *bad |= !*text;
+        return *text ? lkg_tool_format("%s", text) : NULL;
 }
 
 static int take_file(const struct lkg_value *item, struct lkg_adopt_plan *plan)
 {
         const struct lkg_value *kept = lkg_map_get(item, "kept");
-        const char *sha256 = lkg_map_get_string(item, "sha256");
+        const char *sha256 = lkg_map_get_string(item, "sha256"), *path = lkg_tool_word(item, "path");
         struct lkg_adopt_file file = { .kept = kept && lkg_value_type(kept) == LKG_BOOL &&
                                                lkg_value_bool(kept) };
-        bool bad = false;
 
-        file.path = copy_text(item, "path", &bad);
-        if (bad || *file.path != '/' || (sha256 && !lkg_is_sha256(sha256)) ||
-            LKG_GROW(plan->files, plan->n_files) < 0) {
-                free(file.path);
+        if (*path != '/' || (sha256 && !lkg_is_sha256(sha256)))
                 return -EBADMSG;
-        }
         if (sha256)
                 memcpy(file.sha256, sha256, sizeof(file.sha256));
+        file.path = lkg_tool_format("%s", path);
+        (void)lkg_tool_need(LKG_GROW(plan->files, plan->n_files));
         plan->files[plan->n_files++] = file;
         return 0;
 }
 
 static int take_record(const struct lkg_value *doc, struct lkg_adopt_plan *plan)
 {
-        const struct lkg_value *files = lkg_map_get(doc, "files");
-        bool bad = false;
+        const struct lkg_value *files;
+        size_t n = lkg_tool_items(doc, "files", &files);
+        bool bad = !files || lkg_value_type(files) != LKG_LIST;
         int r = 0;
 
         plan->profile = copy_text(doc, "profile", &bad);
@@ -147,39 +143,37 @@ static int take_record(const struct lkg_value *doc, struct lkg_adopt_plan *plan)
         plan->file = copy_text(doc, "file", &bad);
         plan->base = copy_text(doc, "base", &bad);
         plan->config_dir = copy_text(doc, "dropInDir", &bad);
-        if (bad || !files || lkg_value_type(files) != LKG_LIST || *plan->source != '/' ||
-            *plan->mount_point != '/' || !lkg_bare_name_ok(plan->file))
+        if (bad || *plan->source != '/' || *plan->mount_point != '/' || !lkg_bare_name_ok(plan->file))
                 return -EBADMSG;
-        for (size_t i = 0; r == 0 && i < lkg_value_size(files); i++) {
-                const struct lkg_value *item = lkg_list_get(files, i);
-
-                r = lkg_value_type(item) == LKG_MAP ? take_file(item, plan) : -EBADMSG;
-        }
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = take_file(lkg_list_get(files, i), plan);
         return r;
 }
 
-int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret,
-                          struct lkg_error *err)
+int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_adopt_plan plan = { 0 };
         size_t size;
         int r = lkg_root_read(look->rootfd, LKG_ADOPT_RECORD, &text, &size);
 
         if (r == 0)
                 r = lkg_decode_json(text, size, LKG_DECODE_STRICT, NULL, &report, &doc);
         if (r == 0)
-                r = lkg_value_type(doc) == LKG_MAP ? take_record(doc, &plan) : -EBADMSG;
-        if (r < 0) {
-                lkg_plan_deinit(&plan);
-                return r == -ENOENT
-                               ? r
-                               : lkg_error_set(err, r, NULL, "record '%s" LKG_ADOPT_RECORD "'", look->root);
-        }
-        *ret = plan;
-        return 0;
+                r = lkg_value_type(doc) == LKG_MAP ? take_record(doc, ret) : -EBADMSG;
+        if (r < 0)
+                lkg_plan_deinit(ret);
+        return r;
+}
+
+int lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
+{
+        int r = lkg_adopt_record_read(look, ret);
+
+        return r == -ENOENT ? LKG_TOOL_DIFFERENT
+               : r < 0      ? failed(look, "record ", LKG_ADOPT_RECORD, r)
+                            : LKG_TOOL_OK;
 }
 
 /* ---- making ---- */
@@ -187,36 +181,36 @@ int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_pl
 /* The present file stays where it is, and has a second name from now on. */
 static int keep_aside(const struct adopt_place *place, const char *suffix)
 {
-        LKG_CLEANUP(lkg_freep) char *aside = with_suffix(place->name, suffix);
+        LKG_CLEANUP(lkg_freep) char *aside = lkg_tool_format("%s%s", place->name, suffix);
 
-        if (!aside)
-                return -ENOMEM;
         return linkat(place->fd, place->name, place->fd, aside, 0) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
-int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
-                   struct lkg_error *err)
+int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file)
 {
         LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
+        struct lkg_error err = { 0 };
         int r = place_open(look, file->path, &place);
 
-        if (r == 0 && !file->text) {
+        if (r == 0 && !file->text)
                 r = mkdirat(place.fd, place.name, 0755) < 0 && errno != EEXIST ? -errno : 0;
-        } else if (r == 0) {
-                if (file->kept)
-                        r = keep_aside(&place, LKG_ADOPT_ASIDE);
-                if (r == 0)
-                        return lkg_write_file_atomic(place.fd, place.name, file->text, strlen(file->text),
-                                                     MODE, true, err);
-        }
-        return r < 0 ? lkg_error_set(err, r, NULL, "'%s%s'", look->root, file->path) : 0;
+        else if (r == 0 && file->kept)
+                r = keep_aside(&place, LKG_ADOPT_ASIDE);
+        if (r < 0)
+                return failed(look, "", file->path, r);
+        return file->text ? written(look,
+                                    lkg_write_file_atomic(place.fd, place.name, file->text,
+                                                          strlen(file->text), MODE, true, &err),
+                                    &err)
+                          : LKG_TOOL_OK;
 }
 
 int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *aside,
-                      const void *data, size_t size, struct lkg_error *err)
+                      const void *data, size_t size)
 {
         LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
         struct lkg_new_file as = { .owned = true, .durable = true };
+        struct lkg_error err = { 0 };
         struct stat st;
         int r = place_open(look, path, &place);
 
@@ -225,11 +219,11 @@ int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const
         if (r == 0)
                 r = keep_aside(&place, aside);
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "'%s%s'", look->root, path);
+                return failed(look, "", path, r);
         as.mode = st.st_mode & 0777;
         as.uid = st.st_uid;
         as.gid = st.st_gid;
-        return lkg_write_file_as(place.fd, place.name, data, size, &as, err);
+        return written(look, lkg_write_file_as(place.fd, place.name, data, size, &as, &err), &err);
 }
 
 /* ---- undoing ---- */
@@ -283,13 +277,11 @@ static int is_edited(const struct adopt_place *place, const char *sha256)
 static int unmake_file(const struct adopt_place *place, const struct lkg_adopt_file *file,
                        const char **ret_kept)
 {
-        LKG_CLEANUP(lkg_freep) char *aside = with_suffix(place->name, LKG_ADOPT_ASIDE);
-        LKG_CLEANUP(lkg_freep) char *edited = with_suffix(place->name, LKG_ADOPT_EDITED);
+        LKG_CLEANUP(lkg_freep) char *aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, place->name);
+        LKG_CLEANUP(lkg_freep) char *edited = lkg_tool_format("%s" LKG_ADOPT_EDITED, place->name);
         bool has_aside;
         int r;
 
-        if (!aside || !edited)
-                return -ENOMEM;
         remove_temporary(place);
         has_aside = faccessat(place->fd, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
         if (file->kept && !has_aside)
@@ -311,38 +303,34 @@ static int unmake_file(const struct adopt_place *place, const struct lkg_adopt_f
 }
 
 int lkg_adopt_unmake(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
-                     const char **ret_kept, struct lkg_error *err)
+                     const char **ret_kept)
 {
         LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
         int r = place_open(look, file->path, &place);
 
         *ret_kept = NULL;
         if (r == -ENOENT || r == -ENOTDIR)
-                return 0;
+                return LKG_TOOL_OK;
         if (r == 0)
                 r = *file->sha256 ? unmake_file(&place, file, ret_kept) : unmake_directory(&place, ret_kept);
         if (r == 0)
                 r = lkg_sync_dir(place.fd);
-        return r < 0 ? lkg_error_set(err, r, NULL, "undo '%s%s'", look->root, file->path) : 0;
+        return r < 0 ? failed(look, "undo ", file->path, r) : LKG_TOOL_OK;
 }
 
-int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
-                    struct lkg_error *err)
+int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_RDONLY | O_DIRECTORY);
-        LKG_CLEANUP(lkg_freep) char *copy = NULL;
-        int r;
+        LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_format(FALLBACK_DIR "/%s", plan->file);
+        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s/%s", plan->source, plan->file);
 
         if (!*look->root)
                 (void)unlink(LKG_ADOPT_ARGUMENTS);
         if (fd < 0)
-                return fd == -ENOENT ? 0 : lkg_error_set(err, fd, NULL, "'%s%s'", look->root, plan->source);
-        if (asprintf(&copy, FALLBACK_DIR "/%s", plan->file) < 0) {
-                copy = NULL;
-                return lkg_error_set(err, -ENOMEM, NULL, "'%s'", plan->source);
-        }
+                return fd == -ENOENT ? LKG_TOOL_OK : failed(look, "", plan->source, fd);
         (void)unlinkat(fd, copy, 0);
         (void)unlinkat(fd, FALLBACK_DIR, AT_REMOVEDIR);
-        r = lkg_fallback_is_ours(fd, plan->file) && unlinkat(fd, plan->file, 0) < 0 ? -errno : 0;
-        return r < 0 ? lkg_error_set(err, r, NULL, "'%s%s/%s'", look->root, plan->source, plan->file) : 0;
+        if (lkg_fallback_is_ours(fd, plan->file) && unlinkat(fd, plan->file, 0) < 0)
+                return failed(look, "", path, -errno);
+        return LKG_TOOL_OK;
 }

@@ -5,23 +5,20 @@
  */
 #include "adopt.h"
 
-#include <fcntl.h>
-
-#include <lkg/documents.h>
-#include <lkg/schema.h>
-
-static int judge_new(const struct lkg_tool *tool, const struct lkg_adopt_node *look, struct lkg_judge **ret)
+/* The caller frees it. */
+static struct lkg_judge *judge_new(const struct lkg_adopt_node *look)
 {
         const struct lkg_judge_config config = {
-                .release = tool->options.release,
+                .release = look->tool->options.release,
                 .flags = look->flags,
                 .n_flags = look->flag_list.n_items,
                 .flags_observed = true,
                 .component = lkg_schema_reader("kubelet"),
         };
+        struct lkg_judge *judge = NULL;
 
-        return lkg_judge_new(&config, ret) < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
-                                               : LKG_TOOL_OK;
+        (void)lkg_tool_need(lkg_judge_new(&config, &judge));
+        return judge;
 }
 
 static void print_errors(const struct lkg_tool *tool, const struct lkg_report *report)
@@ -36,25 +33,17 @@ static int no_effective(const struct lkg_tool *tool, const char *what)
                              "%s: the kubelet would not start with it; mend it first", what);
 }
 
-int lkg_adopt_before(const struct lkg_tool *tool, const struct lkg_adopt_node *look, struct lkg_value **ret)
+int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;
-        LKG_CLEANUP(lkg_freep) char *base = NULL;
-        LKG_CLEANUP(lkg_freep) char *directory = NULL;
+        LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = judge_new(look);
+        LKG_CLEANUP(lkg_freep) char *base = lkg_tool_format("%s%s", look->root, look->base);
+        LKG_CLEANUP(lkg_freep)
+        char *directory = lkg_tool_format("%s%s", look->config_dir ? look->root : "",
+                                          look->config_dir ? look->config_dir : "");
         struct lkg_candidate *candidate = NULL;
         struct lkg_stack *stack = NULL;
         struct lkg_error err = { 0 };
-        int status = judge_new(tool, look, &judge);
-
-        if (status != LKG_TOOL_OK)
-                return status;
-        if (asprintf(&base, "%s%s", look->root, look->base) < 0)
-                base = NULL;
-        if (asprintf(&directory, "%s%s", look->config_dir ? look->root : "",
-                     look->config_dir ? look->config_dir : "") < 0)
-                directory = NULL;
-        if (!base || !directory)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        int status = LKG_TOOL_OK;
         const struct lkg_stack_config layers = { .component = "kubelet",
                                                  .source_fd = AT_FDCWD,
                                                  .source_path = "",
@@ -69,10 +58,10 @@ int lkg_adopt_before(const struct lkg_tool *tool, const struct lkg_adopt_node *l
         if (lkg_stack_new(&layers, &stack, &err) == 0)
                 lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
         if (!stack || lkg_stack_refresh(stack, &candidate, &err) < 0) {
-                status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+                status = lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "%s", err.message);
         } else if (!candidate->doc || !candidate->effective) {
-                print_errors(tool, &candidate->report);
-                status = no_effective(tool, "the present configuration");
+                print_errors(look->tool, &candidate->report);
+                status = no_effective(look->tool, "the present configuration");
         } else {
                 *ret = lkg_value_ref(candidate->effective);
         }
@@ -95,8 +84,8 @@ static int read_config(const struct lkg_tool *tool, const char *text, struct lkg
         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "the configuration of lkgfs: %s", strerror(-r));
 }
 
-static int merge(const struct lkg_tool *tool, const struct lkg_adopt_node *look, const char *source,
-                 const struct lkg_config *config, struct lkg_value **ret, enum lkg_format *ret_format)
+static int merge(const struct lkg_adopt_node *look, const char *source, const struct lkg_config *config,
+                 struct lkg_value **ret, enum lkg_format *ret_format)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, source, O_PATH | O_DIRECTORY);
@@ -106,78 +95,74 @@ static int merge(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
                                            .source_fd = fd,
                                            .runtime_fd = -EBADF,
                                            .state_fd = -EBADF,
-                                           .release = tool->options.release };
+                                           .release = look->tool->options.release };
         struct lkg_offline offline;
         struct lkg_error err = { 0 };
         int status = LKG_TOOL_OK;
 
         if (fd < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "open '%s%s': %s", look->root, source,
+                return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "open '%s%s': %s", look->root, source,
                                      strerror(-fd));
-        if (asprintf(&path, "%s%s", look->root, source) < 0)
-                path = NULL;
-        place.source_path = path ? path : source;
+        path = lkg_tool_format("%s%s", look->root, source);
+        place.source_path = path;
         if (lkg_offline_judge(&place, &offline, &report, &err) < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+                return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "%s", err.message);
         lkg_tool_add_findings(offline.candidate, &report);
         if (offline.candidate->state == LKG_CANDIDATE_VALID) {
                 *ret = lkg_value_ref(offline.candidate->doc);
                 *ret_format = offline.candidate->format;
         } else {
-                print_errors(tool, &offline.candidate->report);
-                status = lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "lkgfs would not serve this configuration");
+                print_errors(look->tool, &offline.candidate->report);
+                status = lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
+                                       "lkgfs would not serve this configuration");
         }
         lkg_offline_deinit(&offline);
         return status;
 }
 
-int lkg_adopt_merge(const struct lkg_tool *tool, const struct lkg_adopt_node *look, const char *source,
-                    const char *text, struct lkg_value **ret, enum lkg_format *ret_format)
+int lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text,
+                    struct lkg_value **ret, enum lkg_format *ret_format)
 {
         struct lkg_config *config = NULL;
-        int status = read_config(tool, text, &config);
+        int status = read_config(look->tool, text, &config);
 
         if (status == LKG_TOOL_OK && config->n_components != 1)
-                status = lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                status = lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
                                        "'%s" LKG_ADOPT_CONFIG "': want one component", look->root);
         if (status == LKG_TOOL_OK)
-                status = merge(tool, look, source, config, ret, ret_format);
+                status = merge(look, source, config, ret, ret_format);
         lkg_config_free(config);
         return status;
 }
 
 /* Written and read again, as the component gets it. */
-int lkg_adopt_effective(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
-                        const struct lkg_value *served, struct lkg_value **ret)
+int lkg_adopt_effective(const struct lkg_adopt_node *look, const struct lkg_value *served,
+                        struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;
+        LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = judge_new(look);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        int status = judge_new(tool, look, &judge);
 
-        if (status != LKG_TOOL_OK)
-                return status;
         lkg_render(served, LKG_FORMAT_YAML, &text);
-        if (lkg_buf_failed(&text) || lkg_decode_yaml(text.data, text.size, 0, NULL, &report, &doc) < 0 ||
+        if (lkg_decode_yaml(lkg_tool_text(&text), text.size, 0, NULL, &report, &doc) < 0 ||
             lkg_judge_document(judge, doc, ret) < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "the merged document cannot be read again");
-        return *ret ? LKG_TOOL_OK : no_effective(tool, "the merged document");
+                return lkg_tool_fail(look->tool, LKG_TOOL_FAILED,
+                                     "the merged document cannot be read again");
+        return *ret ? LKG_TOOL_OK : no_effective(look->tool, "the merged document");
 }
 
-int lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
-                   const struct lkg_value *b, struct lkg_buf *ret)
+bool lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
+                    const struct lkg_value *b, struct lkg_buf *ret)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf x = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf y = LKG_BUF_INIT;
-        int r;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf x = LKG_BUF_INIT, y = LKG_BUF_INIT;
 
-        if (lkg_tool_render_masked(a, LKG_FORMAT_YAML, &x) < 0 ||
-            lkg_tool_render_masked(b, LKG_FORMAT_YAML, &y) < 0)
-                return -ENOMEM;
-        r = lkg_render_diff(a_name, x.data, x.size, b_name, y.data, y.size, ret);
-        if (r != 0 || lkg_value_equal(a, b))
-                return r;
+        lkg_tool_render_masked(a, LKG_FORMAT_YAML, &x);
+        lkg_tool_render_masked(b, LKG_FORMAT_YAML, &y);
+        if (lkg_tool_need(lkg_render_diff(a_name, x.data, x.size, b_name, y.data, y.size, ret)))
+                return true;
+        if (lkg_value_equal(a, b))
+                return false;
         lkg_buf_puts(ret, "a secret value differs\n");
-        return 1;
+        return true;
 }

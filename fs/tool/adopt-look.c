@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which installer made this node? Looks at units and files, and at the kubelet's command line. */
-#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -8,10 +7,10 @@
 
 int lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret)
 {
-        const char *root = tool->options.root ? tool->options.root : "";
+        const char *root = tool->options.adopt.root ? tool->options.adopt.root : "";
         size_t n = strlen(root);
 
-        *ret = (struct lkg_adopt_node){ .rootfd = -EBADF, .root = root };
+        *ret = (struct lkg_adopt_node){ .tool = tool, .rootfd = -EBADF, .root = root };
         if (n && (*root != '/' || root[n - 1] == '/'))
                 return lkg_tool_fail(
                         tool, LKG_TOOL_USAGE,
@@ -65,30 +64,26 @@ static size_t n_program_words(const struct lkg_strings *words)
 }
 
 /* The last flag counts, as in pflag. */
-static int read_flags(struct lkg_adopt_node *look)
+static void read_flags(struct lkg_adopt_node *look)
 {
         const struct lkg_strings *words = &look->unit.words;
         size_t i = n_program_words(words);
-        int r = 0;
 
         if (i == 0)
-                return 0;
+                return;
         look->program = words->items[0];
-        while (r == 0 && i < words->n_items) {
+        while (i < words->n_items) {
                 size_t n = flag_value(words, i, "config", &look->base);
 
                 if (n == 0)
                         n = flag_value(words, i, "config-dir", &look->config_dir);
-                if (n == 0) {
-                        r = lkg_strings_add(&look->flag_list, words->items[i], strlen(words->items[i]));
-                        n = 1;
-                }
-                i += n;
+                if (n == 0)
+                        lkg_tool_add_word(&look->flag_list, words->items[i]);
+                i += n ? n : 1;
         }
         if (look->config_dir && !*look->config_dir)
                 look->config_dir = NULL;
         look->flags = (const char *const *)look->flag_list.items;
-        return r;
 }
 
 /* ---- recognising ---- */
@@ -125,15 +120,10 @@ static int read_unit(const struct lkg_profile *profile, struct lkg_adopt_node *l
                 if (r < 0)
                         return r;
                 look->unit_name = profile->units[i];
-                r = read_flags(look);
-                return r < 0 ? r : 1;
+                read_flags(look);
+                return 1;
         }
         return 0;
-}
-
-static int sign(struct lkg_adopt_node *look, const char *what)
-{
-        return lkg_strings_add(&look->signs, what, strlen(what));
 }
 
 static int recognise(struct lkg_adopt_node *look, struct lkg_error *err)
@@ -149,10 +139,10 @@ static int recognise(struct lkg_adopt_node *look, struct lkg_error *err)
                 if (r == 0 || (profile->files[0] && !file) || !has_config(look, profile))
                         continue;
                 look->profile = profile;
-                r = sign(look, look->unit.files.items[0]);
-                if (r == 0 && file)
-                        r = sign(look, file);
-                return r;
+                lkg_tool_add_word(&look->signs, look->unit.files.items[0]);
+                if (file)
+                        lkg_tool_add_word(&look->signs, file);
+                return 0;
         }
         return -ENOENT;
 }
@@ -169,57 +159,58 @@ static int unknown(const struct lkg_tool *tool)
                 for (size_t k = 0; k < LKG_PROFILE_WORDS && p->units[k]; k++)
                         lkg_buf_printf(&text, "%s%s", text.size ? ", " : "", p->units[k]);
         }
-        lkg_buf_putc(&text, '\0');
+
         return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
                              "this node is not known: none of the units %s exists in /etc, /run, "
                              "/usr/local/lib, /usr/lib or /lib/systemd/system",
-                             lkg_buf_failed(&text) ? "of a kubelet" : text.data);
+                             lkg_tool_text(&text));
 }
 
 /* What every profile needs. */
-static int check_unit(const struct lkg_tool *tool, const struct lkg_adopt_node *look)
+static int check_unit(const struct lkg_adopt_node *look)
 {
         const char *file = look->unit.files.items[0];
 
         if (look->profile->cannot)
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "a node of %s (%s): %s", look->profile->name,
-                                     file, look->profile->cannot);
+                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT, "a node of %s (%s): %s",
+                                     look->profile->name, file, look->profile->cannot);
         if (look->unit.n_exec_start != 1)
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "%s: %zu ExecStart= lines, want one", file,
-                                     look->unit.n_exec_start);
+                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT, "%s: %zu ExecStart= lines, want one",
+                                     file, look->unit.n_exec_start);
         if (!look->program)
                 return lkg_tool_fail(
-                        tool, LKG_TOOL_DIFFERENT,
+                        look->tool, LKG_TOOL_DIFFERENT,
                         "%s: ExecStart= runs '%s', want kubelet itself: arguments for lkgfs are "
                         "appended to its command line",
                         file, look->unit.words.n_items ? look->unit.words.items[0] : "");
         if (!look->base || *look->base != '/')
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
                                      "%s: the kubelet is started without --config=/ABSOLUTE/PATH%s%s, so it "
                                      "has no document that lkgfs could serve",
                                      file, look->unit.lacking.n_items ? "; no value is known for $" : "",
                                      look->unit.lacking.n_items ? look->unit.lacking.items[0] : "");
         if (look->config_dir && *look->config_dir != '/')
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "%s: --config-dir=%s, want an absolute path",
-                                     file, look->config_dir);
+                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
+                                     "%s: --config-dir=%s, want an absolute path", file, look->config_dir);
         if (!lkg_root_exists(look->rootfd, look->base))
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
                                      "'%s%s', which --config names, does not exist; has the node joined "
                                      "its cluster?",
                                      look->root, look->base);
         return LKG_TOOL_OK;
 }
 
-int lkg_adopt_look(const struct lkg_tool *tool, struct lkg_adopt_node *ret)
+int lkg_adopt_look(struct lkg_adopt_node *ret)
 {
         struct lkg_error err = { 0 };
         int r = recognise(ret, &err);
 
         if (r == -ENOENT && !*err.message)
-                return unknown(tool);
+                return unknown(ret->tool);
         if (r < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", *err.message ? err.message : strerror(-r));
-        return check_unit(tool, ret);
+                return lkg_tool_fail(ret->tool, LKG_TOOL_FAILED, "%s",
+                                     *err.message ? err.message : strerror(-r));
+        return check_unit(ret);
 }
 
 void lkg_look_deinit(struct lkg_adopt_node *look)
@@ -246,11 +237,9 @@ static void join(const char *const *words, struct lkg_buf *buf)
         lkg_buf_puts(buf, "systemctl");
         for (; *words; words++)
                 lkg_buf_printf(buf, " %s", *words);
-        lkg_buf_putc(buf, '\0');
 }
 
-int lkg_adopt_systemctl(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
-                        const char *const *words)
+int lkg_adopt_systemctl(const struct lkg_adopt_node *look, const char *const *words)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
         const char *argv[8] = { "systemctl" };
@@ -258,23 +247,24 @@ int lkg_adopt_systemctl(const struct lkg_tool *tool, const struct lkg_adopt_node
         pid_t pid;
 
         join(words, &line);
-        if (lkg_buf_failed(&line))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+
         if (!lkg_adopt_live(look)) {
-                lkg_tool_note(tool, "not run, systemd does not run here: %s", line.data);
+                lkg_tool_note(look->tool, "not run, systemd does not run here: %s", lkg_tool_text(&line));
                 return LKG_TOOL_OK;
         }
         for (size_t i = 0; words[i] && i + 2 < LKG_ARRAY_SIZE(argv); i++)
                 argv[i + 1] = words[i];
         r = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ);
         if (r != 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "run `%s`: %s", line.data, strerror(r));
+                return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "run `%s`: %s", lkg_tool_text(&line),
+                                     strerror(r));
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
-                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "`%s`: %s", line.data, strerror(errno));
+                        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "`%s`: %s", lkg_tool_text(&line),
+                                             strerror(errno));
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
                 return LKG_TOOL_OK;
-        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "`%s` failed (%s %d)", line.data,
+        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "`%s` failed (%s %d)", lkg_tool_text(&line),
                              WIFEXITED(status) ? "exit status" : "signal",
                              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }

@@ -5,11 +5,7 @@
  */
 #include "adopt.h"
 
-#include <fcntl.h>
-
-#include <lkg/base.h>
 #include <lkg/publication.h>
-#include <lkg/documents.h>
 
 #define DEFAULT_EXE   "/usr/bin/kubelet"
 #define DEFAULT_MOUNT "/etc/kubernetes"
@@ -23,14 +19,11 @@ static const char *const file_names[] = { "kubelet-config.yaml", "kubelet-merged
 static void put_path(struct lkg_buf *buf, const char *text)
 {
         LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *value = lkg_value_new_string(text, strlen(text), NULL, 0, 0);
+        struct lkg_value *value = lkg_tool_own(lkg_value_new_string(text, strlen(text), NULL, 0, 0));
 
-        if (!value) {
-                buf->failed = true;
-                return;
-        }
         lkg_render(value, LKG_FORMAT_YAML, buf);
-        if (!buf->failed && buf->size && buf->data[buf->size - 1] == '\n')
+        (void)lkg_tool_text(buf);
+        if (buf->size && buf->data[buf->size - 1] == '\n')
                 buf->size--;
 }
 
@@ -45,18 +38,17 @@ static const char *layer_path(const struct lkg_adopt_plan *plan, const char *pat
 static void put_layer(const struct lkg_adopt_plan *plan, const char *root, const char *key, const char *path,
                       struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf whole = LKG_BUF_INIT;
         const char *layer = layer_path(plan, path);
+        LKG_CLEANUP(lkg_freep)
+        char *whole = lkg_tool_format("%s%s", root && *layer == '/' ? root : "", layer);
 
-        lkg_buf_printf(&whole, "%s%s", root && *layer == '/' ? root : "", layer);
         lkg_buf_printf(buf, "  %s: ", key);
-        put_path(buf, lkg_buf_failed(&whole) ? "" : whole.data);
+        put_path(buf, whole);
         lkg_buf_putc(buf, '\n');
-        buf->failed |= whole.failed;
 }
 
-int lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
-                    struct lkg_buf *buf)
+void lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
+                     struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
 
@@ -83,7 +75,6 @@ int lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_pl
                 put_path(buf, look->program);
                 lkg_buf_puts(buf, "]\n");
         }
-        return lkg_buf_failed(buf) ? -ENOMEM : 0;
 }
 
 /*
@@ -122,162 +113,124 @@ static void lkgfs_dropin(const struct lkg_adopt_plan *plan, struct lkg_buf *buf)
 
 /* ---- the list ---- */
 
-/* @text: NULL = a directory. Takes it over. */
-static int add(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path, char *text)
+static char *directory_of(const char *path)
 {
-        struct lkg_adopt_file file = { .path = strdup(path), .text = text };
-        int r = file.path && LKG_GROW(plan->files, plan->n_files) == 0 ? 0 : -ENOMEM;
+        char *copy = lkg_tool_format("%s", path), *slash = strrchr(copy, '/');
 
-        if (r == 0 && text)
-                r = lkg_sha256_hex(text, strlen(text), file.sha256);
-        if (r < 0) {
-                free(file.path);
-                free(text);
-                return r;
-        }
-        file.kept = text && lkg_root_exists(look->rootfd, path);
-        plan->files[plan->n_files++] = file;
-        return 0;
+        slash[slash == copy] = '\0';
+        return copy;
 }
 
-static int add_if_missing(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
+/* @text: NULL = a directory. Takes it over. */
+static void add(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path, char *text)
+{
+        struct lkg_adopt_file file = { .path = lkg_tool_format("%s", path), .text = text };
+
+        (void)lkg_tool_need(LKG_GROW(plan->files, plan->n_files));
+        if (text)
+                (void)lkg_tool_need(lkg_sha256_hex(text, strlen(text), file.sha256));
+        file.kept = text && lkg_root_exists(look->rootfd, path);
+        plan->files[plan->n_files++] = file;
+}
+
+static void add_if_missing(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
 {
         for (size_t i = 0; i < plan->n_files; i++)
                 if (strcmp(plan->files[i].path, path) == 0)
-                        return 0;
-        return lkg_root_exists(look->rootfd, path) ? 0 : add(look, plan, path, NULL);
+                        return;
+        if (!lkg_root_exists(look->rootfd, path))
+                add(look, plan, path, NULL);
 }
 
 /* With its parents. */
-static int add_directory(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
+static void add_directory(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path)
 {
-        LKG_CLEANUP(lkg_freep) char *parent = strdup(path);
-        int r = parent ? 0 : -ENOMEM;
+        LKG_CLEANUP(lkg_freep) char *parent = lkg_tool_format("%s", path);
 
-        for (char *slash = parent; r == 0 && (slash = strchr(slash + 1, '/'));) {
+        for (char *slash = parent; (slash = strchr(slash + 1, '/'));) {
                 *slash = '\0';
-                r = add_if_missing(look, plan, parent);
+                add_if_missing(look, plan, parent);
                 *slash = '/';
         }
-        return r == 0 ? add_if_missing(look, plan, path) : r;
+        add_if_missing(look, plan, path);
 }
 
-static int add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
-                    struct lkg_buf *buf)
+static void add_text(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan, const char *path,
+                     struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_freep) char *directory = strdup(path);
-        char *text;
-        int r;
+        LKG_CLEANUP(lkg_freep) char *directory = directory_of(path);
 
-        lkg_buf_putc(buf, '\0');
-        text = lkg_buf_steal(buf, NULL);
-        if (!text || !directory) {
-                free(text);
-                return -ENOMEM;
-        }
-        *strrchr(directory, '/') = '\0';
-        r = add_directory(look, plan, directory);
-        if (r < 0) {
-                free(text);
-                return r;
-        }
-        return add(look, plan, path, text);
+        add_directory(look, plan, directory);
+        (void)lkg_tool_text(buf);
+        add(look, plan, path, lkg_buf_steal(buf, NULL));
 }
 
 /* The kubelet's drop-in is the last one: the view must be there before the kubelet needs it. */
-static int add_files(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
+static void add_files(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf config = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf lkgfs = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf config = LKG_BUF_INIT, lkgfs = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf kubelet = LKG_BUF_INIT;
-        int r = add_directory(look, plan, "/etc/lkgfs");
 
-        if (r == 0)
-                r = add_directory(look, plan, plan->config_dir);
-        if (r == 0)
-                r = lkg_plan_config(look, plan, NULL, &config);
-        if (r == 0)
-                r = add_text(look, plan, LKG_ADOPT_CONFIG, &config);
-        if (r == 0 && strcmp(plan->mount_point, DEFAULT_MOUNT) != 0) {
+        add_directory(look, plan, "/etc/lkgfs");
+        add_directory(look, plan, plan->config_dir);
+        lkg_plan_config(look, plan, NULL, &config);
+        add_text(look, plan, LKG_ADOPT_CONFIG, &config);
+        if (strcmp(plan->mount_point, DEFAULT_MOUNT) != 0) {
                 lkgfs_dropin(plan, &lkgfs);
-                r = add_text(look, plan, LKG_ADOPT_LKGFS, &lkgfs);
+                add_text(look, plan, LKG_ADOPT_LKGFS, &lkgfs);
         }
         kubelet_dropin(look, plan, &kubelet);
-        return r == 0 ? add_text(look, plan, LKG_ADOPT_KUBELET, &kubelet) : r;
+        add_text(look, plan, LKG_ADOPT_KUBELET, &kubelet);
 }
 
 /* ---- names ---- */
 
-static char *directory_of(const char *path)
-{
-        char *copy = strdup(path), *slash = copy ? strrchr(copy, '/') : NULL;
-
-        if (slash)
-                slash[slash == copy] = '\0';
-        return copy;
-}
-
-static int choose_file(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
-                       struct lkg_adopt_plan *plan)
+static int choose_file(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_PATH | O_DIRECTORY);
 
         if (fd < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
                                      "'%s%s', where lkgfs would take its layers: %s", look->root,
                                      plan->source, strerror(-fd));
         for (size_t i = 0; !plan->file && i < LKG_ARRAY_SIZE(file_names); i++) {
                 bool served = false;
 
-                if (tool->options.over && strcmp(plan->mount_point, plan->source) == 0) {
+                if (look->tool->options.adopt.over && strcmp(plan->mount_point, plan->source) == 0) {
                         LKG_CLEANUP(lkg_plan_deinit) struct lkg_adopt_plan old = { 0 };
 
-                        served = lkg_adopt_record_read(look, &old, NULL) == 0 &&
+                        served = lkg_adopt_record_read(look, &old) == 0 &&
                                  strcmp(old.file, file_names[i]) == 0;
                 }
                 if (served || faccessat(fd, file_names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
                     lkg_fallback_is_ours(fd, file_names[i]))
-                        plan->file = strdup(file_names[i]);
+                        plan->file = lkg_tool_format("%s", file_names[i]);
         }
         return plan->file ? LKG_TOOL_OK
-                          : lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                          : lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
                                           "'%s%s' has files %s and %s already: there is no name for the "
                                           "merged document",
                                           look->root, plan->source, file_names[0], file_names[1]);
 }
 
-static int choose_directory(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
-{
-        if (look->config_dir) {
-                plan->config_dir = strdup(look->config_dir);
-        } else if (asprintf(&plan->config_dir, "%s/kubelet.conf.d", plan->source) < 0) {
-                plan->config_dir = NULL;
-        }
-        return plan->config_dir ? 0 : -ENOMEM;
-}
-
 /* What would act together with the written configuration, and what nobody would find again. */
-static int check_place(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
-                       const struct lkg_adopt_plan *plan)
+static int check_place(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan)
 {
         LKG_CLEANUP(lkg_freep) char *aside = NULL;
         LKG_CLEANUP(lkg_plan_deinit) struct lkg_adopt_plan old = { 0 };
-        bool adopted = lkg_adopt_record_read(look, &old, NULL) == 0;
+        bool adopted = lkg_adopt_record_read(look, &old) == 0;
 
-        if (lkg_root_exists(look->rootfd, OWN_DROPINS) && !tool->options.force)
-                return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+        if (lkg_root_exists(look->rootfd, OWN_DROPINS) && !look->tool->options.force)
+                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
                                      "'%s" OWN_DROPINS
                                      "' would change what is written; move it away, or use "
                                      "--force to keep it unjudged",
                                      look->root);
         for (size_t i = 0; i < plan->n_files && !adopted; i++) {
                 free(aside);
-                if (asprintf(&aside, "%s" LKG_ADOPT_ASIDE, plan->files[i].path) < 0) {
-                        aside = NULL;
-                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-                }
+                aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, plan->files[i].path);
                 if (lkg_root_exists(look->rootfd, aside))
-                        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT,
+                        return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
                                              "'%s%s' is in the way: it was kept by an adoption without a "
                                              "record; move it away",
                                              look->root, aside);
@@ -285,22 +238,22 @@ static int check_place(const struct lkg_tool *tool, const struct lkg_adopt_node 
         return LKG_TOOL_OK;
 }
 
-int lkg_plan_make(const struct lkg_tool *tool, const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
+int lkg_plan_make(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
 {
-        struct lkg_adopt_plan plan = { .mount_point = strdup(look->profile->mount_point),
-                                       .source = look->profile->source ? strdup(look->profile->source)
-                                                                       : directory_of(look->base),
-                                       .profile = strdup(look->profile->name),
-                                       .base = strdup(look->base) };
-        int status = LKG_TOOL_OK;
+        const struct lkg_profile *profile = look->profile;
+        struct lkg_adopt_plan plan = { .mount_point = lkg_tool_format("%s", profile->mount_point),
+                                       .source = profile->source ? lkg_tool_format("%s", profile->source)
+                                                                 : directory_of(look->base),
+                                       .profile = lkg_tool_format("%s", profile->name),
+                                       .base = lkg_tool_format("%s", look->base) };
+        int status = choose_file(look, &plan);
 
-        if (plan.mount_point && plan.source && plan.base && plan.profile)
-                status = choose_file(tool, look, &plan);
-        if (status == LKG_TOOL_OK &&
-            (!plan.file || choose_directory(look, &plan) < 0 || add_files(look, &plan) < 0))
-                status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        if (status == LKG_TOOL_OK)
-                status = check_place(tool, look, &plan);
+        if (status == LKG_TOOL_OK) {
+                plan.config_dir = look->config_dir ? lkg_tool_format("%s", look->config_dir)
+                                                   : lkg_tool_format("%s/kubelet.conf.d", plan.source);
+                add_files(look, &plan);
+                status = check_place(look, &plan);
+        }
         if (status != LKG_TOOL_OK)
                 lkg_plan_deinit(&plan);
         else

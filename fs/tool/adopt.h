@@ -10,7 +10,6 @@
 #pragma once
 
 #include "tool.h"
-#include "unit-file.h"
 
 #define LKG_ADOPT_RECORD    "/etc/lkgfs/adopted.json"
 #define LKG_ADOPT_CONFIG    "/etc/lkgfs/config.yaml"
@@ -22,6 +21,43 @@
 #define LKG_ADOPT_EDITED    ".after-lkgfs"           /* one of our files that somebody has edited since */
 
 #define LKG_PROFILE_WORDS   6
+
+/* ---- a unit, read from its files: unit-file.c ---- */
+
+/*
+ * A systemd unit read from its files, without systemd: for a tree that is not running, and to see what a unit would be without
+ * one of its drop-ins. Only what starts the component is read: ExecStart=, Environment=, EnvironmentFile=.
+ *
+ * Everything is opened below one directory: an absolute symlink in an image stays in the image.
+ */
+struct lkg_unit_on_disk {
+        char *exec_start;    /* as written, in one line */
+        size_t n_exec_start; /* more than one: not a service that stays */
+        /* its words with the variables filled in, without prefixes (`-`, `+`) of the program */
+        struct lkg_strings words;
+        struct lkg_strings files;   /* that were read: the unit, drop-ins, environment files */
+        struct lkg_strings lacking; /* variables without a value */
+};
+
+/**
+ * lkg_unit_file_read() - read unit @name with its drop-ins.
+ * @rootfd:  the directory that counts as /
+ * @without: name of a drop-in to leave out, or NULL
+ *
+ * Source of the rules: systemd.unit(5), UNIT FILE LOAD PATH; systemd.exec(5), ENVIRONMENT; systemd.service(5), COMMAND LINES.
+ * Specifiers (`%i`) are not filled in.
+ * Return: 0; -ENOENT: there is no such unit; -errno.
+ */
+int lkg_unit_file_read(int rootfd, const char *name, const char *without, struct lkg_unit_on_disk *ret,
+                       struct lkg_error *err);
+void lkg_unit_file_deinit(struct lkg_unit_on_disk *unit);
+
+/** lkg_root_open() - open @path (absolute) with @rootfd as /. Return: a descriptor or -errno. */
+int lkg_root_open(int rootfd, const char *path, int flags);
+/** lkg_root_read() - read a whole file, at most 1 MiB. Return: 0 or -errno. */
+int lkg_root_read(int rootfd, const char *path, char **ret, size_t *ret_size);
+/** lkg_root_exists() - does a file or directory of this name exist? */
+bool lkg_root_exists(int rootfd, const char *path);
 
 /* profiles.c: one row per installer. The first row that fits is taken. */
 struct lkg_profile {
@@ -39,6 +75,7 @@ extern const size_t lkg_n_profiles;
 
 /* The node as it is without lkgfs. */
 struct lkg_adopt_node {
+        const struct lkg_tool *tool;
         int rootfd;
         const char *root; /* "" = the running node */
         const struct lkg_profile *profile;
@@ -53,7 +90,7 @@ struct lkg_adopt_node {
 /** lkg_adopt_root() - open --root. Return: LKG_TOOL_OK, or a status after a message. */
 int lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret);
 /** lkg_adopt_look() - recognise the node. @ret: from lkg_adopt_root(). Return: LKG_TOOL_OK, or a status after a message. */
-int lkg_adopt_look(const struct lkg_tool *tool, struct lkg_adopt_node *ret);
+int lkg_adopt_look(struct lkg_adopt_node *ret);
 void lkg_look_deinit(struct lkg_adopt_node *look);
 
 /* One file or directory to be made, in this order. */
@@ -70,52 +107,50 @@ struct lkg_adopt_plan {
         size_t n_files;
 };
 /** lkg_plan_make() - what to write. Return: LKG_TOOL_OK, or a status after a message. */
-int lkg_plan_make(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
-                  struct lkg_adopt_plan *ret);
-/** lkg_plan_config() - our configuration; @root: to judge by, before anything was made; NULL: to write. Return: 0 or -ENOMEM. */
-int lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
-                    struct lkg_buf *buf);
+int lkg_plan_make(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
+/** lkg_plan_config() - our configuration; @root: to judge by, before anything was made; NULL: to write. */
+void lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
+                     struct lkg_buf *buf);
 void lkg_plan_deinit(struct lkg_adopt_plan *plan);
 
 /* adopt-judge.c */
 /** lkg_adopt_before() - the effective document of the component without lkgfs. Caller owns @ret. A status after a message. */
-int lkg_adopt_before(const struct lkg_tool *tool, const struct lkg_adopt_node *look, struct lkg_value **ret);
+int lkg_adopt_before(const struct lkg_adopt_node *look, struct lkg_value **ret);
 /** lkg_adopt_merge() - what lkgfs would serve by the configuration @text, and in which format. */
-int lkg_adopt_merge(const struct lkg_tool *tool, const struct lkg_adopt_node *look, const char *source,
-                    const char *text, struct lkg_value **ret, enum lkg_format *ret_format);
+int lkg_adopt_merge(const struct lkg_adopt_node *look, const char *source, const char *text,
+                    struct lkg_value **ret, enum lkg_format *ret_format);
 /** lkg_adopt_effective() - the effective document of a component that reads @served alone. */
-int lkg_adopt_effective(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
-                        const struct lkg_value *served, struct lkg_value **ret);
-/** lkg_adopt_diff() - what differs, secrets masked. @ret: appended. Return: 1: they differ; 0; -ENOMEM. */
-int lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
-                   const struct lkg_value *b, struct lkg_buf *ret);
+int lkg_adopt_effective(const struct lkg_adopt_node *look, const struct lkg_value *served,
+                        struct lkg_value **ret);
+/** lkg_adopt_diff() - what differs, secrets masked. @ret: appended. Return: do they differ? */
+bool lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b_name,
+                    const struct lkg_value *b, struct lkg_buf *ret);
 
 /* adopt-files.c */
-/** lkg_adopt_record_write() - write the record atomically. Return: 0 or -errno. */
-int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
-                           struct lkg_error *err);
-/** lkg_adopt_record_read() - Return: 0; -ENOENT: the node is not adopted; -errno. */
-int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret,
-                          struct lkg_error *err);
-/** lkg_adopt_make() - write one file, the old one is kept aside, or make one directory. Return: 0 or -errno. */
-int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
-                   struct lkg_error *err);
+/* Each returns LKG_TOOL_OK, or LKG_TOOL_FAILED after a message. */
+
+/** lkg_adopt_record_write() - write the record atomically. */
+int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
+/** lkg_adopt_record_find() - read it. Return: LKG_TOOL_DIFFERENT, too: the node is not adopted. */
+int lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
+/** lkg_adopt_record_read() - the same without a message. @ret: empty before. Return: 0 or -errno. */
+int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
+/** lkg_adopt_make() - write one file, the old one is kept aside, or make one directory. */
+int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file);
 /**
  * lkg_adopt_unmake() - the opposite: put back what was there. Does nothing if it was done before.
  * @ret_kept: what stays because it is not ours (an edited file, a directory with entries): a word for people, or NULL
  */
 int lkg_adopt_unmake(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file,
-                     const char **ret_kept, struct lkg_error *err);
+                     const char **ret_kept);
 /** lkg_adopt_replace() - replace the content of an existing file, with its owner and mode; the old one is kept as @aside. */
 int lkg_adopt_replace(const struct lkg_adopt_node *look, const char *path, const char *aside,
-                      const void *data, size_t size, struct lkg_error *err);
-/** lkg_adopt_clean() - remove the copies that lkgfs leaves behind the view. Return: 0 or -errno. */
-int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan,
-                    struct lkg_error *err);
+                      const void *data, size_t size);
+/** lkg_adopt_clean() - remove the copies that lkgfs leaves behind the view. */
+int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
 
 /* adopt-look.c */
 /** lkg_adopt_live() - is this the running node, under systemd? */
 bool lkg_adopt_live(const struct lkg_adopt_node *look);
 /** lkg_adopt_systemctl() - run one command, or print it if the node is not live. Words end with NULL. A status after a message. */
-int lkg_adopt_systemctl(const struct lkg_tool *tool, const struct lkg_adopt_node *look,
-                        const char *const *words);
+int lkg_adopt_systemctl(const struct lkg_adopt_node *look, const char *const *words);

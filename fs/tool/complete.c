@@ -8,12 +8,6 @@
  */
 #include "tool.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <inttypes.h>
-
-#include <lkg/schema.h>
-
 #define LIMIT_S 2
 
 struct complete {
@@ -38,85 +32,76 @@ static void offer_all(struct complete *c, const char *const *words)
 
 /* ---- from the view ---- */
 
-static bool open_view(struct complete *c, struct lkg_view *view, char **ret_component)
+/* A view that cannot be read is silent here. Return: is there one? */
+static bool open_view(struct complete *c, bool one, struct lkg_view *view)
 {
-        return lkg_view_open(&c->tool, view) == LKG_TOOL_OK &&
-               (!ret_component || lkg_view_component(&c->tool, view, ret_component) == LKG_TOOL_OK);
+        struct lkg_error ignored = { 0 };
+
+        return lkg_view_find(&c->tool, view, &ignored) == 0 &&
+               (!one || lkg_view_find_component(&c->tool, view, &ignored) == 0);
 }
 
 static void offer_components(struct complete *c)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        char **names = NULL;
-        size_t n = 0;
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
 
-        if (!open_view(c, &view, NULL) || lkg_view_components(&view, &names, &n) < 0)
-                return;
-        for (size_t i = 0; i < n; i++)
-                offer(c, names[i], "component");
-        lkg_view_free_mounts(names, n);
+        if (open_view(c, false, &view))
+                (void)lkg_view_components(&view, &names);
+        for (size_t i = 0; i < names.n_items; i++)
+                offer(c, names.items[i], "component");
 }
 
 static void offer_generations(struct complete *c)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        LKG_CLEANUP(lkg_freep) uint64_t *numbers = NULL;
-        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
         LKG_CLEANUP(lkg_freep) char *path = NULL;
-        size_t n = 0;
 
-        if (!open_view(c, &view, &component) || asprintf(&path, "history/%s", component) < 0 ||
-            lkg_view_list_numbers(&view, path, &numbers, &n) < 0)
+        if (!open_view(c, true, &view))
                 return;
-        for (size_t i = 0; i < n; i++) {
+        path = lkg_tool_format("history/%s", view.component);
+        (void)lkg_view_list(&view, path, DT_UNKNOWN, &numbers);
+        for (size_t i = 0; i < numbers.n_items; i++) {
                 LKG_CLEANUP(lkg_value_unrefp)
                 struct lkg_value *meta =
-                        lkg_view_read_json(&view, "%s/%" PRIu64 "/meta.json", path, numbers[i]);
-                char number[24];
+                        lkg_view_read_json(&view, "%s/%s/meta.json", path, numbers.items[i]);
 
-                (void)snprintf(number, sizeof(number), "%" PRIu64, numbers[i]);
-                offer(c, number, meta ? lkg_map_get_string(meta, "time") : NULL);
+                offer(c, numbers.items[i], lkg_tool_word(meta, "time"));
         }
 }
 
 static void offer_bad(struct complete *c)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        LKG_CLEANUP(lkg_freep) char *component = NULL;
-        char **names = NULL;
-        size_t n = 0;
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
 
-        if (!open_view(c, &view, &component) || lkg_view_bad_names(&view, component, &names, &n) < 0)
-                return;
-        for (size_t i = 0; i < n; i++)
-                offer(c, names[i], "marked bad");
-        lkg_view_free_mounts(names, n);
+        if (open_view(c, true, &view))
+                (void)lkg_view_bad_names(&view, &names);
+        for (size_t i = 0; i < names.n_items; i++)
+                offer(c, names.items[i], "marked bad");
 }
 
 /* The fields that a layer sets, as `blame` takes them. */
 static void offer_set_fields(struct complete *c)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
+        const char *at, *line;
+        size_t size;
 
-        if (!open_view(c, &view, &component) ||
-            lkg_view_read(&view, &text, NULL, "status/%s/origin", component) < 0)
-                return;
-        for (char *line = text, *next; *line; line = next) {
-                size_t size = strcspn(line, "\n");
-                char *tab = memchr(line, '\t', size),
-                     *layer = tab ? memchr(tab + 1, '\t', size - (size_t)(tab + 1 - line)) : NULL;
+        text = open_view(c, true, &view) ? lkg_view_status(&view, "origin") : NULL;
+        at = text ? text : "";
+        while (lkg_tool_next_line(&at, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+                char *rest = copy, *field = strsep(&rest, "\t"), *value = strsep(&rest, "\t"),
+                     *layer = strsep(&rest, "\t");
 
-                next = line + size + (line[size] == '\n');
-                line[size] = '\0';
-                if (!layer)
+                if (!value || !layer)
                         continue;
-                *tab = '\0';
-                layer[1 + strcspn(layer + 1, "\t")] = '\0';
-                for (char *slash = line + 1; *c->current != '/' && *slash; slash++)
+                for (char *slash = field + 1; *c->current != '/' && *slash; slash++)
                         *slash = *slash == '/' ? '.' : *slash;
-                offer(c, *c->current == '/' ? line : line + 1, layer + 1);
+                offer(c, *c->current == '/' ? field : field + 1, layer);
         }
 }
 
@@ -124,29 +109,23 @@ static void offer_set_fields(struct complete *c)
 static void offer_dropins(struct complete *c)
 {
         static const char role[] = "-drop-in-", end[] = ".yaml", merged[] = ".merged.yaml";
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         LKG_CLEANUP(lkg_freep) char *path = NULL;
-        DIR *dir;
-        int fd;
 
-        if (!open_view(c, &view, &component) || asprintf(&path, "layers/%s", component) < 0)
+        if (!open_view(c, true, &view))
                 return;
-        fd = openat(view.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd < 0 ? NULL : fdopendir(fd);
-        for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
-                char *name = strstr(e->d_name, role);
-                size_t size = strlen(e->d_name);
+        path = lkg_tool_format("layers/%s", view.component);
+        (void)lkg_view_list(&view, path, DT_UNKNOWN, &names);
+        for (size_t i = 0; i < names.n_items; i++) {
+                char *name = strstr(names.items[i], role);
+                size_t size = strlen(names.items[i]);
 
-                if (!name ||
-                    (size >= strlen(merged) && strcmp(e->d_name + size - strlen(merged), merged) == 0) ||
-                    size < strlen(end))
+                if (!name || strstr(name, merged) || size < strlen(end))
                         continue;
-                e->d_name[size - strlen(end)] = '\0';
+                names.items[i][size - strlen(end)] = '\0';
                 offer(c, name + strlen(role), "drop-in");
         }
-        if (dir)
-                (void)closedir(dir);
 }
 
 /* ---- from the tables ---- */
@@ -224,13 +203,13 @@ static void complete_value(struct complete *c, const struct lkg_tool_option *opt
 
 static void complete_option(struct complete *c, unsigned bits)
 {
-        struct lkg_tool_option option;
-
-        for (size_t i = 0; lkg_tool_option_at(bits, i, &option); i++) {
+        for (size_t i = 0; i < lkg_n_tool_option_rows; i++) {
+                const struct lkg_tool_option *option = &lkg_tool_option_rows[i];
                 char name[40];
 
-                (void)snprintf(name, sizeof(name), "--%s", option.name);
-                offer(c, name, option.help);
+                (void)snprintf(name, sizeof(name), "--%s", option->name);
+                if (lkg_tool_option_shown(option, bits))
+                        offer(c, name, option->help);
         }
 }
 
@@ -283,27 +262,27 @@ static void complete_word(struct complete *c)
 
 /* ---- the command line ---- */
 
-/* Takes what stands before the current word. Return: the option whose value the current word is; name NULL = none. */
-static struct lkg_tool_option read_line(struct complete *c, int n, char **words, bool *ret_ended)
+/* Takes what stands before the current word. Return: the option whose value the current word is; NULL = none. */
+static const struct lkg_tool_option *read_line(struct complete *c, int n, char **words, bool *ret_ended)
 {
-        struct lkg_tool_option waiting = { 0 }, option;
+        const struct lkg_tool_option *waiting = NULL;
 
         *ret_ended = false;
         for (int i = 0; i < n; i++) {
                 const char *word = words[i];
 
-                if (waiting.name) {
-                        if (strcmp(waiting.name, "mountpoint") == 0)
+                if (waiting) {
+                        if (strcmp(waiting->name, "mountpoint") == 0)
                                 c->tool.options.mountpoint = word;
-                        if (strcmp(waiting.name, "component") == 0)
+                        if (strcmp(waiting->name, "component") == 0)
                                 c->tool.options.component = word;
-                        waiting = (struct lkg_tool_option){ 0 };
+                        waiting = NULL;
                 } else if (strcmp(word, "--") == 0) {
                         *ret_ended = true;
                 } else if (word[0] == '-' && word[1]) {
-                        if (lkg_tool_option_named(c->tool.verb ? c->tool.verb->options : 0, word, &option) &&
-                            option.value && !strchr(word, '='))
-                                waiting = option;
+                        waiting = lkg_tool_option_named(c->tool.verb ? c->tool.verb->options : ~0u, word);
+                        if (waiting && (!waiting->value || strchr(word, '=')))
+                                waiting = NULL;
                 } else if (!c->tool.verb) {
                         c->tool.verb = lkg_tool_find_verb(word);
                         *ret_ended |= !c->tool.verb;
@@ -319,17 +298,18 @@ static void complete_last(struct complete *c, const struct lkg_tool_option *wait
         unsigned bits = c->tool.verb ? c->tool.verb->options : 0;
         const char *equals = strchr(c->current, '=');
         LKG_CLEANUP(lkg_freep) char *prefix = NULL;
-        struct lkg_tool_option option;
+        const struct lkg_tool_option *option;
 
-        if (waiting->name) {
+        if (waiting) {
                 complete_value(c, waiting);
         } else if (c->current[0] == '-' && equals) {
                 prefix = strndup(c->current, (size_t)(equals + 1 - c->current));
-                if (!prefix || !lkg_tool_option_named(bits, c->current, &option) || !option.value)
+                option = lkg_tool_option_named(bits ? bits : ~0u, c->current);
+                if (!prefix || !option || !option->value)
                         return;
                 c->prefix = prefix;
                 c->current = equals + 1;
-                complete_value(c, &option);
+                complete_value(c, option);
                 c->prefix = "";
         } else if (c->current[0] == '-') {
                 complete_option(c, bits);
@@ -342,18 +322,15 @@ static void complete_last(struct complete *c, const struct lkg_tool_option *wait
 
 int lkg_tool_complete(int n, char **words)
 {
-        char said[512];
-        struct complete c = { .current = n > 0 ? words[n - 1] : "",
-                              .prefix = "",
-                              .tool = { .said = &said } };
-        struct lkg_tool_option waiting;
+        struct complete c = { .current = n > 0 ? words[n - 1] : "", .prefix = "" };
+        const struct lkg_tool_option *waiting;
         bool ended;
         int status;
 
         (void)alarm(LIMIT_S);
         waiting = read_line(&c, n > 0 ? n - 1 : 0, words, &ended);
         if (!ended)
-                complete_last(&c, &waiting);
+                complete_last(&c, waiting);
         status = lkg_tool_print(&c.out, LKG_TOOL_OK);
         lkg_buf_deinit(&c.out);
         return status;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the field, flag or feature gate that a word refers to. */
-#include "explain.h"
+#include "tool.h"
 
 #include <ctype.h>
-
-#include <lkg/text.h>
 
 static bool kind_wanted(const struct lkg_kind *kind, const char *name)
 {

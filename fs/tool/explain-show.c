@@ -3,11 +3,11 @@
  * Shows the facts about a field, a flag or a feature gate, for people and for programs. The code states each
  * fact once; a sink turns it into a line of text or an entry of a map.
  */
-#include "explain.h"
+#include "tool.h"
 
 struct sink {
-        struct lkg_buf *buf;      /* text; else */
-        struct lkg_tool_map *map; /* structured */
+        struct lkg_buf *buf;   /* text; else */
+        struct lkg_value *map; /* structured */
 };
 
 static void fact(struct sink *sink, const char *key, const char *text)
@@ -41,35 +41,27 @@ static void fact_release(struct sink *sink, const char *key, unsigned release)
 struct words {
         struct lkg_buf text;
         struct lkg_value *list;
-        bool failed;
 };
 
-static void words_init(struct words *words)
+static struct words words_new(void)
 {
-        *words = (struct words){ .text = LKG_BUF_INIT, .list = lkg_value_new_list(NULL, 0, 0) };
-        words->failed = !words->list;
+        return (struct words){ .text = LKG_BUF_INIT, .list = lkg_tool_list() };
 }
 
 static void words_add(struct words *words, const char *word, size_t size)
 {
-        struct lkg_tool_map item = { .value = lkg_value_new_string(word, size, NULL, 0, 0) };
-
         lkg_buf_printf(&words->text, "%s%.*s", words->text.size ? ", " : "", (int)size, word);
-        lkg_tool_list_take(words->list, &item, &words->failed);
+        lkg_tool_append(words->list, lkg_value_new_string(word, size, NULL, 0, 0));
 }
 
 /* Writes the list; an empty one gets no line. */
 static void fact_words(struct sink *sink, const char *key, struct words *words)
 {
-        struct lkg_value *list = LKG_STEAL(words->list);
-
-        if (sink->map)
-                sink->map->failed |= words->failed;
-        if (sink->map && words->text.size)
-                lkg_tool_map_value(sink->map, key, LKG_STEAL(list));
-        else if (!sink->map && words->text.size)
-                fact(sink, key, words->text.data);
-        lkg_value_unref(list);
+        if (words->text.size && sink->map)
+                lkg_tool_map_value(sink->map, key, lkg_value_ref(words->list));
+        else if (words->text.size)
+                fact(sink, key, lkg_tool_text(&words->text));
+        lkg_value_unref(words->list);
         lkg_buf_deinit(&words->text);
 }
 
@@ -96,8 +88,7 @@ static void fact_default(struct sink *sink, const struct lkg_field *field)
                 return;
         if (!sink->map) {
                 default_text(field->def, &buf);
-                if (!lkg_buf_failed(&buf))
-                        fact(sink, "default", buf.data);
+                fact(sink, "default", lkg_tool_text(&buf));
                 return;
         }
         (void)lkg_decode_json(field->def, strlen(field->def), 0, NULL, &report, &value);
@@ -109,9 +100,8 @@ static void fact_changes(struct sink *sink, const struct lkg_field *rows, const 
                          const struct lkg_field *shown)
 {
         char text[LKG_RELEASE_TEXT_MAX];
-        struct words words;
+        struct words words = words_new();
 
-        words_init(&words);
         for (const struct lkg_field *row = rows; row < end && strcmp(row->path, rows->path) == 0; row++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
                 unsigned since = row->since ? row->since : LKG_RELEASE_MIN;
@@ -126,8 +116,7 @@ static void fact_changes(struct sink *sink, const struct lkg_field *rows, const 
                 default_text(row->def ? row->def : "none", &buf);
                 if (row->rule && shown && shown->rule && strcmp(row->rule, shown->rule) != 0)
                         lkg_buf_printf(&buf, ", %s", row->rule);
-                if (!lkg_buf_failed(&buf))
-                        words_add(&words, buf.data, buf.size);
+                words_add(&words, lkg_tool_text(&buf), buf.size);
         }
         fact_words(sink, "otherwise", &words);
 }
@@ -135,10 +124,8 @@ static void fact_changes(struct sink *sink, const struct lkg_field *rows, const 
 /* Direct members of a struct, or of the structs in a list. */
 static void fact_parts(struct sink *sink, const struct lkg_kind *kind, const char *path, unsigned release)
 {
+        struct words words = words_new();
         size_t size = strlen(path);
-        struct words words;
-
-        words_init(&words);
         for (size_t i = 0; i < *kind->n_fields; i++) {
                 const char *rest = kind->fields[i].path;
 
@@ -186,8 +173,7 @@ static void fact_type(struct sink *sink, const char *type)
         if (strcmp(type, "flush") == 0)
                 type = "duration, or a number";
         lkg_buf_printf(&buf, "%s%s", type + (*type == '*'), *type == '*' ? " (may be unset)" : "");
-        if (!lkg_buf_failed(&buf))
-                fact(sink, "type", buf.data);
+        fact(sink, "type", lkg_tool_text(&buf));
 }
 
 /* For a type without a star, the empty value equals a missing one: it becomes the default. */
@@ -269,7 +255,7 @@ static void fact_key(struct sink *sink, const struct lkg_explained *item)
                 return;
         fact(sink, "key", item->key);
         fact(sink, "means", key ? key->doc : NULL);
-        words_init(&words);
+        words = words_new();
         for (size_t i = 0; !key && strcmp(path, "featureGates") != 0 && i < lkg_n_map_keys; i++)
                 if (lkg_map_key_find(path, lkg_map_keys[i].key) == &lkg_map_keys[i])
                         words_add(&words, lkg_map_keys[i].key, strlen(lkg_map_keys[i].key));
@@ -366,17 +352,13 @@ static void gate_text(const struct lkg_gate_state *gate, struct lkg_buf *buf)
 static void show_gate(struct sink *sink, const struct lkg_explained *item, unsigned release)
 {
         const struct lkg_gate_state *now = lkg_gate_in(item->gate, release);
-        struct words history, needs, fields;
+        struct words history = words_new(), needs = words_new(), fields = words_new();
 
-        words_init(&history);
-        words_init(&needs);
-        words_init(&fields);
         for (size_t i = 0; i < LKG_GATE_STATES_MAX && item->gate->states[i].since; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
                 gate_text(&item->gate->states[i], &buf);
-                if (!lkg_buf_failed(&buf))
-                        words_add(&history, buf.data, buf.size);
+                words_add(&history, lkg_tool_text(&buf), buf.size);
         }
         for (size_t i = 0; i < lkg_n_gate_needs; i++)
                 if (lkg_gate_needs[i].since <= release &&
@@ -436,11 +418,10 @@ void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct
         show(&sink, item, release);
 }
 
-void lkg_explain_value(const struct lkg_explained *item, unsigned release, struct lkg_tool_map *ret)
+struct lkg_value *lkg_explain_value(const struct lkg_explained *item, unsigned release)
 {
-        struct sink sink = { .map = ret };
+        struct sink sink = { .map = lkg_tool_map() };
 
-        lkg_tool_map_init(ret, false);
         switch (item->what) {
         case LKG_EXPLAINED_FIELD:
                 fact(&sink, "kind", item->kind->kind);
@@ -457,4 +438,5 @@ void lkg_explain_value(const struct lkg_explained *item, unsigned release, struc
                 break;
         }
         show(&sink, item, release);
+        return sink.map;
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the API server with an operator's kubeconfig, one question at a time. */
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 
 #include <openssl/crypto.h>
 
 #include <lkg/http.h>
-#include <lkg/file.h>
-#include <lkg/text.h>
-#include <lkg/documents.h>
 
 #include "fleet.h"
 
@@ -19,48 +15,35 @@ extern char **environ;
 
 /* ---- the kubeconfig ---- */
 
-/* As kubectl: $KUBECONFIG (of several files the first that exists: they are not merged here), then ~/.kube/config. */
-static int usual_kubeconfig(char **ret)
+/* As kubectl: $KUBECONFIG (of several files the first that exists: they are not merged here), then ~/.kube/config. NULL = none. */
+static char *usual_kubeconfig(void)
 {
         const char *variable = getenv("KUBECONFIG"), *home = getenv("HOME");
-        struct lkg_span rest, path;
+        bool named = variable && *variable;
+        LKG_CLEANUP(lkg_freep)
+        char *paths = named ? lkg_tool_format("%s", variable)
+                            : lkg_tool_format("%s/.kube/config", home ? home : "");
+        char *rest = paths, *path;
 
-        if (variable && *variable) {
-                rest = lkg_span(variable, strlen(variable));
-                while (lkg_span_next(&rest, ':', &path)) {
-                        LKG_CLEANUP(lkg_freep) char *one = strndup(path.data, path.size);
-
-                        if (one && path.size > 0 && lkg_path_exists(AT_FDCWD, one)) {
-                                *ret = LKG_STEAL(one);
-                                return 0;
-                        }
-                }
-                return -ENOENT;
-        }
-        if (asprintf(ret, "%s/.kube/config", home ? home : "") < 0) {
-                *ret = NULL;
-                return -ENOMEM;
-        }
-        return lkg_path_exists(AT_FDCWD, *ret) ? 0 : -ENOENT;
+        while ((path = named ? strsep(&rest, ":") : LKG_STEAL(rest)))
+                if (*path && lkg_path_exists(AT_FDCWD, path))
+                        return lkg_tool_format("%s", path);
+        return NULL;
 }
 
-static int find_kubeconfig(const struct lkg_tool *tool, char **ret)
+static char *find_kubeconfig(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_freep) char *usual = NULL;
-        const char *path = tool->options.kubeconfig;
-        int r;
+        const char *named = tool->options.fleet.kubeconfig;
+        LKG_CLEANUP(lkg_freep) char *path = named ? lkg_tool_format("%s", named) : usual_kubeconfig();
+        char *absolute = path ? realpath(path, NULL) : NULL;
 
-        if (!path) {
-                r = usual_kubeconfig(&usual);
-                if (r < 0)
-                        return lkg_tool_fail(tool, LKG_TOOL_FAILED,
-                                             "no kubeconfig: --kubeconfig names none, nor does $KUBECONFIG, "
-                                             "and there is no ~/.kube/config");
-                path = usual;
-        }
-        *ret = realpath(path, NULL);
-        return *ret ? LKG_TOOL_OK
-                    : lkg_tool_fail(tool, LKG_TOOL_FAILED, "kubeconfig '%s': %s", path, strerror(errno));
+        if (!path)
+                lkg_tool_end(tool, LKG_TOOL_FAILED,
+                             "no kubeconfig: --kubeconfig names none, nor does $KUBECONFIG, "
+                             "and there is no ~/.kube/config");
+        if (!absolute)
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "kubeconfig '%s': %s", path, strerror(errno));
+        return absolute;
 }
 
 /* ---- its exec plugin: it runs as whoever asks, with the same environment, as kubectl runs it ---- */
@@ -75,31 +58,23 @@ static bool is_set_by(char *const *env, const char *entry)
         return false;
 }
 
-/* What the kubeconfig sets wins. Return: 0; -ENOMEM. */
-static int inherit_environment(struct lkg_exec_plugin *exec)
+/* What the kubeconfig sets wins. */
+static void inherit_environment(struct lkg_exec_plugin *exec)
 {
         size_t n = 0, n_own = 0;
-        char **env;
 
         while (exec->env && exec->env[n_own])
                 n_own++;
         while (environ && environ[n])
                 n++;
-        env = calloc(n + n_own + 1, sizeof(*env));
-        if (!env)
-                return -ENOMEM;
-        for (n = 0; n < n_own; n++)
-                env[n] = exec->env[n];
-        for (size_t i = 0; environ && environ[i]; i++) {
+        exec->env = lkg_tool_own(reallocarray(exec->env, n + n_own + 1, sizeof(*exec->env)));
+        exec->env[n_own] = NULL;
+        for (size_t i = 0; i < n; i++) {
                 if (is_set_by(exec->env, environ[i]))
                         continue;
-                env[n] = strdup(environ[i]);
-                if (!env[n++])
-                        break; /* the rest is missing */
+                exec->env[n_own++] = lkg_tool_format("%s", environ[i]);
+                exec->env[n_own] = NULL;
         }
-        free(exec->env);
-        exec->env = env;
-        return 0;
 }
 
 /* Return: 0; a negative number: @err. */
@@ -109,10 +84,11 @@ static int run_plugin(struct lkg_fleet_api *api, struct lkg_kubeconfig *k, char 
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf said = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_freep) char *program = NULL;
         const char *path = getenv("PATH");
-        int r = k->exec ? inherit_environment(k->exec) : -ENOENT;
+        int r;
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "exec plugin of '%s'", api->kubeconfig);
+        if (!k->exec)
+                return lkg_error_set(err, -ENOENT, NULL, "exec plugin of '%s'", api->kubeconfig);
+        inherit_environment(k->exec);
         r = lkg_exec_plugin_find(k->exec->argv[0], path && *path ? path : LKG_EXEC_PATH, &program, err);
         if (r == 0)
                 r = lkg_exec_plugin_run(k, program, LKG_EXEC_LIMIT_NS, ret, ret_size, &said, err);
@@ -171,7 +147,7 @@ static int begin(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct 
         int r;
 
         api->options = (struct lkg_credential_options){ .kubeconfig = api->kubeconfig,
-                                                        .context = tool->options.context,
+                                                        .context = tool->options.fleet.context,
                                                         .source_path = "/",
                                                         .source_fd = api->root_fd,
                                                         .allow_exec = true,
@@ -188,27 +164,22 @@ static int begin(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct 
         return lkg_client_new(&client, &api->client, err);
 }
 
-int lkg_fleet_open(const struct lkg_tool *tool, struct lkg_fleet_api *ret)
+void lkg_fleet_open(const struct lkg_tool *tool, struct lkg_fleet_api *api)
 {
-        struct lkg_fleet_api *api = ret;
+        const struct lkg_report *findings;
         struct lkg_error err = { 0 };
-        int r;
 
-        *api = (struct lkg_fleet_api){ .root_fd = -EBADF };
-        r = find_kubeconfig(tool, &api->kubeconfig);
-        if (r != LKG_TOOL_OK)
-                return r;
+        *api = (struct lkg_fleet_api){ .root_fd = -EBADF, .kubeconfig = find_kubeconfig(tool) };
         (void)signal(SIGPIPE, SIG_IGN); /* a connection that the server has closed */
         api->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (begin(tool, api, &err) < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", err.message);
         refresh(api);
-        if (lkg_credential_findings(api->credential)->n_findings > 0)
-                lkg_tool_print_findings(tool, STDERR_FILENO, lkg_credential_findings(api->credential));
-        return lkg_credential_identity(api->credential)
-                       ? LKG_TOOL_OK
-                       : lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s' has no usable credential",
-                                       api->kubeconfig);
+        findings = lkg_credential_findings(api->credential);
+        if (findings->n_findings > 0)
+                lkg_tool_print_findings(tool, STDERR_FILENO, findings);
+        if (!lkg_credential_identity(api->credential))
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s' has no usable credential", api->kubeconfig);
 }
 
 void lkg_fleet_close(struct lkg_fleet_api *api)
@@ -298,28 +269,21 @@ bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resour
         const char *type = strcmp(verb, "patch") == 0 ? "application/merge-patch+json" : "application/json";
         int r = lkg_json_write_line(json, &body);
 
-        if (r >= 0 && lkg_buf_failed(&body))
-                r = -ENOMEM;
         if (r >= 0)
                 r = lkg_client_send(api->client, resource, verb, type, body.data, body.size, on_answer,
                                     &question, &question.call, &err);
         return wait_for(api, &question, r, &err);
 }
 
-int lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference, struct lkg_buf *ret)
+void lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference, struct lkg_buf *ret)
 {
         const struct lkg_resource resource = lkg_fleet_configmap(reference);
-        struct lkg_fleet_answer answer = { 0 };
-        struct lkg_fleet_api api;
-        int status = lkg_fleet_open(tool, &api);
+        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { 0 };
+        LKG_CLEANUP(lkg_fleet_close) struct lkg_fleet_api api;
 
-        if (status == LKG_TOOL_OK && !lkg_fleet_get(&api, &resource, &answer))
-                status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", answer.words);
-        if (status == LKG_TOOL_OK)
-                lkg_render_json_compact(answer.object, ret);
-        if (status == LKG_TOOL_OK && lkg_buf_failed(ret))
-                status = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        lkg_fleet_answer_deinit(&answer);
-        lkg_fleet_close(&api);
-        return status;
+        lkg_fleet_open(tool, &api);
+        if (!lkg_fleet_get(&api, &resource, &answer))
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", answer.words);
+        lkg_render_json_compact(answer.object, ret);
+        (void)lkg_tool_text(ret);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --halt, --resume and --forgive: what an operator may change of a rollout. */
-#include <lkg/text.h>
-
 #include "fleet.h"
 
 #define TRIES_MAX 5u /* of a write that meets another one */
@@ -117,7 +115,6 @@ static void list_failed(const struct lkg_fleet *fleet, struct lkg_buf *buf)
                 separator = ", ";
         }
         lkg_buf_puts(buf, *separator ? "" : "nobody");
-        lkg_buf_putc(buf, '\0');
 }
 
 static int no_such_failure(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
@@ -125,9 +122,9 @@ static int no_such_failure(const struct lkg_tool *tool, const struct lkg_fleet *
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
 
         list_failed(fleet, &names);
-        return lkg_tool_fail(
-                tool, LKG_TOOL_FAILED, "no failure of node %s is on record in namespace %s; failed: %s",
-                tool->options.forgive, fleet->slot_namespace, lkg_buf_failed(&names) ? "?" : names.data);
+        return lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                             "no failure of node %s is on record in namespace %s; failed: %s",
+                             tool->options.fleet.forgive, fleet->slot_namespace, lkg_tool_text(&names));
 }
 
 static bool write_slot(struct lkg_fleet_api *api, const struct lkg_fleet *fleet,
@@ -155,7 +152,7 @@ static int forgive_one(const struct lkg_tool *tool, struct lkg_fleet_api *api, s
         for (unsigned i = 0; i < TRIES_MAX; i++) {
                 LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
                 const struct lkg_rollout_slot *failed =
-                        lkg_fleet_find(fleet, tool->options.forgive, LKG_SLOT_FAILED);
+                        lkg_fleet_find(fleet, tool->options.fleet.forgive, LKG_SLOT_FAILED);
                 struct lkg_rollout_slot slot;
 
                 if (!failed)
@@ -175,7 +172,7 @@ static int forgive_one(const struct lkg_tool *tool, struct lkg_fleet_api *api, s
 static int forgive(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                    struct lkg_buf *buf)
 {
-        const char *node = tool->options.forgive;
+        const char *node = tool->options.fleet.forgive;
         char words[LKG_API_WORDS_MAX];
         int r = LKG_TOOL_OK;
 
@@ -198,11 +195,11 @@ int lkg_fleet_change(const struct lkg_tool *tool, struct lkg_fleet_api *api, str
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         int r = LKG_TOOL_OK;
 
-        if (tool->options.halt) /* first: it is the brake */
+        if (tool->options.fleet.halt) /* first: it is the brake */
                 r = halt(tool, api, fleet, &buf);
-        if (r == LKG_TOOL_OK && tool->options.forgive)
+        if (r == LKG_TOOL_OK && tool->options.fleet.forgive)
                 r = forgive(tool, api, fleet, &buf);
-        if (r == LKG_TOOL_OK && tool->options.resume)
+        if (r == LKG_TOOL_OK && tool->options.fleet.resume)
                 r = resume(tool, api, fleet, &buf);
         if (r == LKG_TOOL_FAILED && buf.size == 0)
                 return r;

@@ -56,9 +56,7 @@ int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *ob
                 r = lkg_configmap_payload(&configmap, fleet->reference.key, &text, &size, err);
         if (r == 0)
                 r = lkg_rollout_id_of(&source, &fleet->id);
-        if (r == -ENOMEM)
-                return lkg_error_set(err, r, NULL, "the rollout");
-        if (r < 0)
+        if (lkg_tool_need(r) < 0)
                 return r;
         lkg_rollout_decide(&configmap, "", &fleet->rollout);
         lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
@@ -67,23 +65,17 @@ int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *ob
 
 /* ---- the slots ---- */
 
-static size_t items_of(const struct lkg_value *list, const struct lkg_value **ret)
-{
-        *ret = lkg_value_type(list) == LKG_MAP ? lkg_map_get(list, "items") : NULL;
-        return *ret && lkg_value_type(*ret) == LKG_LIST ? lkg_value_size(*ret) : 0;
-}
-
-void lkg_fleet_begin_slots(struct lkg_fleet *fleet)
+static void begin_slots(struct lkg_fleet *fleet)
 {
         lkg_ledger_deinit(&fleet->ledger);
         fleet->ledger = (struct lkg_ledger){ .items = NULL };
         fleet->n_no_slots = 0;
 }
 
-int lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err)
+void lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list)
 {
         const struct lkg_value *items;
-        size_t n = items_of(list, &items);
+        size_t n = lkg_tool_items(list, "items", &items);
 
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(items, i);
@@ -93,11 +85,11 @@ int lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list, 
                 if (lkg_value_type(item) != LKG_MAP ||
                     lkg_slot_read(fleet->slot_kind, item, &slot, &wrong) < 0)
                         fleet->n_no_slots++;
-                else if (lkg_ledger_put(&fleet->ledger, &slot, /* list_version= */ NULL, 0) == -ENOMEM)
-                        return lkg_error_set(err, -ENOMEM, NULL, "slots of the rollout");
+                else
+                        (void)lkg_tool_need(
+                                lkg_ledger_put(&fleet->ledger, &slot, /* list_version= */ NULL, 0));
         }
         lkg_ledger_count(&fleet->ledger, fleet->id.hash, &fleet->counts);
-        return 0;
 }
 
 const struct lkg_rollout_slot *lkg_fleet_find(const struct lkg_fleet *fleet, const char *node,
@@ -139,20 +131,14 @@ static bool refers(const struct lkg_fleet *fleet, const struct lkg_value *object
 /* The reason of ConfigOK; "" = it has none. */
 static const char *config_ok(const struct lkg_value *object)
 {
-        const struct lkg_value *status = lkg_map_get(object, "status"), *conditions = NULL;
-        const char *type, *reason;
+        const struct lkg_value *conditions;
+        size_t n = lkg_tool_items(lkg_map_get(object, "status"), "conditions", &conditions);
 
-        if (status && lkg_value_type(status) == LKG_MAP)
-                conditions = lkg_map_get(status, "conditions");
-        if (!conditions || lkg_value_type(conditions) != LKG_LIST)
-                return "";
-        for (size_t i = 0; i < lkg_value_size(conditions); i++) {
+        for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *one = lkg_list_get(conditions, i);
 
-                type = lkg_value_type(one) == LKG_MAP ? lkg_map_get_string(one, "type") : NULL;
-                reason = type && strcmp(type, "ConfigOK") == 0 ? lkg_map_get_string(one, "reason") : NULL;
-                if (reason)
-                        return reason;
+                if (strcmp(lkg_tool_word(one, "type"), "ConfigOK") == 0)
+                        return lkg_tool_word(one, "reason");
         }
         return "";
 }
@@ -169,48 +155,24 @@ static bool says_it_waits(const char *reason)
         return false;
 }
 
-static struct lkg_fleet_node *add_node(struct lkg_fleet *fleet)
-{
-        if (fleet->n_nodes == fleet->n_allocated) {
-                size_t n = fleet->n_allocated ? 2 * fleet->n_allocated : 64;
-                struct lkg_fleet_node *nodes = reallocarray(fleet->nodes, n, sizeof(*nodes));
-
-                if (!nodes)
-                        return NULL;
-                fleet->nodes = nodes;
-                fleet->n_allocated = n;
-        }
-        return &fleet->nodes[fleet->n_nodes++];
-}
-
-static const char *name_of(const struct lkg_value *object)
-{
-        const struct lkg_value *metadata =
-                lkg_value_type(object) == LKG_MAP ? lkg_map_get(object, "metadata") : NULL;
-
-        return metadata && lkg_value_type(metadata) == LKG_MAP ? lkg_map_get_string(metadata, "name") : NULL;
-}
-
-int lkg_fleet_take_nodes(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err)
+void lkg_fleet_take_nodes(struct lkg_fleet *fleet, const struct lkg_value *list)
 {
         const struct lkg_value *items;
-        size_t n = items_of(list, &items);
+        size_t n = lkg_tool_items(list, "items", &items);
 
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(items, i);
-                const char *name = name_of(item);
+                const char *name = lkg_tool_word(lkg_map_get(item, "metadata"), "name");
                 struct lkg_fleet_node *node;
 
-                if (!name || !refers(fleet, item, name))
+                if (!*name || !refers(fleet, item, name))
                         continue;
-                node = add_node(fleet);
-                if (!node)
-                        return lkg_error_set(err, -ENOMEM, NULL, "Nodes of the rollout");
+                (void)lkg_tool_need(LKG_RESERVE(fleet->nodes, fleet->n_nodes, fleet->n_allocated));
+                node = &fleet->nodes[fleet->n_nodes++];
                 copy(node->name, sizeof(node->name), name);
                 copy(node->words, sizeof(node->words), config_ok(item));
                 node->waits = says_it_waits(node->words);
         }
-        return 0;
 }
 
 /* Whoever has a slot meanwhile does not wait, whatever its condition says, which is older. */
@@ -310,12 +272,6 @@ bool lkg_fleet_is_halted(const struct lkg_fleet *fleet)
                state == LKG_FLEET_TOO_MANY;
 }
 
-static bool say(const struct lkg_error *err, char words[static LKG_API_WORDS_MAX])
-{
-        (void)snprintf(words, LKG_API_WORDS_MAX, "%.500s", err->message);
-        return false;
-}
-
 static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                               char words[static LKG_API_WORDS_MAX])
 {
@@ -324,21 +280,22 @@ static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet
         struct lkg_error err = { 0 };
 
         if (!lkg_fleet_get(api, &resource, &answer)) {
-                (void)snprintf(words, LKG_API_WORDS_MAX, "%s", answer.words);
+                copy(words, LKG_API_WORDS_MAX, answer.words);
                 return false;
         }
-        return lkg_fleet_take_configmap(fleet, answer.object, &err) == 0 || say(&err, words);
+        if (lkg_fleet_take_configmap(fleet, answer.object, &err) == 0)
+                return true;
+        (void)snprintf(words, LKG_API_WORDS_MAX, "%.500s", err.message);
+        return false;
 }
 
 /* Takes each part with @take. Return: the first answer that was not OK; OK. */
 static enum lkg_api_status list_all(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                                     const struct lkg_resource *resource, struct lkg_selection selection,
-                                    int (*take)(struct lkg_fleet *, const struct lkg_value *,
-                                                struct lkg_error *),
+                                    void (*take)(struct lkg_fleet *, const struct lkg_value *),
                                     char words[static LKG_API_WORDS_MAX])
 {
         LKG_CLEANUP(lkg_freep) char *token = NULL;
-        struct lkg_error err = { 0 };
 
         do {
                 LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
@@ -346,20 +303,13 @@ static enum lkg_api_status list_all(struct lkg_fleet_api *api, struct lkg_fleet 
 
                 selection.token = token;
                 if (!lkg_fleet_list(api, resource, &selection, &answer)) {
-                        (void)snprintf(words, LKG_API_WORDS_MAX, "%s", answer.words);
+                        copy(words, LKG_API_WORDS_MAX, answer.words);
                         return answer.status;
                 }
-                if (take(fleet, answer.object, &err) < 0) {
-                        (void)say(&err, words);
-                        return LKG_API_INVALID;
-                }
+                take(fleet, answer.object);
                 next = lkg_list_token(answer.object);
                 free(token);
-                token = next ? strdup(next) : NULL;
-                if (next && !token) {
-                        (void)snprintf(words, LKG_API_WORDS_MAX, "%s", strerror(ENOMEM));
-                        return LKG_API_INVALID;
-                }
+                token = next ? lkg_tool_format("%s", next) : NULL;
         } while (token);
         return LKG_API_OK;
 }
@@ -377,7 +327,7 @@ static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum 
                                                     .limit = LKG_SLOTS_PART };
 
         fleet->slot_kind = kind;
-        lkg_fleet_begin_slots(fleet);
+        begin_slots(fleet);
         return list_all(api, fleet, &resource, of_configmap, lkg_fleet_take_slots, words) == LKG_API_OK;
 }
 
@@ -403,7 +353,7 @@ static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
                 lkg_ledger_deinit(&kept);
                 return true;
         }
-        lkg_fleet_begin_slots(fleet);
+        begin_slots(fleet);
         fleet->ledger = kept;
         fleet->n_no_slots = n_no_slots;
         fleet->slot_kind = first;

@@ -109,35 +109,21 @@ static struct row row_of_slot(const struct lkg_rollout_slot *slot)
                              .since_ns = failed ? slot->renewed_ns : slot->since_ns };
 }
 
-/* "3 min"; "" = not known, or the node's clock is ahead of ours. */
-static void format_age(uint64_t since_ns, uint64_t now_ns, char ret[static 16])
+/* "3 min"; "-" = not known, or the node's clock is ahead of ours. */
+static const char *age_of(uint64_t since_ns, uint64_t now_ns, char ret[static LKG_AGE_MAX])
 {
-        uint64_t age_s;
-
-        *ret = '\0';
-        if (!since_ns || since_ns > now_ns)
-                return;
-        age_s = (now_ns - since_ns) / LKG_NSEC_PER_SEC;
-        if (age_s < 120)
-                (void)snprintf(ret, 16, "%u s", (unsigned)age_s);
-        else if (age_s < UINT64_C(2) * 3600)
-                (void)snprintf(ret, 16, "%u min", (unsigned)(age_s / 60));
-        else if (age_s < UINT64_C(2) * 86400)
-                (void)snprintf(ret, 16, "%u h", (unsigned)(age_s / 3600));
-        else
-                (void)snprintf(ret, 16, "%u days", (unsigned)(age_s / 86400));
+        return since_ns && since_ns <= now_ns ? lkg_tool_age((now_ns - since_ns) / LKG_NSEC_PER_SEC, ret)
+                                              : "-";
 }
 
 static void put_row(const struct row *row, int width, uint64_t now_ns, struct lkg_buf *buf)
 {
-        char age[16], slot[16] = "-";
+        char age[LKG_AGE_MAX], slot[16] = "-";
         size_t before;
-
-        format_age(row->since_ns, now_ns, age);
         if (row->slot >= 0)
                 (void)snprintf(slot, sizeof(slot), "%d", row->slot);
         lkg_buf_printf(buf, "%-*s  %-4s  %-8s  %-7s  ", width, row->node, slot, row->state,
-                       *age ? age : "-");
+                       age_of(row->since_ns, now_ns, age));
         before = buf->size;
         lkg_tool_put_clean(buf, row->why);
         if (buf->size == before) /* no blanks at the end of a line */
@@ -225,7 +211,7 @@ void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *
 
 /* ---- as a value ---- */
 
-static void map_time(struct lkg_tool_map *map, const char *name, uint64_t wall_ns)
+static void map_time(struct lkg_value *map, const char *name, uint64_t wall_ns)
 {
         char text[21];
 
@@ -235,60 +221,55 @@ static void map_time(struct lkg_tool_map *map, const char *name, uint64_t wall_n
         lkg_tool_map_string(map, name, text);
 }
 
-static void take_slot(const struct lkg_rollout_slot *slot, struct lkg_value *list, bool *failed)
+static struct lkg_value *map_slot(const struct lkg_rollout_slot *slot)
 {
-        struct lkg_tool_map map;
+        struct lkg_value *map = lkg_tool_map();
 
-        lkg_tool_map_init(&map, false);
-        lkg_tool_map_number(&map, "slot", slot->index);
-        lkg_tool_map_string(&map, "state", lkg_slot_state_name(slot->state));
-        lkg_tool_map_string(&map, "node", *slot->node ? slot->node : NULL);
-        map_time(&map, "since", slot->since_ns);
-        map_time(&map, "renewed", slot->renewed_ns);
-        lkg_tool_map_number(&map, "successes", slot->successes);
-        lkg_tool_map_string(&map, "reason", *slot->reason ? slot->reason : NULL);
-        lkg_tool_list_take(list, &map, failed);
+        lkg_tool_map_number(map, "slot", slot->index);
+        lkg_tool_map_string(map, "state", lkg_slot_state_name(slot->state));
+        lkg_tool_map_string(map, "node", *slot->node ? slot->node : NULL);
+        map_time(map, "since", slot->since_ns);
+        map_time(map, "renewed", slot->renewed_ns);
+        lkg_tool_map_number(map, "successes", slot->successes);
+        lkg_tool_map_string(map, "reason", *slot->reason ? slot->reason : NULL);
+        return map;
 }
 
-static void map_slots(const struct lkg_fleet *fleet, struct lkg_tool_map *ret)
+static void map_slots(const struct lkg_fleet *fleet, struct lkg_value *ret)
 {
-        struct lkg_value *list = lkg_value_new_list(NULL, 0, 0);
-        bool failed = !list;
+        struct lkg_value *list = lkg_tool_list();
 
-        for (size_t i = 0; i < fleet->ledger.n_items && !failed; i++)
+        for (size_t i = 0; i < fleet->ledger.n_items; i++)
                 if (strcmp(fleet->ledger.items[i].hash, fleet->id.hash) == 0)
-                        take_slot(&fleet->ledger.items[i], list, &failed);
-        ret->failed |= failed;
+                        lkg_tool_append(list, map_slot(&fleet->ledger.items[i]));
         lkg_tool_map_value(ret, "slots", list);
 }
 
-static void map_waiting(const struct lkg_fleet *fleet, struct lkg_tool_map *ret)
+static void map_waiting(const struct lkg_fleet *fleet, struct lkg_value *ret)
 {
-        struct lkg_value *list = lkg_value_new_list(NULL, 0, 0);
-        bool failed = !list;
+        struct lkg_value *list = lkg_tool_list();
 
-        for (size_t i = 0; i < fleet->n_nodes && !failed; i++) {
-                struct lkg_tool_map map;
+        for (size_t i = 0; i < fleet->n_nodes; i++) {
+                struct lkg_value *map;
 
                 if (!fleet->nodes[i].waits)
                         continue;
-                lkg_tool_map_init(&map, false);
-                lkg_tool_map_string(&map, "node", fleet->nodes[i].name);
-                lkg_tool_map_string(&map, "reason", fleet->nodes[i].words);
-                lkg_tool_list_take(list, &map, &failed);
+                map = lkg_tool_map();
+                lkg_tool_map_string(map, "node", fleet->nodes[i].name);
+                lkg_tool_map_string(map, "reason", fleet->nodes[i].words);
+                lkg_tool_append(list, map);
         }
-        ret->failed |= failed;
         lkg_tool_map_value(ret, "waitingNodes", list);
 }
 
-void lkg_fleet_map(const struct lkg_fleet *fleet, struct lkg_tool_map *ret)
+struct lkg_value *lkg_fleet_map(const struct lkg_fleet *fleet)
 {
+        struct lkg_value *ret = lkg_tool_document();
         const struct lkg_rollout *rollout = &fleet->rollout;
         enum lkg_fleet_state state = lkg_fleet_state(fleet);
         char name[2 * LKG_IDENTIFIER_MAX + 2];
 
         (void)snprintf(name, sizeof(name), "%s/%s", fleet->id.ns, fleet->id.name);
-        lkg_tool_map_init(ret, true);
         lkg_tool_map_string(ret, "configMap", name);
         lkg_tool_map_string(ret, "key", fleet->id.key);
         lkg_tool_map_string(ret, "uid", fleet->id.uid);
@@ -315,4 +296,5 @@ void lkg_fleet_map(const struct lkg_fleet *fleet, struct lkg_tool_map *ret)
         map_slots(fleet, ret);
         if (fleet->knows_nodes)
                 map_waiting(fleet, ret);
+        return ret;
 }

@@ -29,8 +29,8 @@ struct lkg_fleet_api {
         bool wants_plugin; /* the exec plugin of the kubeconfig has to run */
 };
 
-/** lkg_fleet_open() - --kubeconfig, else $KUBECONFIG, else ~/.kube/config. Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message. */
-int lkg_fleet_open(const struct lkg_tool *tool, struct lkg_fleet_api *ret);
+/** lkg_fleet_open() - --kubeconfig, else $KUBECONFIG, else ~/.kube/config. It ends the verb that gets no credential. */
+void lkg_fleet_open(const struct lkg_tool *tool, struct lkg_fleet_api *ret);
 void lkg_fleet_close(struct lkg_fleet_api *api);
 
 struct lkg_fleet_answer {
@@ -49,11 +49,9 @@ bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resour
 bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *verb,
                     struct lkg_json *json, struct lkg_fleet_answer *ret);
 
-/**
- * lkg_fleet_fetch() - the ConfigMap of an operator's NAMESPACE/NAME[/KEY], as JSON.
- * Return: LKG_TOOL_OK; another exit status after a message.
- */
-int lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference, struct lkg_buf *ret);
+/** lkg_fleet_fetch() - the ConfigMap of an operator's NAMESPACE/NAME[/KEY], as JSON. It ends the verb that gets none. */
+void lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference,
+                     struct lkg_buf *ret);
 
 /* ---- what is known: fleet-look.c ---- */
 
@@ -100,14 +98,13 @@ struct lkg_resource lkg_fleet_configmap(const struct lkg_reference *reference);
 
 /**
  * lkg_fleet_take_configmap(), _take_slots(), _take_nodes() - objects that the API server has answered. Pure. Then _settle().
- * @list: a part of a list; _begin_slots() and _begin_nodes() come before the first one
- * Return: 0; -EINVAL, -ENOMEM, ...: @err.
+ * @list: a part of a list; _begin_nodes() comes before the first one
+ * Return: 0; -EINVAL, ...: @err.
  */
 int lkg_fleet_take_configmap(struct lkg_fleet *fleet, const struct lkg_value *object, struct lkg_error *err);
-void lkg_fleet_begin_slots(struct lkg_fleet *fleet);
-int lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err);
+void lkg_fleet_take_slots(struct lkg_fleet *fleet, const struct lkg_value *list);
 void lkg_fleet_begin_nodes(struct lkg_fleet *fleet);
-int lkg_fleet_take_nodes(struct lkg_fleet *fleet, const struct lkg_value *list, struct lkg_error *err);
+void lkg_fleet_take_nodes(struct lkg_fleet *fleet, const struct lkg_value *list);
 /** lkg_fleet_settle() - slots or Nodes have changed: who waits? */
 void lkg_fleet_settle(struct lkg_fleet *fleet);
 
@@ -140,7 +137,7 @@ bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
 void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *trouble,
                     struct lkg_buf *buf);
 /** lkg_fleet_map() - the same as a value. */
-void lkg_fleet_map(const struct lkg_fleet *fleet, struct lkg_tool_map *ret);
+struct lkg_value *lkg_fleet_map(const struct lkg_fleet *fleet);
 
 /* ---- changing it: fleet-change.c ---- */
 

@@ -5,12 +5,6 @@
  */
 #include "tool.h"
 
-#include <stdarg.h>
-
-#include <lkg/documents.h>
-#include <lkg/file.h>
-#include <lkg/limits.h>
-
 bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd)
 {
         const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -38,23 +32,20 @@ const char *lkg_tool_paint_end(bool colour)
         return colour ? "\033[0m" : "";
 }
 
-int lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf)
+void lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_secrets(doc);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_tool_own(lkg_mask_secrets(doc));
 
-        if (!masked)
-                return -ENOMEM;
         lkg_render(masked, format, buf);
-        return lkg_buf_failed(buf) ? -ENOMEM : 0;
+        (void)lkg_tool_text(buf);
 }
 
-int lkg_tool_print(const struct lkg_buf *buf, int status)
+int lkg_tool_print(struct lkg_buf *buf, int status)
 {
-        int r = lkg_buf_failed(buf) ? -ENOMEM
-                : buf->size         ? lkg_write_all(STDOUT_FILENO, buf->data, buf->size)
-                                    : 0;
+        const char *text = lkg_tool_text(buf);
+        int r = lkg_write_all(STDOUT_FILENO, text, buf->size);
 
-        if (r == 0)
+        if (r >= 0)
                 return status;
         (void)dprintf(STDERR_FILENO, "lkgfs: write to standard output: %s\n", strerror(-r));
         return LKG_TOOL_FAILED;
@@ -67,8 +58,8 @@ int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format for
         int r = 0;
 
         lkg_render(value, format == LKG_TOOL_JSON ? LKG_FORMAT_JSON : LKG_FORMAT_YAML, &buf);
-        if (format == LKG_TOOL_JSON && !lkg_buf_failed(&buf))
-                r = lkg_readback(value, LKG_FORMAT_JSON, buf.data, buf.size, &err);
+        if (format == LKG_TOOL_JSON)
+                r = lkg_readback(value, LKG_FORMAT_JSON, lkg_tool_text(&buf), buf.size, &err);
         if (r == LKG_READBACK_LEFT_OUT)
                 (void)dprintf(STDERR_FILENO, "lkgfs: warning: %s [LKG2034]\n", err.message);
         if (r >= 0)
@@ -84,12 +75,7 @@ static void say(const struct lkg_tool *tool, const char *fmt, va_list ap) LKG_PR
 static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-
-        if (vasprintf(&text, fmt, ap) < 0) {
-                text = NULL;
-                return;
-        }
+        LKG_CLEANUP(lkg_freep) char *text = lkg_tool_vformat(fmt, ap);
         if (tool->said) {
                 (void)snprintf(*tool->said, sizeof(*tool->said), "%s", text);
                 return;
@@ -97,8 +83,7 @@ static void say(const struct lkg_tool *tool, const char *fmt, va_list ap)
         lkg_buf_printf(&buf, "lkgfs%s%s: ", tool->verb ? " " : "", tool->verb ? tool->verb->name : "");
         lkg_buf_shown_lines(&buf, text); /* file names, words of the command line */
         lkg_buf_putc(&buf, '\n');
-        if (!lkg_buf_failed(&buf))
-                (void)lkg_write_all(STDERR_FILENO, buf.data, buf.size);
+        (void)lkg_write_all(STDERR_FILENO, lkg_tool_text(&buf), buf.size);
 }
 
 int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...)
@@ -109,6 +94,26 @@ int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...)
         say(tool, fmt, ap);
         va_end(ap);
         return status;
+}
+
+void lkg_tool_end(const struct lkg_tool *tool, int status, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        say(tool, fmt, ap);
+        va_end(ap);
+        exit(status);
+}
+
+int lkg_tool_say(struct lkg_error *err, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(err->message, sizeof(err->message), fmt, ap);
+        va_end(ap);
+        return -EIO;
 }
 
 void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...)
@@ -125,66 +130,61 @@ void lkg_tool_put_clean(struct lkg_buf *buf, const char *text)
         lkg_buf_shown(buf, text, strlen(text));
 }
 
-/*
- * The position of `error:` in a line `file:line:col: error: text [LKGnnnn]`. A file name may also contain
- * the word, so the first one after a colon and a blank (or at the start) is used: at worst the wrong word is
- * coloured.
- */
-static const char *find_severity(const char *line, size_t size, enum lkg_severity *ret)
+const char *lkg_tool_age(uint64_t age_s, char ret[static LKG_AGE_MAX])
 {
-        for (size_t at = 0; at < size; at++) {
-                if (at > 0 && (at < 2 || line[at - 1] != ' ' || line[at - 2] != ':'))
-                        continue;
-                for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
-                        const char *name = lkg_severity_name((enum lkg_severity)s);
-                        size_t n = strlen(name);
+        static const struct {
+                uint64_t below_s, unit_s;
+                const char *unit;
+        } rows[] = { { 120, 1, "s" },
+                     { 2 * 3600, 60, "min" },
+                     { 2 * 86400, 3600, "h" },
+                     { UINT64_MAX, 86400, "days" } };
+        size_t i = 0;
 
-                        if (size - at > n && strncmp(line + at, name, n) == 0 && line[at + n] == ':') {
-                                *ret = (enum lkg_severity)s;
-                                return line + at;
-                        }
-                }
-        }
-        return NULL;
+        while (age_s >= rows[i].below_s && i + 1 < LKG_ARRAY_SIZE(rows))
+                i++;
+        (void)snprintf(ret, LKG_AGE_MAX, "%llu %s", (unsigned long long)(age_s / rows[i].unit_s),
+                       rows[i].unit);
+        return ret;
 }
 
 void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, struct lkg_buf *buf)
 {
-        while (*text) {
-                size_t size = strcspn(text, "\n");
+        const char *line;
+        size_t size;
+
+        while (lkg_tool_next_line(&text, &line, &size)) {
                 enum lkg_severity severity = LKG_NOTE;
-                const char *word = colour ? find_severity(text, size, &severity) : NULL;
+                const char *word = colour ? lkg_tool_find_severity(line, size, &severity) : NULL;
+                size_t before = word ? (size_t)(word - line) : 0,
+                       n = word ? strlen(lkg_severity_name(severity)) : 0;
 
                 lkg_buf_puts(buf, indent);
-                if (word) {
-                        size_t n = strlen(lkg_severity_name(severity));
-
-                        lkg_buf_append(buf, text, (size_t)(word - text));
-                        lkg_buf_puts(buf, lkg_tool_paint(true, severity));
-                        lkg_buf_append(buf, word, n);
-                        lkg_buf_puts(buf, lkg_tool_paint_end(true));
-                        lkg_buf_append(buf, word + n, size - (size_t)(word - text) - n);
-                } else {
-                        lkg_buf_append(buf, text, size);
-                }
+                lkg_buf_append(buf, line, before);
+                lkg_buf_puts(buf, lkg_tool_paint(word, severity));
+                lkg_buf_append(buf, line + before, n);
+                lkg_buf_puts(buf, lkg_tool_paint_end(word));
+                lkg_buf_append(buf, line + before + n, size - before - n);
                 lkg_buf_putc(buf, '\n');
-                text += size + (text[size] == '\n');
         }
 }
 
-void lkg_tool_paint_diff(const char *text, size_t size, struct lkg_buf *buf)
+void lkg_tool_put_diff(const struct lkg_tool *tool, const char *text, struct lkg_buf *buf)
 {
         static const char *const starts[] = { ['+'] = "\033[32m", ['-'] = "\033[31m", ['@'] = "\033[36m" };
+        bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO);
+        const char *line;
+        size_t size;
 
-        for (size_t at = 0; at < size;) {
-                size_t n = strcspn(text + at, "\n");
-                unsigned char c = (unsigned char)text[at];
+        if (!colour)
+                lkg_buf_puts(buf, text);
+        while (colour && lkg_tool_next_line(&text, &line, &size)) {
+                unsigned char c = (unsigned char)*line;
                 const char *start = c < LKG_ARRAY_SIZE(starts) ? starts[c] : NULL;
 
                 lkg_buf_puts(buf, start ? start : "");
-                lkg_buf_append(buf, text + at, n);
+                lkg_buf_append(buf, line, size);
                 lkg_buf_puts(buf, start ? "\033[0m\n" : "\n");
-                at += n + 1;
         }
 }
 
@@ -201,14 +201,9 @@ void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct l
         LKG_CLEANUP(lkg_freep) char *text = NULL;
 
         lkg_tool_arrange(tool, report, &arranged);
-        text = lkg_report_format(&arranged, NULL);
-        if (!text) {
-                lkg_tool_note(tool, "findings cannot be shown: %s", strerror(ENOMEM));
-                return;
-        }
+        text = lkg_tool_own(lkg_report_format(&arranged, NULL));
         lkg_tool_paint_findings(lkg_tool_colour_for(tool, fd), text, "", &buf);
-        if (!lkg_buf_failed(&buf) && buf.size)
-                (void)lkg_write_all(fd, buf.data, buf.size);
+        (void)lkg_write_all(fd, lkg_tool_text(&buf), buf.size);
 }
 
 int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
@@ -221,8 +216,9 @@ int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, en
 
         if (format == LKG_FORMAT_YAML) {
                 lkg_render_json_compact(doc, &json);
+                (void)lkg_tool_text(&json);
                 /* Larger than a document may be: aliases expanded it, and only YAML has them. */
-                if (!lkg_buf_failed(&json) && json.size <= LKG_DOC_BYTES_MAX)
+                if (json.size <= LKG_DOC_BYTES_MAX)
                         r = lkg_decode(json.data, json.size, LKG_FORMAT_JSON, LKG_DECODE_UNTYPED, NULL,
                                        &ignored, &back);
         }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report-parts.h"
+/* The parts of a report, and the masks over what may hold a secret. */
+#include "report.h"
 
-#include <stdarg.h>
-
-#include <lkg/base.h>
-#include <lkg/file.h>
+#define MASK "<masked>"
 
 void lkg_parts_deinit(struct lkg_parts *parts)
 {
@@ -13,54 +11,35 @@ void lkg_parts_deinit(struct lkg_parts *parts)
                 free(parts->items[i].data);
         }
         free(parts->items);
-        *parts = (struct lkg_parts){ 0 };
-}
-
-static struct lkg_part *find_begun(struct lkg_parts *parts, const char *name)
-{
-        struct lkg_part *last = parts->n ? &parts->items[parts->n - 1] : NULL;
-
-        return last && last->error == -EINPROGRESS && strcmp(last->name, name) == 0 ? last : NULL;
 }
 
 void lkg_parts_add(struct lkg_parts *parts, const char *name, const char *data, size_t size, int error,
                    uint64_t modified_s)
 {
-        struct lkg_part part = { .size = size, .error = error, .modified_s = modified_s };
-        struct lkg_part *begun = find_begun(parts, name);
+        struct lkg_part *last = parts->n ? &parts->items[parts->n - 1] : NULL;
 
-        part.name = strdup(name);
-        part.data = malloc(size + 1);
-        if (!part.name || !part.data ||
-            (!begun && LKG_RESERVE(parts->items, parts->n, parts->n_allocated) < 0)) {
-                free(part.name);
-                free(part.data);
-                parts->no_memory = true;
-                return;
-        }
-        if (size)
-                memcpy(part.data, data, size);
-        part.data[size] = '\0';
-        if (begun) {
-                free(begun->name);
-                free(begun->data);
-                *begun = part;
+        if (last && last->error == -EINPROGRESS && strcmp(last->name, name) == 0) {
+                free(last->name);
+                free(last->data);
         } else {
-                parts->items[parts->n++] = part;
+                (void)lkg_tool_need(LKG_RESERVE(parts->items, parts->n, parts->n_allocated));
+                last = &parts->items[parts->n++];
         }
+        *last = (struct lkg_part){ .name = lkg_tool_format("%s", name),
+                                   .data = lkg_tool_own(malloc(size + 1)),
+                                   .size = size,
+                                   .error = error,
+                                   .modified_s = modified_s };
+        if (size)
+                memcpy(last->data, data, size);
+        last->data[size] = '\0';
 }
 
 static const struct lkg_part *find(const struct lkg_parts *parts, const char *fmt, va_list ap)
         LKG_PRINTF(2, 0);
-
 static const struct lkg_part *find(const struct lkg_parts *parts, const char *fmt, va_list ap)
 {
-        LKG_CLEANUP(lkg_freep) char *name = NULL;
-
-        if (vasprintf(&name, fmt, ap) < 0) {
-                name = NULL;
-                return NULL;
-        }
+        LKG_CLEANUP(lkg_freep) char *name = lkg_tool_vformat(fmt, ap);
         for (size_t i = 0; i < parts->n; i++)
                 if (strcmp(parts->items[i].name, name) == 0)
                         return &parts->items[i];
@@ -168,14 +147,87 @@ void lkg_parts_receive(struct lkg_parts *parts, const char *data, size_t size)
                 size -= sizeof(frame);
                 if (frame.name_size > size || frame.size > size - frame.name_size)
                         return; /* it was cut off */
-                name = strndup(data, frame.name_size);
-                if (!name) {
-                        parts->no_memory = true;
-                        return;
-                }
-                lkg_parts_add(parts, name, data + frame.name_size, frame.size, frame.error,
+                name = lkg_tool_own(strndup(data, frame.name_size));
+                lkg_parts_add(parts, name, data + frame.name_size, frame.size, (int)frame.error,
                               frame.modified_s);
                 data += frame.name_size + frame.size;
                 size -= frame.name_size + frame.size;
+        }
+}
+
+/* ---- masks ---- */
+
+/*
+ * Masks what is not masked where it lies: lkg/ and our own configuration are documents in full, and command lines are those of
+ * others. Everything else in a report was masked by who wrote it (docs/specification.md 2.13).
+ */
+int lkg_report_mask_document(const char *text, size_t size, struct lkg_buf *ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        enum lkg_format format = lkg_detect_format(text, size);
+
+        if (lkg_decode(text, size, format, LKG_DECODE_UNTYPED, NULL, &ignored, &doc) < 0)
+                return -EBADMSG;
+        lkg_tool_render_masked(doc, format, ret);
+        return 0;
+}
+
+/* A word that names a credential hides itself, and the next one if it has no value: `--token=x`, `--token x`. */
+static void mask_word(const char *word, size_t size, bool *hide_next, struct lkg_buf *ret)
+{
+        const char *equals = memchr(word, '=', size);
+        size_t name_size = equals ? (size_t)(equals - word) : size;
+        size_t dashes = 0;
+
+        while (dashes < name_size && word[dashes] == '-')
+                dashes++;
+        if (*hide_next && dashes == 0) {
+                lkg_buf_puts(ret, MASK);
+                *hide_next = false;
+                return;
+        }
+        *hide_next = false;
+        if (!dashes || lkg_name_secrecy(word + dashes, name_size - dashes) == LKG_PUBLIC) {
+                (void)lkg_mask_text(word, size, ret);
+                return;
+        }
+        lkg_buf_append(ret, word, name_size);
+        if (equals)
+                lkg_buf_puts(ret, "=" MASK);
+        *hide_next = !equals;
+}
+
+static void mask_line(const char *line, size_t size, struct lkg_buf *ret)
+{
+        bool hide_next = false;
+
+        if (lkg_has_private_key(line, size)) {
+                lkg_buf_puts(ret, MASK);
+                return;
+        }
+        for (size_t at = 0; at < size;) {
+                size_t n = 0;
+
+                while (at + n < size && line[at + n] != ' ')
+                        n++;
+                if (n)
+                        mask_word(line + at, n, &hide_next, ret);
+                at += n;
+                for (; at < size && line[at] == ' '; at++)
+                        lkg_buf_putc(ret, ' ');
+        }
+}
+
+void lkg_report_mask_lines(const char *text, size_t size, struct lkg_buf *ret)
+{
+        for (size_t at = 0; at < size;) {
+                const char *end = memchr(text + at, '\n', size - at);
+                size_t n = end ? (size_t)(end - text) - at : size - at;
+
+                mask_line(text + at, n, ret);
+                if (end)
+                        lkg_buf_putc(ret, '\n');
+                at += n + 1;
         }
 }

@@ -3,12 +3,7 @@
  * What happened, the newest first, and who did it: generations, starts and restarts of the component, marks, holds and trials
  * from the view, commands and crashes from the log.
  */
-#include "report-page.h"
-
-#include <stdarg.h>
-
-#include <lkg/base.h>
-#include <lkg/documents.h>
+#include "report.h"
 
 struct event {
         uint64_t time_ns;
@@ -22,7 +17,6 @@ struct events {
         const char *component; /* the one whose files are being read */
         struct event *items;
         size_t n, n_allocated;
-        bool failed;
 };
 
 /* Takes @text and @who over. */
@@ -30,54 +24,28 @@ static void add(struct events *events, const char *time, const char *kind, char 
 {
         uint64_t time_ns = 0;
 
-        if (!text || (time && lkg_parse_rfc3339(time, &time_ns) < 0) || !time) {
-                events->failed |= !text;
+        if (lkg_parse_rfc3339(time, &time_ns) < 0) {
                 free(text);
                 free(who);
                 return;
         }
-        if (LKG_RESERVE(events->items, events->n, events->n_allocated) < 0) {
-                events->failed = true;
-                free(text);
-                free(who);
-                return;
-        }
+        (void)lkg_tool_need(LKG_RESERVE(events->items, events->n, events->n_allocated));
         events->items[events->n] = (struct event){ time_ns, events->n, kind, text, who };
         events->n++;
-}
-
-static char *format(const char *fmt, ...) LKG_PRINTF(1, 2);
-
-static char *format(const char *fmt, ...)
-{
-        char *text = NULL;
-        va_list ap;
-
-        va_start(ap, fmt);
-        if (vasprintf(&text, fmt, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        return text;
-}
-
-static const char *word(const struct lkg_value *map, const char *key)
-{
-        const char *text = map ? lkg_map_get_string(map, key) : NULL;
-
-        return text ? text : "";
 }
 
 /* ---- generations ---- */
 
 static const struct lkg_value *find_layer(const struct lkg_value *meta, const struct lkg_value *layer)
 {
-        const struct lkg_value *list = meta ? lkg_map_get(meta, "layers") : NULL;
+        const struct lkg_value *list;
+        size_t n = lkg_tool_items(meta, "layers", &list);
 
-        for (size_t i = 0; list && i < lkg_value_size(list); i++) {
+        for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *item = lkg_list_get(list, i);
 
-                if (strcmp(word(item, "role"), word(layer, "role")) == 0 &&
-                    strcmp(word(item, "name"), word(layer, "name")) == 0)
+                if (strcmp(lkg_tool_word(item, "role"), lkg_tool_word(layer, "role")) == 0 &&
+                    strcmp(lkg_tool_word(item, "name"), lkg_tool_word(layer, "name")) == 0)
                         return item;
         }
         return NULL;
@@ -87,14 +55,17 @@ static const struct lkg_value *find_layer(const struct lkg_value *meta, const st
 static void put_layers(const struct lkg_value *meta, const struct lkg_value *other, bool compare,
                        const char *what, struct lkg_buf *buf)
 {
-        const struct lkg_value *list = lkg_map_get(meta, "layers");
+        const struct lkg_value *list;
+        size_t n = lkg_tool_items(meta, "layers", &list);
 
-        for (size_t i = 0; list && i < lkg_value_size(list); i++) {
+        for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *layer = lkg_list_get(list, i), *before = find_layer(other, layer);
 
-                if (compare ? before && strcmp(word(before, "sha256"), word(layer, "sha256")) != 0 : !before)
-                        lkg_buf_printf(buf, "%s%s %s %s", buf->size ? ", " : "; ", what, word(layer, "role"),
-                                       word(layer, "name"));
+                if (compare ? before && strcmp(lkg_tool_word(before, "sha256"),
+                                               lkg_tool_word(layer, "sha256")) != 0
+                            : !before)
+                        lkg_buf_printf(buf, "%s%s %s %s", buf->size ? ", " : "; ", what,
+                                       lkg_tool_word(layer, "role"), lkg_tool_word(layer, "name"));
         }
 }
 
@@ -108,15 +79,11 @@ static void add_generation(struct events *events, const struct lkg_value *meta,
                 put_layers(meta, before, false, "added", &changes);
                 put_layers(before, meta, false, "removed", &changes);
         }
-        lkg_buf_putc(&changes, '\0');
-        if (lkg_buf_failed(&changes)) {
-                events->failed = true;
-                return;
-        }
-        add(events, word(meta, "time"), "generation",
-            format("%s: generation %llu of %s%s", events->component,
-                   (unsigned long long)lkg_record_number(meta, "generation", 0), word(meta, "source"),
-                   changes.data),
+
+        add(events, lkg_tool_word(meta, "time"), "generation",
+            lkg_tool_format("%s: generation %llu of %s%s", events->component,
+                            (unsigned long long)lkg_record_number(meta, "generation", 0),
+                            lkg_tool_word(meta, "source"), lkg_tool_text(&changes)),
             NULL);
 }
 
@@ -147,20 +114,24 @@ static void add_starts(struct events *events)
 
         for (size_t i = 0; list && i < lkg_value_size(list); i++)
                 add(events, lkg_value_text(lkg_list_get(list, i), NULL), "start",
-                    format("%s started", events->component), NULL);
+                    lkg_tool_format("%s started", events->component), NULL);
 }
 
 static void add_restarts(struct events *events)
 {
-        const char *line = lkg_parts_text(events->parts, "status/%s/restarts", events->component);
+        const char *text = lkg_parts_text(events->parts, "status/%s/restarts", events->component), *line;
+        size_t size;
 
-        for (; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != '\0')) {
-                LKG_CLEANUP(lkg_freep) char *time = strndup(line, strcspn(line, " \n"));
-                size_t n = strcspn(line, "\n"), at = time ? strlen(time) : n;
+        while (lkg_tool_next_line(&text, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *time = lkg_tool_own(strndup(line, size));
+                char *rest = strchr(time, ' ');
 
+                if (rest)
+                        *rest = '\0';
                 add(events, time, "restart",
-                    format("%s: restart asked for:%.*s", events->component, (int)(n - at), line + at),
-                    strdup("lkgfs"));
+                    lkg_tool_format("%s: restart asked for:%s%s", events->component, rest ? " " : "",
+                                    rest ? rest + 1 : ""),
+                    lkg_tool_format("lkgfs"));
         }
 }
 
@@ -173,33 +144,37 @@ static void add_marks(struct events *events)
                 LKG_CLEANUP(lkg_value_unrefp)
                 struct lkg_value *mark = lkg_parts_json(events->parts, "%s", part->name);
 
-                add(events, word(mark, "time"),
-                    strcmp(word(mark, "cause"), "crash_loop") == 0 ? "rollback" : "marked bad",
-                    format("%s: %s: %s", events->component, part->name + strlen(prefix),
-                           word(mark, "reason")),
-                    strcmp(word(mark, "cause"), "crash_loop") == 0 ? strdup("lkgfs: crash loop") : NULL);
+                add(events, lkg_tool_word(mark, "time"),
+                    strcmp(lkg_tool_word(mark, "cause"), "crash_loop") == 0 ? "rollback" : "marked bad",
+                    lkg_tool_format("%s: %s: %s", events->component, part->name + strlen(prefix),
+                                    lkg_tool_word(mark, "reason")),
+                    strcmp(lkg_tool_word(mark, "cause"), "crash_loop") == 0
+                            ? lkg_tool_format("lkgfs: crash loop")
+                            : NULL);
         }
 }
 
 static void add_hold(struct events *events)
 {
-        const char *hold = lkg_parts_text(events->parts, "status/%s/hold", events->component);
-        const char *trial = lkg_parts_text(events->parts, "status/%s/trial", events->component);
-        char mode[256], since[256], generation[256], uid[256] = "", pid[256] = "", program[256] = "";
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *hold =
+                lkg_tool_pairs(lkg_parts_text(events->parts, "status/%s/hold", events->component));
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *trial =
+                lkg_tool_pairs(lkg_parts_text(events->parts, "status/%s/trial", events->component));
+        const char *mode = lkg_tool_word(hold, "mode"), *uid = lkg_tool_word(hold, "uid"),
+                   *state = lkg_tool_word(trial, "state");
 
-        if (lkg_report_fact(hold, "mode", mode) && strcmp(mode, "free") != 0 &&
-            lkg_report_fact(hold, "since", since)) {
-                (void)lkg_report_fact(hold, "generation", generation);
-                (void)lkg_report_fact(hold, "uid", uid);
-                (void)lkg_report_fact(hold, "pid", pid);
-                (void)lkg_report_fact(hold, "program", program);
-                add(events, since, "hold",
-                    format("%s: %s at generation %s, until now", events->component, mode, generation),
-                    *uid ? format("uid %s, pid %s, %s", uid, pid, program) : NULL);
-        }
-        if (lkg_report_fact(trial, "started", since) && lkg_report_fact(trial, "state", mode))
-                add(events, since, "trial",
-                    format("%s: trial began; its state now: %s", events->component, mode), NULL);
+        if (*mode && strcmp(mode, "free") != 0)
+                add(events, lkg_tool_word(hold, "since"), "hold",
+                    lkg_tool_format("%s: %s at generation %s, until now", events->component, mode,
+                                    lkg_tool_word(hold, "generation")),
+                    *uid ? lkg_tool_format("uid %s, pid %s, %s", uid, lkg_tool_word(hold, "pid"),
+                                           lkg_tool_word(hold, "program"))
+                         : NULL);
+        if (*state)
+                add(events, lkg_tool_word(trial, "started"), "trial",
+                    lkg_tool_format("%s: trial began; its state now: %s", events->component, state), NULL);
 }
 
 static void add_condition(struct events *events)
@@ -208,8 +183,9 @@ static void add_condition(struct events *events)
         struct lkg_value *json =
                 lkg_parts_json(events->parts, "status/%s/condition.json", events->component);
 
-        add(events, word(json, "lastTransitionTime"), "condition",
-            format("%s: condition %s: %s", events->component, word(json, "status"), word(json, "reason")),
+        add(events, lkg_tool_word(json, "lastTransitionTime"), "condition",
+            lkg_tool_format("%s: condition %s: %s", events->component, lkg_tool_word(json, "status"),
+                            lkg_tool_word(json, "reason")),
             NULL);
 }
 
@@ -268,8 +244,8 @@ static const char *kind_of(const char *message)
 /* `kubelet: control/hold "on" by uid 0, pid 7, /usr/bin/lkgfs, login uid 1000: accepted` */
 static void add_log_line(struct events *events, const char *time, const char *message, size_t size)
 {
-        LKG_CLEANUP(lkg_freep) char *copy = strndup(message, size);
-        const char *kind = copy ? kind_of(copy) : NULL;
+        LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(message, size));
+        const char *kind = kind_of(copy);
         size_t n = events->n;
         char *by, *result, *who = NULL;
 
@@ -278,20 +254,22 @@ static void add_log_line(struct events *events, const char *time, const char *me
         by = strcmp(kind, "command") == 0 ? strstr(copy, " by uid ") : NULL;
         result = by ? strstr(by, ": ") : NULL;
         if (result) {
-                who = format("%.*s", (int)(result - by) - 4, by + 4);
+                who = lkg_tool_format("%.*s", (int)(result - by) - 4, by + 4);
                 *by = '\0';
         }
-        add(events, time, kind, format("%s%s%s", copy, result ? ": " : "", result ? result + 2 : ""), who);
+        add(events, time, kind,
+            lkg_tool_format("%s%s%s", copy, result ? ": " : "", result ? result + 2 : ""), who);
         if (events->n > n) /* the last line of a second is the newest */
                 events->items[n].order = SIZE_MAX - n;
 }
 
 static void add_log(struct events *events)
 {
-        const char *line = lkg_parts_text(events->parts, "log");
+        const char *text = lkg_parts_text(events->parts, "log"), *line;
+        size_t size;
 
-        for (; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] != '\0')) {
-                size_t size = strcspn(line, "\n"), message_size = 0, at;
+        while (lkg_tool_next_line(&text, &line, &size)) {
+                size_t message_size = 0, at;
                 const char *message;
                 char time[40];
 
@@ -320,52 +298,37 @@ static void put_event(const struct event *event, struct lkg_buf *buf)
         lkg_format_rfc3339(event->time_ns, time);
         lkg_buf_puts(buf, "<li><div>");
         lkg_html_time(buf, time);
-        lkg_buf_puts(buf, "</div><div>");
-        lkg_html_element(buf, "span", "badge", event->kind);
-        lkg_buf_puts(buf, "</div><div><p>");
-        lkg_html_prose(buf, event->text);
-        lkg_buf_puts(buf, "</p>");
-        if (event->who) {
-                lkg_buf_puts(buf, "<p class=\"do\">by ");
-                lkg_html_text(buf, event->who);
-                lkg_buf_puts(buf, "</p>");
-        }
+        lkg_html(buf, "</div><div><span class=\"badge\">%s</span></div><div><p>%-s</p>", event->kind,
+                 event->text);
+        if (event->who)
+                lkg_html(buf, "<p class=\"do\">by %s</p>", event->who);
         lkg_buf_puts(buf, "</div></li>\n");
-}
-
-static void read_events(struct events *events)
-{
-        char component[256];
-
-        for (size_t i = 0; lkg_parts_under(events->parts, "status/", i, component); i++) {
-                events->component = component;
-                add_generations(events);
-                add_starts(events);
-                add_restarts(events);
-                add_marks(events);
-                add_hold(events);
-                add_condition(events);
-        }
-        events->component = NULL;
-        add_log(events);
 }
 
 void lkg_report_timeline(const struct lkg_parts *parts, struct lkg_buf *buf)
 {
         struct events events = { .parts = parts };
+        char component[256];
 
-        read_events(&events);
+        for (size_t i = 0; lkg_parts_under(parts, "status/", i, component); i++) {
+                events.component = component;
+                add_generations(&events);
+                add_starts(&events);
+                add_restarts(&events);
+                add_marks(&events);
+                add_hold(&events);
+                add_condition(&events);
+        }
+        add_log(&events);
         if (events.n > 1)
                 qsort(events.items, events.n, sizeof(*events.items), newest_first);
         lkg_html_section(buf, "timeline", "Timeline", "newest first, UTC");
         lkg_buf_puts(buf, events.n ? "<ol class=\"items line\">\n" : "<p>Nothing is known.</p>\n");
-        for (size_t i = 0; i < events.n; i++)
-                put_event(&events.items[i], buf);
-        lkg_buf_puts(buf, events.n ? "</ol>\n</section>\n" : "</section>\n");
-        buf->failed |= events.failed;
         for (size_t i = 0; i < events.n; i++) {
+                put_event(&events.items[i], buf);
                 free(events.items[i].text);
                 free(events.items[i].who);
         }
+        lkg_buf_puts(buf, events.n ? "</ol>\n</section>\n" : "</section>\n");
         free(events.items);
 }

@@ -1,18 +1,234 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input of the offline verbs. Paths are relative to the working directory. Standard input becomes the file
- * `-` of a private directory, so that a document from a pipe is handled like one on disk and is still called
- * `-` in findings.
+ * Input of the verbs on files: one document; a ConfigMap in place of the base; layers that options name. Paths are relative to the
+ * working directory. Standard input becomes the file `-` of a private directory, so that a document from a pipe is handled like one on
+ * disk and is still called `-` in findings.
  */
 #include "tool.h"
 
-#include <fcntl.h>
-
+#include <lkg/component.h>
 #include <lkg/objects.h>
-#include <lkg/facts.h>
-#include <lkg/file.h>
-#include <lkg/limits.h>
-#include <lkg/schema.h>
+#include <lkg/tree.h>
+
+/* ---- one document ---- */
+
+bool lkg_tool_is_stdin(const char *path)
+{
+        return path && strcmp(path, "-") == 0;
+}
+
+/*
+ * Reads all of @fd, up to one byte more than the limit of a document: the decoder then reports that it is
+ * too big.
+ */
+static int read_stream(int fd, char **ret, size_t *ret_size)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        char block[16384];
+
+        while (buf.size <= LKG_DOC_BYTES_MAX) {
+                ssize_t n = read(fd, block, sizeof(block));
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                lkg_buf_append(&buf, block, (size_t)n);
+        }
+        (void)lkg_tool_text(&buf); /* no input is an empty document */
+        *ret = lkg_buf_steal(&buf, ret_size);
+        return 0;
+}
+
+int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct lkg_error *err)
+{
+        bool in = lkg_tool_is_stdin(path);
+        LKG_CLEANUP(lkg_closep) int fd = in ? -EBADF : open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        int r = in       ? read_stream(STDIN_FILENO, ret, ret_size)
+                : fd < 0 ? -errno
+                         : read_stream(fd, ret, ret_size);
+
+        if (r == 0)
+                return 0;
+        return in ? lkg_error_set(err, r, NULL, "read standard input")
+                  : lkg_error_set(err, r, NULL, "read '%s'", path);
+}
+
+/*
+ * JSON is YAML, too, but a number beyond a float64 is a text in YAML, while upstream's JSON decoder refuses it.
+ * @report gets only that; what else is wrong with it as JSON (it may be YAML in flow style) does not matter.
+ */
+static int refuse_huge(const char *data, size_t size, struct lkg_source *source, struct lkg_report *report)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report found = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        int r = lkg_decode(data, size, LKG_FORMAT_JSON, LKG_DECODE_UNTYPED, source, &found, &doc);
+
+        if (r != -EBADMSG)
+                return r;
+        for (size_t i = 0; i < found.n_findings; i++) {
+                if (found.findings[i].code != LKG_C_SCALAR)
+                        continue;
+                lkg_report_add_copy(report, &found.findings[i]);
+                return -EBADMSG;
+        }
+        return 0;
+}
+
+int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yaml, unsigned decode_flags,
+                      struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_error err = { 0 };
+        struct lkg_source *source;
+        enum lkg_format format;
+        size_t size;
+        int r;
+
+        r = lkg_tool_read_input(path, &data, &size, &err);
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+        source = lkg_tool_own(lkg_source_new(path, path));
+        if (as_yaml) {
+                format = lkg_detect_format(data, size);
+                r = lkg_decode_yaml(data, size, decode_flags, source, report, ret);
+                if (r == 0 && format == LKG_FORMAT_JSON)
+                        r = refuse_huge(data, size, source, report);
+                if (r == -EBADMSG)
+                        *ret = lkg_value_unref(*ret);
+        } else {
+                r = lkg_decode_patch(data, size, decode_flags, source, report, &format, ret);
+        }
+        lkg_source_unref(source);
+        if (r == -EBADMSG)
+                return LKG_TOOL_DIFFERENT;
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "'%s': %s", path, strerror(-r));
+        if (ret_format)
+                *ret_format = format;
+        return LKG_TOOL_OK;
+}
+
+/* ---- --remote ---- */
+
+#define KEY_NOTE "lkgfs.io/config-key"
+
+/* Default settings: only the object's own trial settings are checked here. */
+static const struct lkg_trial_settings trial_settings = {
+        .duration_ns = 600 * LKG_NSEC_PER_SEC,
+        .threshold = LKG_TRIAL_THRESHOLD_MAX,
+};
+
+/* Turns `FILE:LINE:COLUMN: text` of an error about @file into position and text of a finding. */
+static void add_refusal(const char *file, const struct lkg_error *err, struct lkg_report *report)
+{
+        struct lkg_where where = { .file = file };
+        const char *text = err->message;
+        size_t n = strlen(file);
+
+        if (strncmp(text, file, n) == 0 && text[n] == ':') {
+                int used = 0;
+
+                text += n;
+                if (sscanf(text, ":%u:%u: %n", &where.line, &where.column, &used) == 2 && used)
+                        text += used;
+                else
+                        text += 1 + (text[1] == ' ');
+        }
+        lkg_report_add(report, LKG_ERROR, 6006, &where, "%s", text);
+}
+
+/* --remote-key, else the object's own key, else the default. */
+static int choose_source(const struct lkg_tool *tool, const struct lkg_configmap *configmap,
+                         struct lkg_config_source *ret, struct lkg_error *err)
+{
+        const char *key = tool->options.remote_key;
+        struct lkg_reference reference;
+        int r;
+
+        if (!key)
+                key = lkg_configmap_annotation(configmap, KEY_NOTE);
+        r = lkg_reference_from_parts(configmap->ns, configmap->name, key ? key : "", "", &reference, err);
+        if (r < 0)
+                return tool->options.remote_key ? r : lkg_error_wrap(err, r, "annotation " KEY_NOTE);
+        return lkg_configmap_resolve(configmap, &reference, ret, err);
+}
+
+/* As a node reports it: with a wrong annotation no node switches, whatever the document is like. */
+static void judge_rollout(const char *file, const struct lkg_configmap *configmap, struct lkg_report *report)
+{
+        const struct lkg_where where = { .file = file };
+        struct lkg_rollout rollout;
+
+        lkg_rollout_decide(configmap, "", &rollout);
+        if (rollout.state == LKG_ROLLOUT_UNCLEAR)
+                lkg_report_add(report, LKG_WARNING, 7007, &where, "%s; no node switches to it",
+                               rollout.words);
+}
+
+/* Takes over @configmap. */
+static int make_base(const struct lkg_tool *tool, struct lkg_configmap *configmap,
+                     struct lkg_remote_base **ret, struct lkg_report *report)
+{
+        struct lkg_config_source source;
+        struct lkg_error err = { 0 };
+        int r = choose_source(tool, configmap, &source, &err);
+
+        if (r < 0) {
+                lkg_configmap_deinit(configmap);
+
+                if (tool->options.remote_key)
+                        return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--remote-key: %s", err.message);
+                add_refusal(tool->options.remote, &err, report);
+                return LKG_TOOL_DIFFERENT;
+        }
+        judge_rollout(tool->options.remote, configmap, report);
+        r = lkg_remote_base_new(configmap, &source, &trial_settings, ret, report);
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));
+        return (*ret)->text ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
+}
+
+int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **ret,
+                         struct lkg_report *report)
+{
+        const char *path = tool->options.remote, *text = tool->remote_text;
+        const struct lkg_configmap_options options = {
+                .max_bytes = LKG_DOC_BYTES_MAX,
+                .from_file = true,
+                .file = path,
+        };
+        LKG_CLEANUP(lkg_freep) char *data = NULL;
+        struct lkg_configmap configmap;
+        struct lkg_error err = { 0 };
+        size_t size = tool->remote_size;
+        int r;
+
+        if (!text) {
+                r = lkg_tool_read_input(path, &data, &size, &err);
+                if (r < 0)
+                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+                text = data;
+        }
+        r = lkg_configmap_parse(text, size, &options, &configmap, &err);
+        switch (r) {
+        case 0:
+                return make_base(tool, &configmap, ret, report);
+        case -ENODATA:
+                lkg_tool_note(tool, "%s", err.message);
+                return LKG_TOOL_OK;
+        case -EINVAL:
+        case -EBADMSG:
+        case -EFBIG:
+                add_refusal(path, &err, report);
+                return LKG_TOOL_DIFFERENT;
+        }
+        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
+}
+
+/* ---- layers ---- */
 
 bool lkg_tool_has_sources(const struct lkg_tool *tool)
 {
@@ -36,27 +252,14 @@ int lkg_tool_no_document(const struct lkg_tool *tool)
                 if (places[i].path)
                         lkg_buf_printf(&text, " (%s%s)", places[i].path, places[i].where);
         }
-        lkg_buf_putc(&text, '\0');
-        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "there is no document: %s",
-                             lkg_buf_failed(&text) ? "nothing was found" : text.data);
+        return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "there is no document: %s", lkg_tool_text(&text));
 }
 
 enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input)
 {
-        switch (tool->options.format) {
-        case LKG_TOOL_JSON:
-                return LKG_FORMAT_JSON;
-        case LKG_TOOL_YAML:
-                return LKG_FORMAT_YAML;
-        case LKG_TOOL_NATIVE:
-        case LKG_TOOL_TEXT:
-        case LKG_TOOL_SARIF:
-        case LKG_TOOL_GITHUB:
-        case LKG_TOOL_HTML:
-        case LKG_TOOL_TAR:
-                break;
-        }
-        return input;
+        return tool->options.format == LKG_TOOL_JSON   ? LKG_FORMAT_JSON
+               : tool->options.format == LKG_TOOL_YAML ? LKG_FORMAT_YAML
+                                                       : input;
 }
 
 static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
@@ -69,14 +272,10 @@ static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
         r = lkg_tool_read_input("-", &data, &size, err);
         if (r < 0)
                 return r;
-        if (asprintf(&sources->directory, "%s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
-                sources->directory = NULL;
-                return lkg_error_set(err, -ENOMEM, NULL, "standard input");
-        }
+        sources->directory = lkg_tool_format("%s/lkgfs-XXXXXX", tmp && *tmp ? tmp : "/tmp");
         if (!mkdtemp(sources->directory)) {
                 r = -errno;
-                lkg_freep(&sources->directory);
-                sources->directory = NULL;
+                free(LKG_STEAL(sources->directory));
                 return lkg_error_set(err, r, NULL, "temporary directory");
         }
         sources->dirfd = open(sources->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -85,7 +284,7 @@ static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
         return lkg_write_file_atomic(sources->dirfd, "-", data, size, 0600, false, err);
 }
 
-/* The other sources are in the working directory, not next to the copy of standard input. */
+/* The other sources are in the working directory, not next to the copy of standard input. @ret: for the caller to free */
 static int make_absolute(const char **path, char **ret, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *cwd = NULL;
@@ -95,11 +294,7 @@ static int make_absolute(const char **path, char **ret, struct lkg_error *err)
         cwd = getcwd(NULL, 0);
         if (!cwd)
                 return lkg_error_set(err, -errno, NULL, "working directory");
-        if (asprintf(ret, "%s/%s", cwd, *path) < 0) {
-                *ret = NULL;
-                return lkg_error_set(err, -ENOMEM, NULL, "'%s'", *path);
-        }
-        *path = *ret;
+        *path = *ret = lkg_tool_format("%s/%s", cwd, *path);
         return 0;
 }
 

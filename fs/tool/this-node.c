@@ -9,14 +9,11 @@
  */
 #include "tool.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include <lkg/messages.h>
-#include <lkg/file.h>
-#include <lkg/text.h>
 
 #define SOURCE_DEFAULT "/etc/kubernetes"
 #define STACKED_MAX    16 /* views mounted over each other */
@@ -38,17 +35,10 @@ bool lkg_tool_has_node(const struct lkg_tool *tool)
 
 static int is_view(const char *path, bool *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL;
-        char **mounts = NULL;
-        size_t n = 0;
-        int r = lkg_view_read_mountinfo(&mountinfo);
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
+        int r = lkg_view_mounts(&mounts, NULL);
 
-        if (r == 0)
-                r = lkg_view_find_mounts(mountinfo, &mounts, &n);
-        *ret = false;
-        for (size_t i = 0; r == 0 && i < n; i++)
-                *ret |= strcmp(mounts[i], path) == 0;
-        lkg_view_free_mounts(mounts, n);
+        *ret = lkg_tool_has_word(&mounts, path);
         return r;
 }
 
@@ -99,36 +89,27 @@ static int open_read_only(const char *path)
 /* sourceDir, else what the view covers, else what a view would cover. */
 static int choose_source(const struct lkg_tool *tool, struct lkg_tool_node *node)
 {
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
         const char *path = *node->config->source_dir ? node->config->source_dir : tool->options.mountpoint;
-        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL;
-        char **mounts = NULL;
-        size_t n = 0;
 
         if (!path)
                 path = getenv("LKGFS_MOUNTPOINT");
-        if (!path && lkg_view_read_mountinfo(&mountinfo) == 0 &&
-            lkg_view_find_mounts(mountinfo, &mounts, &n) == 0 && n == 1)
-                path = mounts[0];
-        node->source_path = strdup(path && *path ? path : SOURCE_DEFAULT);
-        lkg_view_free_mounts(mounts, n);
-        if (n > 1)
+        if (!path && lkg_view_mounts(&mounts, NULL) == 0 && mounts.n_items == 1)
+                path = mounts.items[0];
+        node->source_path = lkg_tool_format("%s", path && *path ? path : SOURCE_DEFAULT);
+        if (mounts.n_items > 1)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED,
                                      "there are several lkgfs mounts; say with --mountpoint which one '%s' "
                                      "is for",
                                      lkg_tool_node_path(tool));
-        return node->source_path ? LKG_TOOL_OK
-                                 : lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        return LKG_TOOL_OK;
 }
 
 static int open_private(const struct lkg_tool *tool, const char *what, const char *top, const char *below,
                         int *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s%s", top, below);
 
-        if (asprintf(&path, "%s%s", top, below) < 0) {
-                path = NULL;
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        }
         *ret = open_read_only(path);
         return *ret >= 0 || *ret == -ENOENT
                        ? LKG_TOOL_OK
@@ -244,13 +225,6 @@ int lkg_tool_node_judge(const struct lkg_tool *tool, const struct lkg_tool_node 
         return LKG_TOOL_OK;
 }
 
-static void list_names(const struct lkg_config *config, struct lkg_buf *buf)
-{
-        for (size_t i = 0; i < config->n_components; i++)
-                lkg_buf_printf(buf, "%s%s", i ? ", " : "", config->components[i].name);
-        lkg_buf_putc(buf, '\0');
-}
-
 int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_node *node,
                             const struct lkg_config_component **ret)
 {
@@ -258,36 +232,27 @@ int lkg_tool_node_component(const struct lkg_tool *tool, const struct lkg_tool_n
         const struct lkg_config *config = node->config;
         const char *wanted = tool->options.component;
 
-        if (!wanted && config->n_components == 1) {
-                *ret = &config->components[0];
-                return LKG_TOOL_OK;
-        }
-        for (size_t i = 0; wanted && i < config->n_components; i++) {
-                if (strcmp(config->components[i].name, wanted) == 0) {
-                        *ret = &config->components[i];
+        for (size_t i = 0; i < config->n_components; i++) {
+                *ret = &config->components[i];
+                if (wanted ? strcmp((*ret)->name, wanted) == 0 : config->n_components == 1)
                         return LKG_TOOL_OK;
-                }
+                lkg_buf_printf(&names, "%s%s", i ? ", " : "", (*ret)->name);
         }
-        list_names(config, &names);
-        if (lkg_buf_failed(&names))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         if (config->n_components == 0)
                 return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "'%s' has no component",
                                      lkg_tool_node_path(tool));
         return wanted ? lkg_tool_fail(tool, LKG_TOOL_USAGE, "--component: no \"%s\", there are: %s", wanted,
-                                      names.data)
+                                      lkg_tool_text(&names))
                       : lkg_tool_fail(tool, LKG_TOOL_USAGE, "which component? --component C, one of: %s",
-                                      names.data);
+                                      lkg_tool_text(&names));
 }
 
 int lkg_tool_node_load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
 {
-        struct lkg_tool_node *node = calloc(1, sizeof(*node));
+        struct lkg_tool_node *node = lkg_tool_own(malloc(sizeof(*node)));
         const struct lkg_config_component *component;
         int status;
 
-        if (!node)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         *node = (struct lkg_tool_node)LKG_TOOL_NODE_INIT;
         status = lkg_tool_node_open(tool, node);
         lkg_tool_print_findings(tool, STDERR_FILENO, &node->report);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tool `lkgfs`: one table of verbs, one file per verb.
+ * The tool `lkgfs`: one table of verbs.
  *
  * A verb gets its parsed command line and returns an exit status. It prints its product on standard output,
  * findings and messages on standard error; both go through output.c, so that colour and write errors are
@@ -14,11 +14,21 @@
  */
 #pragma once
 
+/* What most verbs need. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
 #include <lkg/base.h>
 #include <lkg/text.h>
 #include <lkg/config.h>
 #include <lkg/documents.h>
 #include <lkg/facts.h>
+#include <lkg/file.h>
+#include <lkg/limits.h>
+#include <lkg/schema.h>
 #include <lkg/stack.h>
 
 /* Exit statuses: lkgfs(1), EXIT STATUS. */
@@ -73,35 +83,68 @@ enum lkg_tool_option_bits {
                 1 << 12, /* --node-config, --component, --mountpoint: this node, if no documents are named */
 };
 
+/* What one verb, or one kind of verb, is told besides. NULL = not given. */
+struct lkg_tool_options_of_fleet { /* rollout */
+        const char *kubeconfig, *context, *slots_namespace, *forgive;
+        bool halt, resume;
+};
+
+struct lkg_tool_options_of_adopt {
+        const char *root; /* NULL = this node */
+        bool dry_run, over;
+};
+
+struct lkg_tool_options_of_check {
+        const char *against;   /* the document before */
+        const char *configmap; /* NAMESPACE/NAME[/KEY] in a cluster */
+        bool errors_only;
+};
+
+struct lkg_tool_options_of_diff {
+        const char *bad; /* the id of a mark */
+        bool pending, running;
+};
+
+struct lkg_tool_options_of_document { /* convert, patch */
+        const char *type;             /* "merge", "strategic" */
+        bool strict;
+};
+
+struct lkg_tool_options_of_report {
+        const char *file, *log;
+};
+
+struct lkg_tool_options_of_wait {
+        bool limited;
+        uint64_t timeout_ns;
+};
+
 struct lkg_tool_options {
         const char *component, *mountpoint, *virtual_dir;
         const char *config, *config_dir, *instance_config, *kind;
-        const char *type;        /* patch: "merge", "strategic" */
-        const char *directory;   /* bake */
-        const char *check;       /* npd: "condition", "served", "bad", "processes"; NULL = the first */
-        const char *remote;      /* a file with a ConfigMap; NULL = none */
-        const char *configmap;   /* check: NAMESPACE/NAME[/KEY] in a cluster; NULL = none */
-        const char *file, *log;  /* report */
+
+        const char *directory; /* bake */
+        const char *check;     /* npd: "condition", "served", "bad", "processes"; NULL = the first */
+        const char *remote;    /* a file with a ConfigMap; NULL = none */
+
         const char *node_config; /* our own configuration; NULL = the default */
         const char *remote_key;  /* key of its data; NULL = the one that the object names, else `kubelet` */
-        const char *root;        /* adopt, abandon: NULL = this node */
-        unsigned release;        /* 136 is 1.36; 0 = the latest known */
-        unsigned runs;           /* check --release 1.36..1.37: the first; 0 = not given */
-        unsigned host; /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not given */
+
+        unsigned release; /* 136 is 1.36; 0 = the latest known */
+        unsigned runs;    /* check --release 1.36..1.37: the first; 0 = not given */
+        unsigned host;    /* version of the cgroup hierarchy, 1 or 2; LKG_TOOL_HOST_THIS; 0 = not given */
         enum lkg_tool_format format;
         enum lkg_tool_colour colour;
-        bool strict, force, effective, help, version;
-        bool all;              /* status: notes, too; check: each of them */
-        bool pending, running; /* diff */
-        const char *bad;       /* diff: the id of a mark */
-        bool watch;            /* status, rollout */
-        bool dry_run, over;    /* adopt, abandon */
-        bool errors_only;      /* check */
-        const char *against;   /* check: the document before; NULL = none */
-        const char *kubeconfig, *context, *rollout_namespace, *forgive; /* rollout; NULL = not given */
-        bool halt, resume;                                              /* rollout */
-        bool has_timeout;
-        uint64_t timeout_ns;
+        bool force, effective, help, version;
+        bool all;   /* status: notes, too; check: each of them */
+        bool watch; /* status, rollout */
+        struct lkg_tool_options_of_fleet fleet;
+        struct lkg_tool_options_of_adopt adopt;
+        struct lkg_tool_options_of_check checking;
+        struct lkg_tool_options_of_diff diff;
+        struct lkg_tool_options_of_document document;
+        struct lkg_tool_options_of_report report;
+        struct lkg_tool_options_of_wait wait;
 };
 
 struct lkg_tool_verb;
@@ -155,8 +198,6 @@ const char *lkg_tool_nearest(const char *name);
  * Return: 0; -EINVAL with @message set.
  */
 int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[static 512]);
-/** lkg_tool_release() - "1.36", "v1.36.3": 136 is 1.36. Return: 0 or -EINVAL. */
-int lkg_tool_release(const char *text, unsigned *ret);
 /** lkg_tool_check_release() - are there tables for what --release names? Return: LKG_TOOL_OK; LKG_TOOL_USAGE after a message. */
 int lkg_tool_check_release(const struct lkg_tool *tool);
 /** lkg_tool_format_options() - the options in @bits, one per line, for `VERB --help`. */
@@ -179,23 +220,30 @@ const char *lkg_tool_paint_end(bool colour);
  */
 int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
                     struct lkg_buf *buf);
-/** lkg_tool_render_masked() - render @doc with secret values as "<masked>". Return: 0, -ENOMEM. */
-int lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf);
+/** lkg_tool_render_masked() - render @doc with secret values as "<masked>". */
+void lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf);
 /** lkg_tool_print() - print @buf on standard output. Return: @status, or LKG_TOOL_FAILED with a message. */
-int lkg_tool_print(const struct lkg_buf *buf, int status);
+int lkg_tool_print(struct lkg_buf *buf, int status);
 /** lkg_tool_print_value() - print @value as YAML or JSON; the text format means YAML. */
 int lkg_tool_print_value(const struct lkg_value *value, enum lkg_tool_format format, int status);
 /** lkg_tool_fail() - print `lkgfs VERB: message` on standard error. Return: @status. */
 int lkg_tool_fail(const struct lkg_tool *tool, int status, const char *fmt, ...) LKG_PRINTF(3, 4);
-/** lkg_tool_note() - the same for messages that are not failures. */
+/** lkg_tool_end() - the same, and the process ends: of a verb that has nothing to undo. */
+_Noreturn void lkg_tool_end(const struct lkg_tool *tool, int status, const char *fmt, ...) LKG_PRINTF(3, 4);
+/** lkg_tool_say() - a sentence for @err that is complete. Return: -EIO. */
+int lkg_tool_say(struct lkg_error *err, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_tool_note() - as lkg_tool_fail(), for messages that are not failures. */
 void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF(2, 3);
 /**
  * lkg_tool_put_clean() - @text with `?` for each control character, so that it remains one line and cannot
  * control a terminal.
  */
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
-/** lkg_tool_paint_diff() - a unified diff with colours. */
-void lkg_tool_paint_diff(const char *text, size_t size, struct lkg_buf *buf);
+#define LKG_AGE_MAX 32
+/** lkg_tool_age() - "3 min". Return: @ret. */
+const char *lkg_tool_age(uint64_t age_s, char ret[static LKG_AGE_MAX]);
+/** lkg_tool_put_diff() - a unified diff for standard output, with colours if it may have them. */
+void lkg_tool_put_diff(const struct lkg_tool *tool, const char *text, struct lkg_buf *buf);
 /** lkg_tool_arrange() - a copy of @report as it is shown: lkg_report_arrange(), --all. */
 void lkg_tool_arrange(const struct lkg_tool *tool, const struct lkg_report *report, struct lkg_report *ret);
 /** lkg_tool_print_findings() - print the findings on @fd, arranged, coloured on a terminal. */
@@ -204,24 +252,58 @@ void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct l
 void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, struct lkg_buf *buf);
 
 /*
- * value.c: builders that never return an incomplete tree; out of memory, the map stays as it was and *failed
- * becomes true.
+ * value.c: memory. The tool is a process of a moment: without memory it says so and ends with LKG_TOOL_FAILED, wherever it is. What
+ * adopt has made by then is in its record, and every file is written as a whole.
  */
-struct lkg_tool_map {
-        struct lkg_value *value;
-        bool failed;
+/** lkg_tool_own() - @p, which was allocated just now. */
+void *lkg_tool_own(void *p);
+/** lkg_tool_need() - @r, of a call that fails without memory. */
+int lkg_tool_need(int r);
+/** lkg_tool_format() - as asprintf(). Caller frees. */
+char *lkg_tool_format(const char *fmt, ...) LKG_PRINTF(1, 2);
+char *lkg_tool_vformat(const char *fmt, va_list ap) LKG_PRINTF(1, 0);
+/** lkg_tool_text() - what @buf has, with a final NUL that does not count. */
+const char *lkg_tool_text(struct lkg_buf *buf);
+
+/* value.c: lists of words */
+void lkg_tool_add_word(struct lkg_strings *words, const char *word);
+bool lkg_tool_has_word(const struct lkg_strings *words, const char *word);
+/** lkg_tool_join() - "a, b, c"; "" = there is none. Caller frees. */
+char *lkg_tool_join(const struct lkg_strings *words);
+
+/* value.c: structured output is a tree of values; what is put into a map or a list belongs to it. */
+struct lkg_value *lkg_tool_map(void);
+struct lkg_value *lkg_tool_document(void); /* with its schemaVersion */
+struct lkg_value *lkg_tool_list(void);
+void lkg_tool_append(struct lkg_value *list, struct lkg_value *item);
+void lkg_tool_map_string(struct lkg_value *map, const char *key, const char *text); /* NULL: omitted */
+void lkg_tool_map_number(struct lkg_value *map, const char *key, uint64_t number);
+void lkg_tool_map_bool(struct lkg_value *map, const char *key, bool b);
+void lkg_tool_map_value(struct lkg_value *map, const char *key, struct lkg_value *value);
+/* A text of another map, and its name here. */
+struct lkg_tool_member {
+        const char *key, *name;
+        bool number; /* it becomes one */
 };
-void lkg_tool_map_init(struct lkg_tool_map *map, bool schema_version);
-void lkg_tool_map_deinit(struct lkg_tool_map *map);
-void lkg_tool_map_string(struct lkg_tool_map *map, const char *key, const char *text); /* NULL: omitted */
-void lkg_tool_map_number(struct lkg_tool_map *map, const char *key, uint64_t number);
-void lkg_tool_map_bool(struct lkg_tool_map *map, const char *key, bool b);
-/* takes it over */
-void lkg_tool_map_value(struct lkg_tool_map *map, const char *key, struct lkg_value *value);
-/* takes it over */
-void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool *failed);
+/** lkg_tool_map_members() - those that @from has. */
+void lkg_tool_map_members(struct lkg_value *map, const struct lkg_value *from,
+                          const struct lkg_tool_member *members, size_t n);
+/** lkg_tool_structured() - is the product a document (-o json, -o yaml) and no text? */
+bool lkg_tool_structured(const struct lkg_tool *tool);
 /** lkg_tool_print_map() - print and release @map. */
-int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status);
+int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_value *map, int status);
+
+/* value.c: trees of values that others may have written; @map may be NULL, or no map at all */
+/** lkg_tool_word() - the text of member @key; "" = it has none. */
+const char *lkg_tool_word(const struct lkg_value *map, const char *key);
+/** lkg_tool_items() - how many items has the list @key? @ret: the list. */
+size_t lkg_tool_items(const struct lkg_value *map, const char *key, const struct lkg_value **ret);
+/** lkg_tool_pairs() - lines `key=value` as a map of strings; of a key the first line counts, one without a value is missing. */
+struct lkg_value *lkg_tool_pairs(const char *text);
+/** lkg_tool_next_line() - the line at *@text, which moves behind it. Return: its size; *@text NULL = there is none. */
+bool lkg_tool_next_line(const char **text, const char **ret, size_t *ret_size);
+
+/* value.c */
 /** @class_of: NULL, or gives each finding its member `class` */
 struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
                                           const char *(*class_of)(const struct lkg_finding *finding));
@@ -230,10 +312,12 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
  * Return: false: it is not a list of findings.
  */
 bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret);
-/**
- * lkg_tool_findings_parse() - parse the lines of status/<c>/findings into a report. Other lines are ignored.
- */
-void lkg_tool_findings_parse(const char *text, struct lkg_report *ret);
+/** lkg_finding_kind() - the row of a code; NULL = there is none. */
+const struct lkg_finding_kind *lkg_finding_kind(unsigned code);
+/** lkg_tool_severity() - that of a name; of any other word a note. */
+enum lkg_severity lkg_tool_severity(const char *name);
+/** lkg_tool_find_severity() - where is `error: ` in the line of a finding? NULL = it is none. */
+const char *lkg_tool_find_severity(const char *line, size_t size, enum lkg_severity *ret);
 
 /* this-node.c: this node, as its lkgfs configuration describes it */
 struct lkg_tool_node {
@@ -283,7 +367,83 @@ struct lkg_tool_sources {
         unsigned upgraded_from;      /* lkg_tool_add_upgrade(): the release before, 0 = no upgrade */
         struct lkg_value *changes;   /* likewise: lkg_judge_upgrade() */
 };
-/* ---- an upgrade: upgrade.c ---- */
+/* ---- findings beside the lines of a file: annotations.c ---- */
+
+/*
+ * SARIF 2.1.0 (code scanning, editors) and workflow commands of GitHub Actions. verb-check.c adds what it has judged, and what it could
+ * not read; both end up in the product, so that a failed run is never mistaken for one without findings.
+ */
+struct lkg_annotations {
+        const struct lkg_tool *tool;
+        char *directory;         /* the working directory, with a slash at its end; NULL = unknown */
+        struct lkg_value *rules; /* SARIF: of the findings so far */
+        struct lkg_value *results, *failures;
+        size_t *rule_of; /* of each row in lkg_finding_kinds: its place in @rules, from 1 */
+        size_t n_rules;
+        struct lkg_buf lines; /* GitHub */
+};
+
+/** lkg_annotations_wanted() - is one of the two formats asked for? */
+bool lkg_annotations_wanted(const struct lkg_tool *tool);
+void lkg_annotations_init(struct lkg_annotations *a, const struct lkg_tool *tool);
+void lkg_annotations_deinit(struct lkg_annotations *a);
+/** lkg_annotations_add() - the findings of @report. @place: the file that one without a file belongs to; NULL = none. */
+void lkg_annotations_add(struct lkg_annotations *a, const char *place, const struct lkg_report *report);
+/** lkg_annotations_fail() - something could not be judged. */
+void lkg_annotations_fail(struct lkg_annotations *a, const char *place, const char *message);
+int lkg_annotations_print(struct lkg_annotations *a, int status);
+
+/** lkg_sarif_uri() - @path as a URI reference: relative as it is, absolute with "file://". */
+void lkg_sarif_uri(const char *path, struct lkg_buf *buf);
+
+/* ---- what `lkgfs explain` finds under a word: explain-find.c, explain-show.c ---- */
+
+enum lkg_explained_what { LKG_EXPLAINED_FIELD, LKG_EXPLAINED_FLAG, LKG_EXPLAINED_GATE };
+
+struct lkg_explained {
+        enum lkg_explained_what what;
+        const struct lkg_kind *kind;   /* NULL for a gate */
+        const struct lkg_field *field; /* the first row of its path */
+        const char *key; /* of the map that the field is, as requested; NULL = none. Borrowed */
+        const struct lkg_flag *flag;
+        const struct lkg_gate *gate;
+};
+
+#define LKG_EXPLAINED_MAX 32
+
+struct lkg_explained_list {
+        struct lkg_explained items[LKG_EXPLAINED_MAX];
+        size_t n_items; /* number found; beyond LKG_EXPLAINED_MAX they are only counted */
+        bool ambiguous; /* the word is the end of several paths of one kind */
+};
+
+/**
+ * lkg_explain_find() - find what @word names.
+ * @kind: a kind or a component, NULL = all
+ *
+ * Matches in order of preference: a whole path, flag or gate as it is written; the same in another case; a
+ * map and one of its keys (`systemReserved.cpu`; a gate after `featureGates.` is also the gate); the end of
+ * a path (`cacheTTL`). List indexes, brackets and the hyphens before a flag are ignored.
+ */
+void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_list *ret);
+struct lkg_explain_near {
+        const char *names[6];
+        size_t n;
+};
+/** lkg_explain_nearest() - the name that was probably meant by its spelling, else some names that contain @word. */
+void lkg_explain_nearest(const char *word, const char *kind, struct lkg_explain_near *ret);
+/** lkg_explain_kind_known() - is @name a kind or component with tables? */
+bool lkg_explain_kind_known(const char *name);
+
+/**
+ * lkg_explain_text() - several lines about one item, for people.
+ * @release: 136 is 1.36
+ */
+void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf);
+/** lkg_explain_value() - the same facts as a map. */
+struct lkg_value *lkg_explain_value(const struct lkg_explained *item, unsigned release);
+
+/* ---- an upgrade: check-change.c ---- */
 
 /** lkg_tool_upgrade_from() - the release that is to be left for that of --release; 0 = none, or unknown. */
 unsigned lkg_tool_upgrade_from(const struct lkg_tool *tool, const struct lkg_tool_sources *then);
@@ -315,19 +475,28 @@ bool lkg_tool_has_sources(const struct lkg_tool *tool);
  * Return: LKG_TOOL_DIFFERENT.
  */
 int lkg_tool_no_document(const struct lkg_tool *tool);
-/* arguments.c, for the completion */
+/* arguments.c */
 struct lkg_tool_option {
-        const char *name, *value, *help; /* value NULL = has none */
-        int kind;                        /* private to arguments.c */
+        const char *name;
+        char letter;       /* 0 = none */
+        const char *value; /* NULL = has no value */
+        unsigned bits;     /* verbs that accept it; 0 = all */
+        int kind;          /* private to arguments.c */
+        size_t offset;     /* in struct lkg_tool_options */
+        const char *help;  /* NULL: an earlier name, which works and is not shown */
 };
-/** lkg_tool_option_at() - the @i-th option of a verb with these @bits. Return: is there one? */
-bool lkg_tool_option_at(unsigned bits, size_t i, struct lkg_tool_option *ret);
-/** lkg_tool_option_named() - the option of @arg ("--output=json", "-o"); @bits 0 = of any verb. Return: is there one? */
-bool lkg_tool_option_named(unsigned bits, const char *arg, struct lkg_tool_option *ret);
+
+/* A name may have several rows for different verbs: the row whose bits include the verb applies. */
+extern const struct lkg_tool_option lkg_tool_option_rows[];
+extern const size_t lkg_n_tool_option_rows;
+
+/** lkg_tool_option_shown() - in the help of a verb with these @bits? */
+bool lkg_tool_option_shown(const struct lkg_tool_option *option, unsigned bits);
+/** lkg_tool_option_named() - the option of @arg ("--output=json", "-o"); @bits 0 = of any verb; NULL = there is none. */
+const struct lkg_tool_option *lkg_tool_option_named(unsigned bits, const char *arg);
 /** lkg_tool_option_word() - the @i-th of the words that are its only values; NULL = no more. */
 const char *lkg_tool_option_word(const struct lkg_tool_option *option, size_t i);
 
-/* against.c */
 /**
  * lkg_tool_judge_against() - --against: add to the report of @candidate what a change from that document needs, LKG5060 and
  * LKG5061.
@@ -366,66 +535,70 @@ struct lkg_remote_base;
 int lkg_tool_remote_load(const struct lkg_tool *tool, struct lkg_remote_base **ret,
                          struct lkg_report *report);
 
-/* view.c: files that the other verbs read and write */
+/* ---- the mounted view: view.c ---- */
+
 struct lkg_view {
         char *mountpoint;
-        char *root; /* mount point, or the virtual directory below it */
-        int fd;     /* O_PATH of root */
+        char *root;      /* mount point, or the virtual directory below it */
+        char *component; /* the one that the verb is about; NULL = all */
+        int fd;          /* O_PATH of root */
 };
-/** lkg_view_find_mount() - mount points of type fuse.lkgfs in @mountinfo (its text), one string each. */
-int lkg_view_find_mounts(const char *mountinfo, char ***ret, size_t *ret_n);
-void lkg_view_free_mounts(char **mounts, size_t n);
-int lkg_view_read_mountinfo(char **ret);
+#define LKG_VIEW_INIT        \
+        {                    \
+                .fd = -EBADF \
+        }
+
+/** lkg_view_find_mounts() - add the mount points of type fuse.lkgfs in @mountinfo. */
+void lkg_view_find_mounts(const char *mountinfo, struct lkg_strings *ret);
+/** lkg_view_mounts() - those of this mount namespace. @ret_mountinfo: all mounts as text, or NULL. Return: 0 or -errno. */
+int lkg_view_mounts(struct lkg_strings *ret, char **ret_mountinfo);
+/** lkg_view_named() - --mountpoint, or what the environment says; NULL = nothing. */
+const char *lkg_view_named(const struct lkg_tool *tool);
 /** lkg_view_is_there() - was a mount point named, or is there one? */
 bool lkg_view_is_there(const struct lkg_tool *tool);
-/** lkg_view_open() - find the mount. Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message. */
-int lkg_view_open(const struct lkg_tool *tool, struct lkg_view *ret);
+/** lkg_view_find() - find the mount. @ret: lkg_view_close(), whatever happens. Return: 0; -errno, and @err says why. */
+int lkg_view_find(const struct lkg_tool *tool, struct lkg_view *ret, struct lkg_error *err);
+/** lkg_view_find_component() - --component, else the only one. Return: 0; -errno, and @err says why; -EINVAL: it must be said which. */
+int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, struct lkg_error *err);
+/** lkg_view_open() - the first, and the second if the verb is about @one component. A verb that gets none of it ends. */
+void lkg_view_open(const struct lkg_tool *tool, bool one, struct lkg_view *ret);
 void lkg_view_close(struct lkg_view *view);
-/**
- * lkg_view_components() - the names below status/, sorted. Caller frees with lkg_view_free_mounts(). 0 or
- * -errno.
- */
-int lkg_view_components(const struct lkg_view *view, char ***ret, size_t *ret_n);
-/**
- * lkg_view_bad_names() - the names in bad/<component>/, sorted; none if the directory is missing. Caller
- * frees with lkg_view_free_mounts(). 0 or -errno.
- */
-int lkg_view_bad_names(const struct lkg_view *view, const char *component, char ***ret, size_t *ret_n);
-/**
- * lkg_view_component() - --component, else the only one.
- * Return: LKG_TOOL_OK, caller frees *ret; else an exit status.
- */
-int lkg_view_component(const struct lkg_tool *tool, const struct lkg_view *view, char **ret);
-/**
- * lkg_view_read() - read one file below the root, without its final newline.
- * Return: 0 or -errno. Caller frees.
- */
+
+/** lkg_view_list() - the names in @path, numbers descending; @type: DT_REG, DT_DIR; DT_UNKNOWN = any. Return: 0 or -errno. */
+int lkg_view_list(const struct lkg_view *view, const char *path, unsigned char type,
+                  struct lkg_strings *ret);
+int lkg_view_components(const struct lkg_view *view, struct lkg_strings *ret);
+int lkg_view_bad_names(const struct lkg_view *view,
+                       struct lkg_strings *ret); /* none if the directory is missing */
+
+/** lkg_view_read() - read one file below the root, without its final newline. Return: 0 or -errno. Caller frees. */
 int lkg_view_read(const struct lkg_view *view, char **ret, struct stat *ret_st, const char *fmt, ...)
         LKG_PRINTF(4, 5);
+/** lkg_view_status() - a file in status/ of the component; NULL = it cannot be read. Caller frees. */
+char *lkg_view_status(const struct lkg_view *view, const char *file);
+/** lkg_view_generation() - what is served; 0 = nothing, or it cannot be read. */
+uint64_t lkg_view_generation(const struct lkg_view *view);
+/** lkg_view_read_json() - read one file as a map; NULL if it is missing. Caller owns one reference. */
+struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_view_findings() - add those of the component to @ret. Return: 0; -errno, -EACCES for who is not root. */
+int lkg_view_findings(const struct lkg_view *view, struct lkg_report *ret);
+
 /**
  * lkg_view_write() - write @text to @path below the root, with one write(2); if refused, print last-error.
  * @flags: for open(2), in addition to O_WRONLY
  * Return: exit status.
  */
-int lkg_view_write(const struct lkg_tool *tool, const struct lkg_view *view, const char *component,
-                   const char *path, int flags, const char *text);
+int lkg_view_write(const struct lkg_tool *tool, const struct lkg_view *view, const char *path, int flags,
+                   const char *text);
 /** lkg_view_command() - one write to a control file; if refused, print last-error. Return: exit status. */
-int lkg_view_command(const struct lkg_tool *tool, const char *command, const char *text);
-/** lkg_view_read_json() - read one file as a map; NULL if it is missing. Caller owns one reference. */
-struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_view_findings() - add those of @component to @ret. Return: 0; -errno, -EACCES for who is not root. */
-int lkg_view_findings(const struct lkg_view *view, const char *component, struct lkg_report *ret);
-/**
- * lkg_view_list_numbers() - the numbers that name the entries of @path, descending.
- * Return: 0 or -errno; caller frees.
- */
-int lkg_view_list_numbers(const struct lkg_view *view, const char *path, uint64_t **ret, size_t *ret_n);
+int lkg_view_command(const struct lkg_tool *tool, const struct lkg_view *view, const char *command,
+                     const char *text);
 
 /* complete.c */
 /** lkg_tool_complete() - print what could stand in the place of the last of @words. Return: exit status. */
 int lkg_tool_complete(int n, char **words);
 
-/* watch.c */
+/* run.c */
 /** lkg_tool_watch() - run the verb once a second, print its output whenever it changes. Ends by a signal, or after a usage error. */
 int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool));
 /* What was shown last. All zero = nothing. */
@@ -440,32 +613,18 @@ struct lkg_screen {
 int lkg_screen_show(const struct lkg_tool *tool, struct lkg_screen *screen, const char *text,
                     const char *compared);
 void lkg_screen_deinit(struct lkg_screen *screen);
-/** lkg_tool_same_screen() - are the two equal, apart from ages ("(3 s ago)")? */
-bool lkg_tool_same_screen(const char *a, const char *b);
 
-/* after-change.c */
-/** lkg_tool_put_changes() - append `=> FIELD: class: words` for each field that differs, the most expensive first. Return: 0 or -ENOMEM. */
-int lkg_tool_put_changes(const struct lkg_value *before, const struct lkg_value *after, struct lkg_buf *buf);
-/** lkg_tool_map_changes() - the same as the list `changes`. */
-void lkg_tool_map_changes(struct lkg_tool_map *map, const struct lkg_value *before,
-                          const struct lkg_value *after);
-
-/** lkg_tool_put_changed() - append the name of the field. Return: 0 or -ENOMEM. */
+/* verb-diff.c */
+/** lkg_tool_put_changed() - append the name of the field. */
 struct lkg_field_change;
-int lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf);
+void lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf);
 
-/* suspects-show.c */
+/* verb-records.c */
 /** lkg_tool_put_suspects() - append a line for each suspect, if they are known. */
 void lkg_tool_put_suspects(const struct lkg_value *suspects, struct lkg_buf *buf);
 /** lkg_tool_suspects_missing() - why the record @mark has none; NULL = it has. */
 const char *lkg_tool_suspects_missing(const struct lkg_value *mark);
 
-/* view-diff.c */
-/** lkg_tool_diff_is_of_view() - N, --pending, --running or --bad: it compares documents of the mounted view. */
-bool lkg_tool_diff_is_of_view(const struct lkg_tool *tool);
-int lkg_tool_diff_view(const struct lkg_tool *tool);
-
-/* hang.c */
 /**
  * lkg_tool_guard() - run the verb in a child process; if the mount does not answer, print a message and kill
  * it.

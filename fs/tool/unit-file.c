@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a unit from its files: see unit-file.h. */
-#include "unit-file.h"
+/* Reads a unit from its files. */
+#include "adopt.h"
 
 #include <ctype.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
-
-#include <lkg/text.h>
-#include <lkg/file.h>
 
 #define BYTES_MAX (1u << 20) /* of one file */
 
@@ -80,7 +75,7 @@ static bool next_word(const char **at, struct lkg_buf *word, bool *ret_quoted)
                         lkg_buf_putc(word, *p);
                 }
         }
-        lkg_buf_append(word, "", 0); /* an empty word is a word */
+
         *at = p;
         return true;
 }
@@ -102,7 +97,7 @@ static const char *value_of(struct reading *r, const char *name, size_t size)
         const char *value = variable(&r->environment, name, size);
 
         if (!value)
-                (void)lkg_strings_add(&r->unit->lacking, name, size);
+                (void)lkg_tool_need(lkg_strings_add(&r->unit->lacking, name, size));
         return value ? value : "";
 }
 
@@ -116,11 +111,10 @@ static size_t name_length(const char *text)
 }
 
 /* ${NAME} within a word; `$$` is a dollar. */
-static int add_filled(struct reading *r, const char *text)
+static void add_filled(struct reading *r, const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
 
-        lkg_buf_append(&word, "", 0);
         for (const char *p = text; *p; p++) {
                 size_t n = p[0] == '$' && p[1] == '{' ? name_length(p + 2) : 0;
 
@@ -132,42 +126,35 @@ static int add_filled(struct reading *r, const char *text)
                         lkg_buf_putc(&word, *p);
                 }
         }
-        lkg_buf_putc(&word, '\0');
-        return lkg_buf_failed(&word) ? -ENOMEM
-                                     : lkg_strings_add(&r->unit->words, word.data, strlen(word.data));
+        lkg_tool_add_word(&r->unit->words, lkg_tool_text(&word));
 }
 
-/* A word $NAME becomes as many words as its value has. */
-static int add_split(struct reading *r, const char *value)
+static void add_words(struct lkg_strings *words, const char *value)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
         bool quoted;
-        int status = 0;
 
-        while (status == 0 && next_word(&value, &word, &quoted))
-                status = lkg_buf_failed(&word) ? -ENOMEM
-                                               : lkg_strings_add(&r->unit->words, word.data, word.size);
-        return status;
+        while (next_word(&value, &word, &quoted))
+                lkg_tool_add_word(words, lkg_tool_text(&word));
 }
 
-static int fill_words(struct reading *r)
+/* A word $NAME becomes as many words as its value has. */
+static void fill_words(struct reading *r)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
         const char *at = r->unit->exec_start;
         bool quoted;
-        int status = 0;
 
         at += strspn(at, "-@:+!");
-        while (status == 0 && next_word(&at, &word, &quoted)) {
-                size_t n;
+        while (next_word(&at, &word, &quoted)) {
+                const char *text = lkg_tool_text(&word);
+                size_t n = !quoted && *text == '$' ? name_length(text + 1) : 0;
 
-                if (lkg_buf_failed(&word))
-                        return -ENOMEM;
-                n = !quoted && word.data[0] == '$' ? name_length(word.data + 1) : 0;
-                status = n && word.size == n + 1 ? add_split(r, value_of(r, word.data + 1, n))
-                                                 : add_filled(r, word.data);
+                if (n && word.size == n + 1)
+                        add_words(&r->unit->words, value_of(r, text + 1, n));
+                else
+                        add_filled(r, text);
         }
-        return status;
 }
 
 /* ---- environment files ---- */
@@ -201,11 +188,9 @@ static void read_value(const char **at, struct lkg_buf *value)
         *at = p;
 }
 
-static int parse_environment_file(struct reading *r, const char *text)
+static void parse_environment_file(struct reading *r, const char *text)
 {
-        int status = 0;
-
-        while (status == 0 && *text) {
+        while (*text) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
                 size_t n;
 
@@ -218,10 +203,8 @@ static int parse_environment_file(struct reading *r, const char *text)
                 lkg_buf_append(&line, text, n + 1);
                 text += n + 1;
                 read_value(&text, &line);
-                status = lkg_buf_failed(&line) ? -ENOMEM
-                                               : lkg_strings_add(&r->environment, line.data, line.size);
+                lkg_tool_add_word(&r->environment, lkg_tool_text(&line));
         }
-        return status;
 }
 
 static int read_environment_files(struct reading *r)
@@ -239,52 +222,39 @@ static int read_environment_files(struct reading *r)
                         continue;
                 if (status < 0)
                         return lkg_error_set(r->err, status, NULL, "EnvironmentFile '%s'", path);
-                status = parse_environment_file(r, text);
-                if (status == 0)
-                        status = lkg_strings_add(&r->unit->files, path, strlen(path));
-                if (status < 0)
-                        return status;
+                parse_environment_file(r, text);
+                lkg_tool_add_word(&r->unit->files, path);
         }
         return 0;
 }
 
 /* ---- unit files ---- */
 
-static int set_environment(struct reading *r, const char *value)
+static void clear(struct lkg_strings *list)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf word = LKG_BUF_INIT;
-        bool quoted;
-        int status = 0;
-
-        if (!*value) {
-                lkg_strings_deinit(&r->environment);
-                r->environment = (struct lkg_strings){ 0 };
-        }
-        while (status == 0 && next_word(&value, &word, &quoted))
-                status = lkg_buf_failed(&word) ? -ENOMEM
-                                               : lkg_strings_add(&r->environment, word.data, word.size);
-        return status;
+        lkg_strings_deinit(list);
+        *list = (struct lkg_strings){ 0 };
 }
 
-static int assign(struct reading *r, const char *key, const char *value)
+/* An empty value takes back those before it. */
+static void assign(struct reading *r, const char *key, const char *value)
 {
         struct lkg_unit_on_disk *unit = r->unit;
 
-        if (strcmp(key, "Environment") == 0)
-                return set_environment(r, value);
-        if (strcmp(key, "EnvironmentFile") == 0) {
+        if (strcmp(key, "Environment") == 0) {
+                if (!*value)
+                        clear(&r->environment);
+                add_words(&r->environment, value);
+        } else if (strcmp(key, "EnvironmentFile") == 0) {
                 if (*value)
-                        return lkg_strings_add(&r->environment_files, value, strlen(value));
-                lkg_strings_deinit(&r->environment_files);
-                r->environment_files = (struct lkg_strings){ 0 };
-                return 0;
+                        lkg_tool_add_word(&r->environment_files, value);
+                else
+                        clear(&r->environment_files);
+        } else if (strcmp(key, "ExecStart") == 0) {
+                free(unit->exec_start);
+                unit->exec_start = *value ? lkg_tool_format("%s", value) : NULL;
+                unit->n_exec_start = *value ? unit->n_exec_start + 1 : 0;
         }
-        if (strcmp(key, "ExecStart") != 0)
-                return 0;
-        free(unit->exec_start);
-        unit->exec_start = *value ? strdup(value) : NULL;
-        unit->n_exec_start = *value ? unit->n_exec_start + 1 : 0;
-        return *value && !unit->exec_start ? -ENOMEM : 0;
 }
 
 /* A line with the ones that continue it, joined by a space; comments between them are left out. */
@@ -293,7 +263,6 @@ static bool next_line(const char **at, struct lkg_buf *line)
         bool more = false;
 
         lkg_buf_reset(line);
-        lkg_buf_append(line, "", 0);
         if (!**at)
                 return false;
         do {
@@ -313,21 +282,18 @@ static bool next_line(const char **at, struct lkg_buf *line)
                         lkg_buf_putc(line, ' ');
                 lkg_buf_append(line, p, n);
         } while (more && **at);
-        lkg_buf_putc(line, '\0');
+        (void)lkg_tool_text(line);
         return true;
 }
 
-static int parse_unit(struct reading *r, const char *text)
+static void parse_unit(struct reading *r, const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
         bool service = false;
-        int status = 0;
 
-        while (status == 0 && next_line(&text, &line)) {
+        while (next_line(&text, &line)) {
                 char *key = line.data, *equals;
 
-                if (lkg_buf_failed(&line))
-                        return -ENOMEM;
                 if (*key == '[')
                         service = strcmp(key, "[Service]") == 0;
                 equals = strchr(key, '=');
@@ -336,9 +302,8 @@ static int parse_unit(struct reading *r, const char *text)
                 *equals++ = '\0';
                 for (size_t n = strlen(key); n && strchr(" \t", key[n - 1]); n--)
                         key[n - 1] = '\0';
-                status = assign(r, key, equals + strspn(equals, " \t"));
+                assign(r, key, equals + strspn(equals, " \t"));
         }
-        return status;
 }
 
 static int read_unit_file(struct reading *r, const char *path)
@@ -351,8 +316,9 @@ static int read_unit_file(struct reading *r, const char *path)
                 return status;
         if (status < 0)
                 return lkg_error_set(r->err, status, NULL, "unit file '%s'", path);
-        status = lkg_strings_add(&r->unit->files, path, strlen(path));
-        return status < 0 ? status : parse_unit(r, text);
+        lkg_tool_add_word(&r->unit->files, path);
+        parse_unit(r, text);
+        return 0;
 }
 
 /* ---- drop-ins ---- */
@@ -376,15 +342,9 @@ static bool has_name(const struct lkg_strings *paths, const char *name)
 static int list_dropins(const struct reading *r, const char *directory, const char *name,
                         const char *without, struct lkg_strings *ret)
 {
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
-        int fd, status = 0;
+        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s/%s.d", directory, name);
+        int fd = lkg_root_open(r->rootfd, path, O_RDONLY | O_DIRECTORY);
         DIR *dir;
-
-        if (asprintf(&path, "%s/%s.d", directory, name) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        fd = lkg_root_open(r->rootfd, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
         dir = fdopendir(fd);
@@ -392,19 +352,17 @@ static int list_dropins(const struct reading *r, const char *directory, const ch
                 lkg_close(fd);
                 return -errno;
         }
-        for (const struct dirent *e = readdir(dir); status == 0 && e; e = readdir(dir)) {
+        for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+                LKG_CLEANUP(lkg_freep) char *item = lkg_tool_format("%s/%s", path, e->d_name);
                 size_t n = strlen(e->d_name);
-                char *item;
 
                 if (*e->d_name == '.' || n < 6 || strcmp(e->d_name + n - 5, ".conf") != 0 ||
                     has_name(ret, e->d_name) || (without && strcmp(e->d_name, without) == 0))
                         continue;
-                if (asprintf(&item, "%s/%s", path, e->d_name) < 0)
-                        item = NULL;
-                status = lkg_strings_take(&ret->items, &ret->n_items, item);
+                lkg_tool_add_word(ret, item);
         }
         (void)closedir(dir);
-        return status;
+        return 0;
 }
 
 static int read_dropins(struct reading *r, const char *name, const char *without)
@@ -442,7 +400,7 @@ int lkg_unit_file_read(int rootfd, const char *name, const char *without, struct
         if (status == 0)
                 status = read_environment_files(&r);
         if (status == 0 && unit.exec_start)
-                status = fill_words(&r);
+                fill_words(&r);
         lkg_strings_deinit(&r.environment);
         lkg_strings_deinit(&r.environment_files);
         if (status < 0)

@@ -4,48 +4,123 @@
 
 #include "tool.h"
 
-#include <lkg/documents.h>
-
 #define SCHEMA_VERSION 1
 
-void lkg_tool_map_value(struct lkg_tool_map *map, const char *key, struct lkg_value *value)
+/* ---- memory ---- */
+
+_Noreturn static void no_memory(void)
 {
-        if (!value || !map->value) {
-                lkg_value_unref(value);
-                map->failed = true;
-                return;
-        }
-        if (lkg_map_set(map->value, key, strlen(key), value) < 0)
-                map->failed = true;
+        (void)dprintf(STDERR_FILENO, "lkgfs: %s\n", strerror(ENOMEM));
+        _exit(LKG_TOOL_FAILED);
 }
 
-void lkg_tool_map_init(struct lkg_tool_map *map, bool schema_version)
+void *lkg_tool_own(void *p)
 {
-        *map = (struct lkg_tool_map){ .value = lkg_value_new_map(NULL, 0, 0) };
-        map->failed = !map->value;
-        if (schema_version)
-                lkg_tool_map_number(map, "schemaVersion", SCHEMA_VERSION);
+        if (!p)
+                no_memory();
+        return p;
 }
 
-void lkg_tool_map_deinit(struct lkg_tool_map *map)
+int lkg_tool_need(int r)
 {
-        map->value = lkg_value_unref(map->value);
+        if (r == -ENOMEM)
+                no_memory();
+        return r;
 }
 
-void lkg_tool_map_string(struct lkg_tool_map *map, const char *key, const char *text)
+char *lkg_tool_vformat(const char *fmt, va_list ap)
+{
+        char *text = NULL;
+
+        return vasprintf(&text, fmt, ap) < 0 ? lkg_tool_own(NULL) : text;
+}
+
+char *lkg_tool_format(const char *fmt, ...)
+{
+        char *text;
+        va_list ap;
+
+        va_start(ap, fmt);
+        text = lkg_tool_vformat(fmt, ap);
+        va_end(ap);
+        return text;
+}
+
+const char *lkg_tool_text(struct lkg_buf *buf)
+{
+        lkg_buf_putc(buf, '\0');
+        if (lkg_buf_failed(buf))
+                no_memory();
+        buf->size--;
+        return buf->data;
+}
+
+/* ---- words ---- */
+
+void lkg_tool_add_word(struct lkg_strings *words, const char *word)
+{
+        (void)lkg_tool_need(lkg_strings_add(words, word, strlen(word)));
+}
+
+bool lkg_tool_has_word(const struct lkg_strings *words, const char *word)
+{
+        for (size_t i = 0; i < words->n_items; i++)
+                if (strcmp(words->items[i], word) == 0)
+                        return true;
+        return false;
+}
+
+char *lkg_tool_join(const struct lkg_strings *words)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        for (size_t i = 0; i < words->n_items; i++)
+                lkg_buf_printf(&buf, "%s%s", i ? ", " : "", words->items[i]);
+        (void)lkg_tool_text(&buf);
+        return lkg_tool_own(lkg_buf_steal(&buf, NULL));
+}
+
+/* ---- building ---- */
+
+struct lkg_value *lkg_tool_map(void)
+{
+        return lkg_tool_own(lkg_value_new_map(NULL, 0, 0));
+}
+
+struct lkg_value *lkg_tool_list(void)
+{
+        return lkg_tool_own(lkg_value_new_list(NULL, 0, 0));
+}
+
+void lkg_tool_map_value(struct lkg_value *map, const char *key, struct lkg_value *value)
+{
+        (void)lkg_tool_need(lkg_map_set(map, key, strlen(key), lkg_tool_own(value)));
+}
+
+void lkg_tool_append(struct lkg_value *list, struct lkg_value *item)
+{
+        (void)lkg_tool_need(lkg_list_append(list, lkg_tool_own(item)));
+}
+
+struct lkg_value *lkg_tool_document(void)
+{
+        struct lkg_value *map = lkg_tool_map();
+
+        lkg_tool_map_number(map, "schemaVersion", SCHEMA_VERSION);
+        return map;
+}
+
+void lkg_tool_map_string(struct lkg_value *map, const char *key, const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         if (!text)
                 return;
-        lkg_buf_append(&buf, "", 0);
         lkg_buf_utf8(&buf, text, strlen(text)); /* a file may have any name */
-        lkg_tool_map_value(map, key,
-                           lkg_buf_failed(&buf) ? NULL
-                                                : lkg_value_new_string(buf.data, buf.size, NULL, 0, 0));
+        lkg_tool_map_value(map, key, lkg_value_new_string(lkg_tool_text(&buf), buf.size, NULL, 0, 0));
 }
 
-void lkg_tool_map_number(struct lkg_tool_map *map, const char *key, uint64_t number)
+void lkg_tool_map_number(struct lkg_value *map, const char *key, uint64_t number)
 {
         char text[24];
 
@@ -53,140 +128,137 @@ void lkg_tool_map_number(struct lkg_tool_map *map, const char *key, uint64_t num
         lkg_tool_map_value(map, key, lkg_value_new_number(text, NULL, 0, 0));
 }
 
-void lkg_tool_map_bool(struct lkg_tool_map *map, const char *key, bool b)
+void lkg_tool_map_bool(struct lkg_value *map, const char *key, bool b)
 {
         lkg_tool_map_value(map, key, lkg_value_new_bool(b, NULL, 0, 0));
 }
 
-void lkg_tool_list_take(struct lkg_value *list, struct lkg_tool_map *item, bool *failed)
+void lkg_tool_map_members(struct lkg_value *map, const struct lkg_value *from,
+                          const struct lkg_tool_member *members, size_t n)
 {
-        struct lkg_value *value = LKG_STEAL(item->value);
+        uint64_t number;
 
-        if (!list || !value || item->failed) {
-                lkg_value_unref(value);
-                *failed = true;
-                return;
-        }
-        if (lkg_list_append(list, value) < 0)
-                *failed = true;
+        for (size_t i = 0; i < n; i++)
+                if (!members[i].number)
+                        lkg_tool_map_string(map, members[i].name, lkg_map_get_string(from, members[i].key));
+                else if (lkg_record_parse_u64(lkg_tool_word(from, members[i].key), &number) == 0)
+                        lkg_tool_map_number(map, members[i].name, number);
 }
 
-int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_tool_map *map, int status)
+bool lkg_tool_structured(const struct lkg_tool *tool)
 {
-        int r = map->failed ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
-                            : lkg_tool_print_value(map->value, tool->options.format, status);
+        return tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
+}
 
-        lkg_tool_map_deinit(map);
+int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_value *map, int status)
+{
+        int r = lkg_tool_print_value(map, tool->options.format, status);
+
+        lkg_value_unref(map);
         return r;
+}
+
+/* ---- reading ---- */
+
+const char *lkg_tool_word(const struct lkg_value *map, const char *key)
+{
+        const char *text = map ? lkg_map_get_string(map, key) : NULL;
+
+        return text ? text : "";
+}
+
+size_t lkg_tool_items(const struct lkg_value *map, const char *key, const struct lkg_value **ret)
+{
+        *ret = map ? lkg_map_get(map, key) : NULL;
+        return *ret && lkg_value_type(*ret) == LKG_LIST ? lkg_value_size(*ret) : 0;
+}
+
+bool lkg_tool_next_line(const char **text, const char **ret, size_t *ret_size)
+{
+        if (!**text)
+                return false;
+        *ret = *text;
+        *ret_size = strcspn(*text, "\n");
+        *text += *ret_size + ((*text)[*ret_size] != '\0');
+        return true;
+}
+
+struct lkg_value *lkg_tool_pairs(const char *text)
+{
+        struct lkg_value *map = lkg_tool_map();
+        const char *line;
+        size_t size;
+
+        while (lkg_tool_next_line(&text, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *key = lkg_tool_own(strndup(line, size));
+                char *value = strchr(key, '=');
+
+                if (!value || !value[1])
+                        continue;
+                *value++ = '\0';
+                if (!lkg_map_get(map, key))
+                        lkg_tool_map_string(map, key, value);
+        }
+        return map;
+}
+
+/* ---- findings ---- */
+
+const struct lkg_finding_kind *lkg_finding_kind(unsigned code)
+{
+        for (size_t i = 0; i < lkg_n_finding_kinds; i++)
+                if (lkg_finding_kinds[i].code == code)
+                        return &lkg_finding_kinds[i];
+        return NULL;
 }
 
 struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
                                           const char *(*class_of)(const struct lkg_finding *finding))
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_value_new_list(NULL, 0, 0);
-        bool failed = !list;
+        struct lkg_value *list = lkg_tool_list();
 
-        for (size_t i = 0; i < report->n_findings && !failed; i++) {
+        for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
-                struct lkg_tool_map item;
+                struct lkg_value *item = lkg_tool_map();
                 char code[16];
 
                 (void)snprintf(code, sizeof(code), "LKG%04u", f->code);
-                lkg_tool_map_init(&item, false);
-                lkg_tool_map_string(&item, "severity", lkg_severity_name(f->severity));
-                lkg_tool_map_string(&item, "code", code);
+                lkg_tool_map_string(item, "severity", lkg_severity_name(f->severity));
+                lkg_tool_map_string(item, "code", code);
                 if (class_of)
-                        lkg_tool_map_string(&item, "class", class_of(f));
-                lkg_tool_map_string(&item, "text", f->text);
-                lkg_tool_map_string(&item, "file", f->file);
+                        lkg_tool_map_string(item, "class", class_of(f));
+                lkg_tool_map_string(item, "text", f->text);
+                lkg_tool_map_string(item, "file", f->file);
                 if (f->file && f->line) {
-                        lkg_tool_map_number(&item, "line", f->line);
-                        lkg_tool_map_number(&item, "column", f->column ? f->column : 1);
+                        lkg_tool_map_number(item, "line", f->line);
+                        lkg_tool_map_number(item, "column", f->column ? f->column : 1);
                 }
-                lkg_tool_list_take(list, &item, &failed);
+                lkg_tool_append(list, item);
         }
-        return failed ? NULL : LKG_STEAL(list);
+        return list;
 }
 
 /*
- * The severity in the line of a finding: after its position, or at the start.
- * Return: false = not a finding.
+ * The severity in the line of a finding: after its position, or at the start. A file name may also contain the word: the first one
+ * after a colon and a blank is taken.
  */
-static bool find_severity(const char *line, size_t size, enum lkg_severity *ret, const char **ret_at)
+const char *lkg_tool_find_severity(const char *line, size_t size, enum lkg_severity *ret)
 {
-        const char *first = NULL;
+        for (const char *at = line; at < line + size; at++) {
+                if (at > line && (at < line + 2 || memcmp(at - 2, ": ", 2) != 0))
+                        continue;
+                for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
+                        const char *name = lkg_severity_name((enum lkg_severity)s);
+                        size_t n = strlen(name);
 
-        for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
-                const char *name = lkg_severity_name((enum lkg_severity)s);
-                size_t n = strlen(name);
-
-                for (const char *at = line; at + n + 2 <= line + size; at++)
-                        if (memcmp(at, name, n) == 0 && memcmp(at + n, ": ", 2) == 0 &&
-                            (at == line || (at >= line + 2 && memcmp(at - 2, ": ", 2) == 0))) {
-                                if (!first || at < first) {
-                                        first = at;
-                                        *ret = (enum lkg_severity)s;
-                                }
-                                break;
-                        }
+                        if (at + n + 2 > line + size || memcmp(at, name, n) != 0 ||
+                            memcmp(at + n, ": ", 2) != 0)
+                                continue;
+                        *ret = (enum lkg_severity)s;
+                        return at;
+                }
         }
-        *ret_at = first;
-        return first;
-}
-
-/* The number after the last colon of @place, which is cut off; 0 = none, and nothing is cut. */
-static unsigned take_number(char *place)
-{
-        char *colon = strrchr(place, ':'), *end;
-        unsigned long n;
-
-        if (!colon || colon[1] < '1' || colon[1] > '9')
-                return 0;
-        n = strtoul(colon + 1, &end, 10);
-        if (*end || n > UINT_MAX)
-                return 0;
-        *colon = '\0';
-        return (unsigned)n;
-}
-
-static void parse_line(const char *line, size_t size, struct lkg_report *ret)
-{
-        LKG_CLEANUP(lkg_freep) char *place = NULL;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_where where = { 0 };
-        enum lkg_severity severity;
-        unsigned code = 0;
-        const char *at;
-        char *tail;
-
-        if (!find_severity(line, size, &severity, &at))
-                return;
-        place = strndup(line, at > line ? (size_t)(at - line) - 2 : 0);
-        at += strlen(lkg_severity_name(severity)) + 2;
-        text = strndup(at, (size_t)(line + size - at));
-        if (!place || !text)
-                return;
-        tail = strrchr(text, '[');
-        if (tail && sscanf(tail, "[LKG%4u]", &code) == 1 && tail > text)
-                tail[-1] = '\0';
-        where.column = take_number(place);
-        where.line = where.column ? take_number(place) : 0;
-        if (where.column && !where.line) { /* only a line */
-                where.line = where.column;
-                where.column = 0;
-        }
-        where.file = *place ? place : NULL;
-        lkg_report_add(ret, severity, code, &where, "%s", text);
-}
-
-void lkg_tool_findings_parse(const char *text, struct lkg_report *ret)
-{
-        while (text && *text) {
-                size_t size = strcspn(text, "\n");
-
-                parse_line(text, size, ret);
-                text += size + (text[size] != '\0');
-        }
+        return NULL;
 }
 
 static unsigned number_of(const struct lkg_value *item, const char *key)
@@ -196,35 +268,36 @@ static unsigned number_of(const struct lkg_value *item, const char *key)
         return n > UINT_MAX ? 0 : (unsigned)n;
 }
 
+enum lkg_severity lkg_tool_severity(const char *name)
+{
+        unsigned s = LKG_ERROR;
+
+        while (s < LKG_NOTE && strcmp(name, lkg_severity_name((enum lkg_severity)s)) != 0)
+                s++;
+        return (enum lkg_severity)s;
+}
+
 static void take_finding(const struct lkg_value *item, struct lkg_report *ret)
 {
-        const char *severity = lkg_map_get_string(item, "severity"),
-                   *code = lkg_map_get_string(item, "code");
-        const char *text = lkg_map_get_string(item, "text");
         const struct lkg_where where = { lkg_map_get_string(item, "file"), number_of(item, "line"),
                                          number_of(item, "column") };
-        unsigned number = 0;
+        const char *name = lkg_tool_word(item, "severity"), *text = lkg_map_get_string(item, "text");
+        enum lkg_severity severity = lkg_tool_severity(name);
+        unsigned code = 0;
 
-        for (unsigned s = 0; severity && code && text && s < _LKG_SEVERITY_MAX; s++) {
-                if (strcmp(severity, lkg_severity_name((enum lkg_severity)s)) != 0)
-                        continue;
-                (void)sscanf(code, "LKG%4u", &number);
-                lkg_report_add(ret, (enum lkg_severity)s, number, &where, "%s", text);
-        }
+        (void)sscanf(lkg_tool_word(item, "code"), "LKG%4u", &code);
+        if (text && strcmp(name, lkg_severity_name(severity)) == 0)
+                lkg_report_add(ret, severity, code, &where, "%s", text);
 }
 
 bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret)
 {
-        const struct lkg_value *list = map ? lkg_map_get(map, "findings") : NULL;
+        const struct lkg_value *list;
+        size_t n = lkg_tool_items(map, "findings", &list);
 
-        if (!list || lkg_value_type(list) != LKG_LIST)
-                return false;
-        for (size_t i = 0; i < lkg_value_size(list); i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
-
-                if (lkg_value_type(item) == LKG_MAP)
-                        take_finding(item, ret);
-        }
-        ret->n_dropped += lkg_record_number(map, "notListed", 0);
-        return true;
+        for (size_t i = 0; i < n; i++)
+                take_finding(lkg_list_get(list, i), ret);
+        if (map)
+                ret->n_dropped += lkg_record_number(map, "notListed", 0);
+        return list && lkg_value_type(list) == LKG_LIST;
 }

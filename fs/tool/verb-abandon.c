@@ -8,12 +8,7 @@
  */
 #include "adopt.h"
 
-#include <fcntl.h>
 #include <sys/xattr.h>
-
-#include <lkg/file.h>
-#include <lkg/limits.h>
-#include <lkg/documents.h>
 
 #define ASIDE            ".before-abandon"
 #define XATTR_GENERATION "user.lkgfs.generation"
@@ -40,10 +35,7 @@ static int read_view(const struct leaving *l, struct lkg_value **ret)
         size_t size;
         int r;
 
-        if (asprintf(&path, "%s%s/%s", l->look.root, l->record.mount_point, l->record.file) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
+        path = lkg_tool_format("%s%s/%s", l->look.root, l->record.mount_point, l->record.file);
         fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0 || fgetxattr(fd, XATTR_GENERATION, NULL, 0) <= 0)
                 return 0;
@@ -69,13 +61,12 @@ static int read_served(const struct leaving *l, struct lkg_value **ret)
                 return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "read '%s" LKG_ADOPT_CONFIG "': %s",
                                      l->look.root, strerror(-r));
         if (!*l->look.root)
-                return lkg_adopt_merge(l->tool, &l->look, l->record.source, config, ret, &format);
+                return lkg_adopt_merge(&l->look, l->record.source, config, ret, &format);
         /* The paths in the file are those of the node; below --root, what adopt would write is judged. */
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf below = LKG_BUF_INIT;
 
-        if (lkg_plan_config(&l->look, &l->record, l->look.root, &below) < 0)
-                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        return lkg_adopt_merge(l->tool, &l->look, l->record.source, below.data, ret, &format);
+        lkg_plan_config(&l->look, &l->record, l->look.root, &below);
+        return lkg_adopt_merge(&l->look, l->record.source, lkg_tool_text(&below), ret, &format);
 }
 
 /* ---- baking ---- */
@@ -96,11 +87,11 @@ static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *now = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
-        int status = lkg_adopt_before(l->tool, &l->look, &now);
+        int status = lkg_adopt_before(&l->look, &now);
 
         if (status != LKG_TOOL_OK)
                 return status;
-        if (lkg_adopt_diff("served", wanted, "the kubelet without lkgfs", now, &diff) == 0)
+        if (!lkg_adopt_diff("served", wanted, "the kubelet without lkgfs", now, &diff))
                 return LKG_TOOL_OK;
         return lkg_tool_print(&diff, LKG_TOOL_DIFFERENT);
 }
@@ -108,28 +99,21 @@ static int check_baked(const struct leaving *l, const struct lkg_value *wanted)
 static int write_base(const struct leaving *l, const struct lkg_value *served)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *aside = NULL;
-        enum lkg_format format;
-        struct lkg_error err = { 0 };
+        LKG_CLEANUP(lkg_freep) char *aside = lkg_tool_format("%s" ASIDE, l->look.base);
+        enum lkg_format format = LKG_FORMAT_YAML;
         int r = format_of_base(l, &format);
 
-        if (r == 0 && asprintf(&aside, "%s" ASIDE, l->look.base) < 0) {
-                aside = NULL;
-                r = -ENOMEM;
-        }
-        if (r == 0) {
-                lkg_render(served, format, &text);
-                r = lkg_buf_failed(&text) ? -ENOMEM : 0;
-        }
         if (r < 0)
                 return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "'%s%s': %s", l->look.root, l->look.base,
                                      strerror(-r));
+        lkg_render(served, format, &text);
+        (void)lkg_tool_text(&text);
         if (lkg_root_exists(l->look.rootfd, aside))
                 return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
                                      "'%s%s' is in the way: the base would be kept there; move it away",
                                      l->look.root, aside);
-        if (lkg_adopt_replace(&l->look, l->look.base, ASIDE, text.data, text.size, &err) < 0)
-                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", err.message);
+        if (lkg_adopt_replace(&l->look, l->look.base, ASIDE, text.data, text.size) != LKG_TOOL_OK)
+                return LKG_TOOL_FAILED;
         lkg_tool_note(l->tool, "what was served is in %s%s now, which was kept as %s%s", l->look.root,
                       l->look.base, l->look.root, aside);
         return LKG_TOOL_OK;
@@ -140,16 +124,16 @@ static int compare(const struct leaving *l, struct lkg_value **ret_served, struc
                    struct lkg_buf *ret_diff)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
-        int status = read_served(l, ret_served), r;
+        int status = read_served(l, ret_served);
 
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_effective(l->tool, &l->look, *ret_served, ret_wanted);
+                status = lkg_adopt_effective(&l->look, *ret_served, ret_wanted);
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_before(l->tool, &l->look, &before);
+                status = lkg_adopt_before(&l->look, &before);
         if (status != LKG_TOOL_OK)
                 return status;
-        r = lkg_adopt_diff("the kubelet without lkgfs", before, "served", *ret_wanted, ret_diff);
-        return r < 0 ? lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", strerror(-r)) : LKG_TOOL_OK;
+        (void)lkg_adopt_diff("the kubelet without lkgfs", before, "served", *ret_wanted, ret_diff);
+        return LKG_TOOL_OK;
 }
 
 static int bake(const struct leaving *l)
@@ -164,7 +148,7 @@ static int bake(const struct leaving *l)
         status = compare(l, &served, &wanted, &diff);
         if (status != LKG_TOOL_OK)
                 return status;
-        if (l->tool->options.dry_run) {
+        if (l->tool->options.adopt.dry_run) {
                 if (diff.size)
                         lkg_buf_printf(&diff, "This is written to %s, which is kept as %s" ASIDE ".\n",
                                        l->look.base, l->look.base);
@@ -189,14 +173,12 @@ static int bake(const struct leaving *l)
 
 static int undo(const struct leaving *l, const struct lkg_adopt_file *file)
 {
-        struct lkg_error err = { 0 };
         const char *kept = NULL;
+        int status = lkg_adopt_unmake(&l->look, file, &kept);
 
-        if (lkg_adopt_unmake(&l->look, file, &kept, &err) < 0)
-                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", err.message);
-        if (kept)
+        if (kept && status == LKG_TOOL_OK)
                 lkg_tool_note(l->tool, "%s%s %s", l->look.root, file->path, kept);
-        return LKG_TOOL_OK;
+        return status;
 }
 
 /* @dropin: the drop-in of the kubelet's unit, or everything else except the directory of the record */
@@ -229,30 +211,21 @@ static int remove_record(const struct leaving *l)
         return LKG_TOOL_OK;
 }
 
-static int clean(const struct leaving *l)
-{
-        struct lkg_error err = { 0 };
-
-        return lkg_adopt_clean(&l->look, &l->record, &err) < 0
-                       ? lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", err.message)
-                       : LKG_TOOL_OK;
-}
-
 static int leave(const struct leaving *l)
 {
         int status = undo_files(l, true);
 
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_systemctl(l->tool, &l->look, reload);
+                status = lkg_adopt_systemctl(&l->look, reload);
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_systemctl(l->tool, &l->look, disable);
+                status = lkg_adopt_systemctl(&l->look, disable);
         if (status != LKG_TOOL_OK && !l->tool->options.force)
                 return status;
         status = undo_files(l, false);
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_systemctl(l->tool, &l->look, reload);
+                status = lkg_adopt_systemctl(&l->look, reload);
         if (status == LKG_TOOL_OK)
-                status = clean(l);
+                status = lkg_adopt_clean(&l->look, &l->record);
         return status == LKG_TOOL_OK ? remove_record(l) : status;
 }
 
@@ -278,19 +251,18 @@ static int show(const struct leaving *l)
 
 static int abandon(struct leaving *l)
 {
-        struct lkg_error err = { 0 };
-        int status = lkg_adopt_root(l->tool, &l->look), r;
+        int status = lkg_adopt_root(l->tool, &l->look);
 
         if (status != LKG_TOOL_OK)
                 return status;
-        r = lkg_adopt_record_read(&l->look, &l->record, &err);
-        if (r == -ENOENT)
-                return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
+        status = lkg_adopt_record_find(&l->look, &l->record);
+        if (status == LKG_TOOL_DIFFERENT)
+                return lkg_tool_fail(l->tool, status,
                                      "this node is not adopted: there is no '%s" LKG_ADOPT_RECORD "'",
                                      l->look.root);
-        if (r < 0)
-                return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "%s", err.message);
-        status = lkg_adopt_look(l->tool, &l->look);
+        if (status != LKG_TOOL_OK)
+                return status;
+        status = lkg_adopt_look(&l->look);
         if (status != LKG_TOOL_OK && !l->tool->options.force)
                 return lkg_tool_fail(
                         l->tool, status,
@@ -298,8 +270,8 @@ static int abandon(struct leaving *l)
         l->known = status == LKG_TOOL_OK;
         status = bake(l);
         if (status == LKG_TOOL_OK)
-                status = l->tool->options.dry_run ? show(l) : leave(l);
-        if (status == LKG_TOOL_OK && !l->tool->options.dry_run)
+                status = l->tool->options.adopt.dry_run ? show(l) : leave(l);
+        if (status == LKG_TOOL_OK && !l->tool->options.adopt.dry_run)
                 lkg_tool_note(l->tool, "abandoned; when it suits: systemctl restart kubelet");
         return status;
 }

@@ -8,11 +8,6 @@
  */
 #include "adopt.h"
 
-#include <fcntl.h>
-
-#include <lkg/base.h>
-#include <lkg/file.h>
-
 /* A file before this run, for --over; without a record a failure just goes back. */
 struct earlier {
         char *text; /* NULL = there was none, or it is a directory */
@@ -41,14 +36,11 @@ static void adoption_deinit(struct adoption *a)
 
 static void put_indented(const char *text, struct lkg_buf *buf)
 {
-        while (*text) {
-                size_t n = strcspn(text, "\n");
+        const char *line;
+        size_t size;
 
-                lkg_buf_puts(buf, n ? "    " : "");
-                lkg_buf_append(buf, text, n);
-                lkg_buf_putc(buf, '\n');
-                text += n + (text[n] == '\n');
-        }
+        while (lkg_tool_next_line(&text, &line, &size))
+                lkg_buf_printf(buf, "%s%.*s\n", size ? "    " : "", (int)size, line);
 }
 
 static void put_recognised(const struct adoption *a, struct lkg_buf *buf)
@@ -102,20 +94,18 @@ static int compare(const struct adoption *a, struct lkg_buf *diff)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *after = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf config = LKG_BUF_INIT;
         enum lkg_format format;
-        int status = lkg_adopt_before(a->tool, &a->look, &before), r;
+        int status = lkg_adopt_before(&a->look, &before);
 
-        if (status == LKG_TOOL_OK && lkg_plan_config(&a->look, &a->plan, a->look.root, &config) < 0)
-                status = lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        lkg_plan_config(&a->look, &a->plan, a->look.root, &config);
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_merge(a->tool, &a->look, a->plan.source, config.data, &served, &format);
+                status = lkg_adopt_merge(&a->look, a->plan.source, lkg_tool_text(&config), &served, &format);
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_effective(a->tool, &a->look, served, &after);
+                status = lkg_adopt_effective(&a->look, served, &after);
         if (status != LKG_TOOL_OK)
                 return status;
-        r = lkg_adopt_diff("the kubelet now", before, "the kubelet with lkgfs", after, diff);
-        if (r < 0)
-                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(-r));
-        return r == 0 ? LKG_TOOL_OK : LKG_TOOL_DIFFERENT;
+        return lkg_adopt_diff("the kubelet now", before, "the kubelet with lkgfs", after, diff)
+                       ? LKG_TOOL_DIFFERENT
+                       : LKG_TOOL_OK;
 }
 
 static int show(const struct adoption *a, int compared, const struct lkg_buf *diff)
@@ -133,19 +123,17 @@ static int show(const struct adoption *a, int compared, const struct lkg_buf *di
 
 /* ---- what an earlier adoption has written ---- */
 
-static int insert_first(struct lkg_adopt_plan *plan, struct lkg_adopt_file *file)
+static void insert_first(struct lkg_adopt_plan *plan, struct lkg_adopt_file *file)
 {
-        if (LKG_GROW(plan->files, plan->n_files) < 0)
-                return -ENOMEM;
+        (void)lkg_tool_need(LKG_GROW(plan->files, plan->n_files));
         memmove(plan->files + 1, plan->files, plan->n_files * sizeof(*plan->files));
         plan->files[0] = *file;
         plan->n_files++;
         file->path = NULL;
-        return 0;
 }
 
 /* What was kept aside stays kept; directories stay ours; other old files are removed at the end. */
-static int carry_over(struct lkg_adopt_plan *plan, struct lkg_adopt_plan *old)
+static void carry_over(struct lkg_adopt_plan *plan, struct lkg_adopt_plan *old)
 {
         for (size_t i = old->n_files; i > 0; i--) {
                 struct lkg_adopt_file *file = &old->files[i - 1];
@@ -157,17 +145,14 @@ static int carry_over(struct lkg_adopt_plan *plan, struct lkg_adopt_plan *old)
                         plan->files[k].kept = file->kept;
                         found = true;
                 }
-                if (!found && insert_first(plan, file) < 0)
-                        return -ENOMEM;
+                if (!found)
+                        insert_first(plan, file);
         }
-        return 0;
 }
 
 static int read_earlier(struct adoption *a)
 {
-        a->earlier = calloc(a->plan.n_files + 1, sizeof(*a->earlier));
-        if (!a->earlier)
-                return -ENOMEM;
+        a->earlier = lkg_tool_own(calloc(a->plan.n_files + 1, sizeof(*a->earlier)));
         for (size_t i = 0; a->over && i <= a->plan.n_files; i++) {
                 const char *path = i < a->plan.n_files ? a->plan.files[i].path : LKG_ADOPT_RECORD;
                 int r = i < a->plan.n_files && !*a->plan.files[i].sha256
@@ -191,27 +176,23 @@ static const char *const restart[] = { "restart", "lkgfs.service", NULL };
 /* Back to what was there, the last file first; the kubelet's drop-in is the last one. */
 static void go_back(const struct adoption *a, size_t n_made, bool started)
 {
-        struct lkg_error err = { 0 };
         const char *kept;
 
         for (size_t i = n_made; i > 0; i--) {
                 const struct lkg_adopt_file *file = &a->plan.files[i - 1];
                 struct lkg_adopt_file old = *file;
-                int r = 0;
 
                 if (a->over && a->earlier[i - 1].text) {
                         old.text = a->earlier[i - 1].text;
                         old.kept = false;
-                        r = lkg_adopt_make(&a->look, &old, &err);
+                        (void)lkg_adopt_make(&a->look, &old);
                 } else if (!a->over || file->text) {
-                        r = lkg_adopt_unmake(&a->look, file, &kept, &err);
+                        (void)lkg_adopt_unmake(&a->look, file, &kept);
                 }
-                if (r < 0)
-                        (void)lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
         }
         if (started) {
-                (void)lkg_adopt_systemctl(a->tool, &a->look, reload);
-                (void)lkg_adopt_systemctl(a->tool, &a->look, a->over ? restart : disable);
+                (void)lkg_adopt_systemctl(&a->look, reload);
+                (void)lkg_adopt_systemctl(&a->look, a->over ? restart : disable);
         }
         lkg_tool_note(a->tool, "nothing has changed");
 }
@@ -227,18 +208,15 @@ static int remove_record(const struct adoption *a)
 static int start_view(const struct adoption *a)
 {
         LKG_CLEANUP(lkg_freep) char *path = NULL;
-        int status = lkg_adopt_systemctl(a->tool, &a->look, reload);
+        int status = lkg_adopt_systemctl(&a->look, reload);
 
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_systemctl(a->tool, &a->look, enable);
+                status = lkg_adopt_systemctl(&a->look, enable);
         if (status == LKG_TOOL_OK && a->over)
-                status = lkg_adopt_systemctl(a->tool, &a->look, restart);
+                status = lkg_adopt_systemctl(&a->look, restart);
         if (status != LKG_TOOL_OK || !lkg_adopt_live(&a->look))
                 return status;
-        if (asprintf(&path, "%s/%s", a->plan.mount_point, a->plan.file) < 0) {
-                path = NULL;
-                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        }
+        path = lkg_tool_format("%s/%s", a->plan.mount_point, a->plan.file);
         return access(path, R_OK) == 0
                        ? LKG_TOOL_OK
                        : lkg_tool_fail(a->tool, LKG_TOOL_FAILED,
@@ -255,7 +233,6 @@ static bool is_kubelet_dropin(const struct lkg_adopt_file *file)
 /* @ret_made: how many files may exist now */
 static int make_files(const struct adoption *a, size_t *ret_made, bool *ret_started)
 {
-        struct lkg_error err = { 0 };
         int status = LKG_TOOL_OK;
 
         for (size_t i = 0; i < a->plan.n_files; i++) {
@@ -270,32 +247,30 @@ static int make_files(const struct adoption *a, size_t *ret_made, bool *ret_star
                 if (status != LKG_TOOL_OK)
                         return status;
                 *ret_made = i + 1;
-                if (lkg_adopt_make(&a->look, file, &err) < 0)
-                        return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
-                if (!*file->sha256 && strcmp(file->path, "/etc/lkgfs") == 0 &&
-                    lkg_adopt_record_write(&a->look, &a->plan, &err) < 0)
-                        return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+                status = lkg_adopt_make(&a->look, file);
+                if (status == LKG_TOOL_OK && !*file->sha256 && strcmp(file->path, "/etc/lkgfs") == 0)
+                        status = lkg_adopt_record_write(&a->look, &a->plan);
+                if (status != LKG_TOOL_OK)
+                        return status;
         }
-        return lkg_adopt_systemctl(a->tool, &a->look, reload);
+        return lkg_adopt_systemctl(&a->look, reload);
 }
 
 static void remove_stale(struct adoption *a)
 {
-        struct lkg_error err = { 0 };
         const char *kept;
 
         for (size_t i = a->plan.n_files; i > 0; i--) {
                 const struct lkg_adopt_file *file = &a->plan.files[i - 1];
 
-                if (!file->text && *file->sha256 && lkg_adopt_unmake(&a->look, file, &kept, &err) < 0)
-                        (void)lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+                if (!file->text && *file->sha256)
+                        (void)lkg_adopt_unmake(&a->look, file, &kept);
         }
 }
 
 /* The record names what will be made before it is made. Its own directory cannot wait for it. */
 static int apply(struct adoption *a)
 {
-        struct lkg_error err = { 0 };
         bool started = false, fresh = !lkg_root_exists(a->look.rootfd, "/etc/lkgfs");
         const char *kept;
         size_t n_made = 0;
@@ -304,8 +279,8 @@ static int apply(struct adoption *a)
         if (read_earlier(a) < 0)
                 return lkg_tool_fail(a->tool, LKG_TOOL_FAILED,
                                      "the files of the earlier adoption cannot be read");
-        if (!fresh && lkg_adopt_record_write(&a->look, &a->plan, &err) < 0)
-                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
+        if (!fresh && lkg_adopt_record_write(&a->look, &a->plan) != LKG_TOOL_OK)
+                return LKG_TOOL_FAILED;
         status = make_files(a, &n_made, &started);
         if (status == LKG_TOOL_OK) {
                 remove_stale(a);
@@ -316,25 +291,24 @@ static int apply(struct adoption *a)
                 (void)remove_record(a);
                 for (size_t i = n_made; fresh && i > 0; i--)
                         if (!*a->plan.files[i - 1].sha256)
-                                (void)lkg_adopt_unmake(&a->look, &a->plan.files[i - 1], &kept, &err);
+                                (void)lkg_adopt_unmake(&a->look, &a->plan.files[i - 1], &kept);
         } else if (a->earlier[a->plan.n_files].text) {
                 const struct lkg_adopt_file record = { .path = (char *)(uintptr_t)LKG_ADOPT_RECORD,
                                                        .text = a->earlier[a->plan.n_files].text };
 
-                (void)lkg_adopt_make(&a->look, &record, &err);
+                (void)lkg_adopt_make(&a->look, &record);
         }
         return status;
 }
 
 static int find_record(struct adoption *a)
 {
-        struct lkg_error err = { 0 };
-        int r = lkg_adopt_record_read(&a->look, &a->old, &err);
+        int status = lkg_adopt_record_find(&a->look, &a->old);
 
-        if (r < 0 && r != -ENOENT)
-                return lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", err.message);
-        a->over = r == 0;
-        if (a->over && !a->tool->options.over && !a->tool->options.dry_run)
+        if (status == LKG_TOOL_FAILED)
+                return status;
+        a->over = status == LKG_TOOL_OK;
+        if (a->over && !a->tool->options.adopt.over && !a->tool->options.adopt.dry_run)
                 return lkg_tool_fail(a->tool, LKG_TOOL_DIFFERENT,
                                      "this node was adopted before ('%s" LKG_ADOPT_RECORD
                                      "'); --over writes its files again, `lkgfs abandon` goes back",
@@ -350,17 +324,17 @@ static int adopt(struct adoption *a)
         if (status == LKG_TOOL_OK)
                 status = find_record(a);
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_look(a->tool, &a->look);
+                status = lkg_adopt_look(&a->look);
         if (status == LKG_TOOL_OK)
-                status = lkg_plan_make(a->tool, &a->look, &a->plan);
-        if (status == LKG_TOOL_OK && a->over && carry_over(&a->plan, &a->old) < 0)
-                status = lkg_tool_fail(a->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+                status = lkg_plan_make(&a->look, &a->plan);
         if (status != LKG_TOOL_OK)
                 return status;
+        if (a->over)
+                carry_over(&a->plan, &a->old);
         compared = compare(a, &diff);
         if (compared != LKG_TOOL_OK && !diff.size)
                 return compared;
-        if (a->tool->options.dry_run)
+        if (a->tool->options.adopt.dry_run)
                 return show(a, compared, &diff);
         if (compared != LKG_TOOL_OK && !a->tool->options.force) {
                 (void)lkg_tool_print(&diff, compared);

@@ -9,15 +9,7 @@
  */
 #include "tool.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
-
-#include <lkg/base.h>
-#include <lkg/file.h>
-#include <lkg/limits.h>
-#include <lkg/documents.h>
 
 #define XATTR_GENERATION "user.lkgfs.generation"
 #define XATTR_SHA256     "user.lkgfs.sha256"
@@ -50,14 +42,10 @@ static void bake_deinit(struct bake *bake)
 
 static struct baked *add_file(struct bake *bake, const char *name)
 {
-        char *copy = strdup(name);
-
-        if (!copy || LKG_GROW(bake->files, bake->n_files) < 0) {
-                free(copy);
-                return NULL;
-        }
-        bake->files[bake->n_files] =
-                (struct baked){ .name = copy, .mode = DEFAULT_MODE, .uid = (uid_t)-1, .gid = (gid_t)-1 };
+        (void)lkg_tool_need(LKG_GROW(bake->files, bake->n_files));
+        bake->files[bake->n_files] = (struct baked){
+                .name = lkg_tool_format("%s", name), .mode = DEFAULT_MODE, .uid = (uid_t)-1, .gid = (gid_t)-1
+        };
         return &bake->files[bake->n_files++];
 }
 
@@ -103,16 +91,13 @@ static int render(const struct bake *bake, const struct lkg_value *doc, enum lkg
         int r;
 
         lkg_render(doc, format, &file->text);
-        r = lkg_buf_failed(&file->text) ? -ENOMEM
-                                        : lkg_readback(doc, format, file->text.data, file->text.size, &err);
+        r = lkg_tool_need(lkg_readback(doc, format, lkg_tool_text(&file->text), file->text.size, &err));
         if (r == LKG_READBACK_LEFT_OUT)
                 lkg_tool_note(bake->tool, "warning: %s [LKG2034]", err.message);
-        if (r == -EBADMSG)
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
-                                     "a second reader reads the result differently: %s "
-                                     "[LKG2033]",
-                                     err.message);
-        return r < 0 ? lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM)) : LKG_TOOL_OK;
+        return r < 0 ? lkg_tool_fail(bake->tool, LKG_TOOL_FAILED,
+                                     "a second reader reads the result differently: %s [LKG2033]",
+                                     err.message)
+                     : LKG_TOOL_OK;
 }
 
 static int bake_sources(struct bake *bake)
@@ -133,8 +118,7 @@ static int bake_sources(struct bake *bake)
                 return LKG_TOOL_DIFFERENT;
         slash = strrchr(base, '/');
         file = add_file(bake, slash ? slash + 1 : base);
-        if (!file)
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+
         r = render(bake, sources.candidate->doc, sources.candidate->format, file);
         return r == LKG_TOOL_OK ? write_files(bake) : r;
 }
@@ -161,8 +145,7 @@ static int bake_view_file(struct bake *bake, int fd, const char *name)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s' cannot be read", name);
         }
         file = add_file(bake, name);
-        if (!file)
-                return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+
         r = render(bake, doc, format, file);
         if (r != LKG_TOOL_OK)
                 return r;
@@ -210,19 +193,15 @@ static int bake_directory(struct bake *bake, const char *mountpoint, const char 
 
 static int bake_view(struct bake *bake)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_freep) char *sha256 = NULL;
         int r;
 
-        r = lkg_view_open(bake->tool, &view);
-        if (r == LKG_TOOL_OK && bake->tool->options.component)
-                r = lkg_view_component(bake->tool, &view, &component);
-        if (r != LKG_TOOL_OK)
-                return r;
-        if (component && lkg_view_read(&view, &sha256, NULL, "status/%s/sha256", component) < 0)
+        lkg_view_open(bake->tool, bake->tool->options.component, &view);
+        sha256 = view.component ? lkg_view_status(&view, "sha256") : NULL;
+        if (view.component && !sha256)
                 return lkg_tool_fail(bake->tool, LKG_TOOL_FAILED, "'%s': no document of \"%s\" is served",
-                                     view.root, component);
+                                     view.root, view.component);
         r = bake_directory(bake, view.mountpoint, sha256);
         if (r != LKG_TOOL_OK)
                 return r;

@@ -8,8 +8,6 @@
 
 #include <ctype.h>
 
-#include <lkg/documents.h>
-
 #define N_COLUMNS 5
 
 /* The dotted form of a JSON pointer: "/evictionHard/memory.available" -> "evictionHard.memory.available". */
@@ -65,106 +63,92 @@ static void text_line(char *columns[static N_COLUMNS], bool colour, struct lkg_b
                 lkg_buf_printf(buf, "        shadows %s\n", columns[4]);
 }
 
-static void structured_line(char *columns[static N_COLUMNS], struct lkg_value *list, bool *failed)
+static struct lkg_value *map_line(char *columns[static N_COLUMNS])
 {
         static const char *const keys[N_COLUMNS] = { "field", "value", "layer", "where", "shadows" };
-        struct lkg_tool_map item;
+        struct lkg_value *item = lkg_tool_map();
 
-        lkg_tool_map_init(&item, false);
         for (size_t i = 0; i < N_COLUMNS; i++) {
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
                 struct lkg_value *value = NULL;
 
                 /* The value column is JSON: it keeps its type in structured output. */
                 if (i == 1 && lkg_decode_json(columns[i], strlen(columns[i]), 0, NULL, &report, &value) == 0)
-                        lkg_tool_map_value(&item, keys[i], value);
+                        lkg_tool_map_value(item, keys[i], value);
                 else if (i != 4 || *columns[i])
-                        lkg_tool_map_string(&item, keys[i], columns[i]);
+                        lkg_tool_map_string(item, keys[i], columns[i]);
         }
-        lkg_tool_list_take(list, &item, failed);
+        return item;
 }
 
-/* Prints the lines of @tsv (which is modified) that are at or below the requested field. */
-static int print_lines(const struct lkg_tool *tool, char *tsv)
+/* Prints the lines of @tsv that are at or below the requested field. */
+static int print_lines(const struct lkg_tool *tool, const char *tsv)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        const char *field = tool->n_words > 0 ? tool->words[0] : NULL;
-        bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
-        bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO), failed = false;
-        struct lkg_value *list = structured ? lkg_value_new_list(NULL, 0, 0) : NULL;
-        struct lkg_tool_map map;
-        size_t n = 0;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
+        const char *field = tool->n_words > 0 ? tool->words[0] : NULL, *line;
+        bool structured = lkg_tool_structured(tool), colour = lkg_tool_colour_for(tool, STDOUT_FILENO),
+             any = false;
+        struct lkg_value *map;
+        size_t size;
 
-        for (char *line = tsv, *next; *line; line = next) {
+        while (lkg_tool_next_line(&tsv, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
                 char *columns[N_COLUMNS];
 
-                next = line + strcspn(line, "\n");
-                if (*next)
-                        *next++ = '\0';
-                split(line, columns);
+                split(copy, columns);
                 if (field && !lkg_blame_matches(columns[0], field))
                         continue;
-                n++;
+                any = true;
                 if (structured)
-                        structured_line(columns, list, &failed);
+                        lkg_tool_append(list, map_line(columns));
                 else
                         text_line(columns, colour, &buf);
         }
-        if (field && n == 0) {
-                lkg_value_unref(list);
+        if (field && !any)
                 return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "no layer sets \"%.120s\"", field);
-        }
         if (!structured)
                 return lkg_tool_print(&buf, LKG_TOOL_OK);
-        lkg_tool_map_init(&map, true);
-        map.failed |= failed;
-        lkg_tool_map_value(&map, "fields", list);
-        return lkg_tool_print_map(tool, &map, LKG_TOOL_OK);
+        map = lkg_tool_document();
+        lkg_tool_map_value(map, "fields", lkg_value_ref(list));
+        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
 }
 
 static int blame_view(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        LKG_CLEANUP(lkg_freep) char *component = NULL;
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_freep) char *tsv = NULL;
         int r;
 
-        r = lkg_view_open(tool, &view);
-        if (r == LKG_TOOL_OK)
-                r = lkg_view_component(tool, &view, &component);
-        if (r != LKG_TOOL_OK)
-                return r;
-        r = lkg_view_read(&view, &tsv, NULL, "status/%s/origin", component);
+        lkg_view_open(tool, true, &view);
+        r = lkg_view_read(&view, &tsv, NULL, "status/%s/origin", view.component);
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read %s/status/%s/origin: %s", view.root,
-                                     component, strerror(-r));
+                                     view.component, strerror(-r));
         return print_lines(tool, tsv);
 }
 
 /* Does a line of @origin that is about @field name the place of @finding, or does its text begin with the field? */
 static bool is_about(const struct lkg_finding *finding, const char *field, const char *origin)
 {
+        const char *word = *finding->text == '"' ? finding->text + 1 : finding->text, *line;
+        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_own(strndup(word, strcspn(word, ":\" ")));
         LKG_CLEANUP(lkg_freep) char *place = NULL;
-        LKG_CLEANUP(lkg_freep) char *lines = NULL;
-        const char *word = *finding->text == '"' ? finding->text + 1 : finding->text;
-        LKG_CLEANUP(lkg_freep) char *path = strndup(word, strcspn(word, ":\" "));
-        char *rest, *line;
+        size_t size;
 
-        if (*field != '/' && path && at_or_below(path, field, '.'))
+        if (*field != '/' && at_or_below(path, field, '.'))
                 return true;
-        if (!finding->file || !finding->line ||
-            asprintf(&place, "%s:%u:%u", finding->file, finding->line, finding->column) < 0) {
-                place = NULL;
+        if (!finding->file || !finding->line)
                 return false;
-        }
-        rest = lines = strdup(origin);
-        while (rest && (line = strsep(&rest, "\n"))) {
-                const char *at = strstr(line, place);
+        place = lkg_tool_format("%s:%u:%u", finding->file, finding->line, finding->column);
+        while (lkg_tool_next_line(&origin, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+                const char *at = strstr(copy, place);
                 char *columns[N_COLUMNS];
 
                 if (!at || isdigit((unsigned char)at[strlen(place)]))
                         continue;
-                split(line, columns);
+                split(copy, columns);
                 if (lkg_blame_matches(columns[0], field))
                         return true;
         }
@@ -198,13 +182,8 @@ int lkg_verb_blame(const struct lkg_tool *tool)
         r = lkg_tool_sources_load(tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;
-        lkg_buf_append(&buf, "", 0);
         if (sources.candidate->doc)
                 lkg_render_origin(sources.candidate->doc, &buf);
-        if (lkg_buf_failed(&buf))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        print_findings(tool, &sources.candidate->report, buf.data);
-        if (!sources.candidate->doc)
-                return LKG_TOOL_DIFFERENT;
-        return print_lines(tool, buf.data);
+        print_findings(tool, &sources.candidate->report, lkg_tool_text(&buf));
+        return sources.candidate->doc ? print_lines(tool, buf.data) : LKG_TOOL_DIFFERENT;
 }

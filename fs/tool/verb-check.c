@@ -6,23 +6,20 @@
  * It judges the layers that options name; or each FILE alone, by its kind; or, without either, this node: our own configuration
  * and the layers of each component.
  */
-#include "annotations.h"
-
-#include <dirent.h>
-#include <sys/stat.h>
-
-#include <lkg/facts.h>
+#include "tool.h"
 
 #include "fleet.h"
 
 /* What several judged things have in common. */
 struct checking {
-        const struct lkg_tool *tool; /* with annotations a copy of ours, whose messages go into @said */
-        struct lkg_value *list;      /* -o json: one item for each; NULL = text */
-        struct lkg_annotations *annotations;
+        /* with annotations @saying, a copy of ours, whose messages go into @said */
+        const struct lkg_tool *tool;
+        struct lkg_tool saying;
         char said[512];
-        bool failed; /* no memory */
-        int status;  /* of the worst */
+        struct lkg_value *list; /* -o json: one item for each; NULL = text */
+        bool annotates;         /* -o sarif, -o github */
+        struct lkg_annotations annotations;
+        int status; /* of the worst */
         size_t n[_LKG_SEVERITY_MAX];
 };
 
@@ -41,14 +38,9 @@ static const char *state_name(const struct lkg_candidate *candidate)
         return "invalid";
 }
 
-static bool is_structured(const struct lkg_tool *tool)
-{
-        return tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
-}
-
 static int status_of(const struct lkg_tool *tool, const struct lkg_report *report)
 {
-        size_t n = tool->options.errors_only ? 0 : report->n_severity[LKG_WARNING];
+        size_t n = tool->options.checking.errors_only ? 0 : report->n_severity[LKG_WARNING];
 
         /* no document is to blame for the command line that the component was found with, and it runs */
         for (size_t i = 0; n > 0 && i < report->n_findings; i++)
@@ -56,8 +48,7 @@ static int status_of(const struct lkg_tool *tool, const struct lkg_report *repor
         return report->n_severity[LKG_ERROR] || n > 0 ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
 }
 
-static void put_counts(const struct lkg_tool *tool, struct lkg_tool_map *map,
-                       const struct lkg_report *report,
+static void put_counts(const struct lkg_tool *tool, struct lkg_value *map, const struct lkg_report *report,
                        const char *(*class_of)(const struct lkg_finding *finding))
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
@@ -72,7 +63,7 @@ static void put_counts(const struct lkg_tool *tool, struct lkg_tool_map *map,
         lkg_tool_map_value(map, "findings", lkg_tool_findings_value(&arranged, class_of));
 }
 
-static void put_sources(const struct lkg_tool *tool, struct lkg_tool_map *map,
+static void put_sources(const struct lkg_tool *tool, struct lkg_value *map,
                         const struct lkg_tool_sources *sources)
 {
         const struct lkg_candidate *candidate = sources->candidate;
@@ -114,10 +105,8 @@ static int load_now(const struct lkg_tool *tool, const struct lkg_tool_sources *
         struct lkg_tool now = in_release(tool, from);
         const char **const paths[] = { &now.options.config, &now.options.instance_config };
 
-        if (then->directory && asprintf(&again, "%s/-", then->directory) < 0) {
-                again = NULL;
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        }
+        if (then->directory)
+                again = lkg_tool_format("%s/-", then->directory);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++)
                 if (again && *paths[i] && lkg_tool_is_stdin(*paths[i]))
                         *paths[i] = again;
@@ -143,7 +132,7 @@ static int check_layers(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
         const struct lkg_candidate *candidate;
-        struct lkg_tool_map map;
+        struct lkg_value *map;
         int r, status;
 
         r = load(tool, &sources);
@@ -152,10 +141,10 @@ static int check_layers(const struct lkg_tool *tool)
         candidate = sources.candidate;
         status = candidate->state == LKG_CANDIDATE_VALID ? status_of(tool, &candidate->report)
                                                          : LKG_TOOL_DIFFERENT;
-        if (is_structured(tool)) {
-                lkg_tool_map_init(&map, true);
-                put_sources(tool, &map, &sources);
-                return lkg_tool_print_map(tool, &map, status);
+        if (lkg_tool_structured(tool)) {
+                map = lkg_tool_document();
+                put_sources(tool, map, &sources);
+                return lkg_tool_print_map(tool, map, status);
         }
         print_sources(tool, &sources);
         return candidate->state == LKG_CANDIDATE_NONE ? lkg_tool_no_document(tool) : status;
@@ -163,26 +152,22 @@ static int check_layers(const struct lkg_tool *tool)
 
 /* ---- several ---- */
 
-static void check_init(struct checking *check, const struct lkg_tool *tool)
+static void checking_init(struct checking *check, const struct lkg_tool *tool)
 {
-        *check = (struct checking){ .tool = tool };
-        if (!is_structured(tool))
+        *check = (struct checking){ .tool = tool,
+                                    .list = lkg_tool_structured(tool) ? lkg_tool_list() : NULL,
+                                    .annotates = lkg_annotations_wanted(tool) };
+        if (!check->annotates)
                 return;
-        check->list = lkg_value_new_list(NULL, 0, 0);
-        check->failed = !check->list;
+        lkg_annotations_init(&check->annotations, tool);
+        check->saying = *tool;
+        check->saying.said = &check->said;
+        check->tool = &check->saying;
 }
 
-/* -o sarif, -o github: the same, with @saying and @annotations, which outlive it. */
-static void check_annotate(struct checking *check, struct lkg_tool *saying,
-                           struct lkg_annotations *annotations)
+static void checking_deinit(struct checking *check)
 {
-        if (!lkg_annotations_wanted(check->tool))
-                return;
-        lkg_annotations_init(annotations, check->tool);
-        check->annotations = annotations;
-        *saying = *check->tool;
-        saying->said = &check->said;
-        check->tool = saying;
+        lkg_annotations_deinit(&check->annotations);
 }
 
 static void worsen(struct checking *check, int status)
@@ -195,10 +180,10 @@ static void worsen(struct checking *check, int status)
 static void fail(struct checking *check, const char *name, int status)
 {
         worsen(check, status);
-        if (!check->annotations)
+        if (!check->annotates)
                 return;
-        (void)lkg_tool_fail(check->annotations->tool, status, "%s", check->said);
-        lkg_annotations_fail(check->annotations, name, check->said);
+        (void)lkg_tool_fail(check->annotations.tool, status, "%s", check->said);
+        lkg_annotations_fail(&check->annotations, name, check->said);
 }
 
 /*
@@ -208,15 +193,15 @@ static void fail(struct checking *check, const char *name, int status)
 static void add(struct checking *check, const char *key, const char *name,
                 const struct lkg_tool_sources *sources, const struct lkg_report *report)
 {
-        struct lkg_tool_map item;
+        struct lkg_value *item;
 
         worsen(check, sources && sources->candidate->state != LKG_CANDIDATE_VALID
                               ? LKG_TOOL_DIFFERENT
                               : status_of(check->tool, report));
         for (size_t i = 0; i < _LKG_SEVERITY_MAX; i++)
                 check->n[i] += report->n_severity[i];
-        if (check->annotations) {
-                lkg_annotations_add(check->annotations, name, report);
+        if (check->annotates) {
+                lkg_annotations_add(&check->annotations, name, report);
                 return;
         }
         if (!check->list) {
@@ -226,38 +211,34 @@ static void add(struct checking *check, const char *key, const char *name,
                         lkg_tool_print_findings(check->tool, STDOUT_FILENO, report);
                 return;
         }
-        lkg_tool_map_init(&item, false);
-        lkg_tool_map_string(&item, key, name);
+        item = lkg_tool_map();
+        lkg_tool_map_string(item, key, name);
         if (sources)
-                put_sources(check->tool, &item, sources);
+                put_sources(check->tool, item, sources);
         else
-                put_counts(check->tool, &item, report, NULL);
-        lkg_tool_list_take(check->list, &item, &check->failed);
-}
-
-static int print_several(struct checking *check, const char *key)
-{
-        struct lkg_tool_map map;
-
-        if (check->annotations && !check->failed)
-                return lkg_annotations_print(check->annotations, check->status);
-        if (!check->list)
-                return check->failed ? lkg_tool_fail(check->tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
-                                     : check->status;
-        lkg_tool_map_init(&map, true);
-        map.failed |= check->failed;
-        lkg_tool_map_number(&map, "errors", check->n[LKG_ERROR]);
-        lkg_tool_map_number(&map, "warnings", check->n[LKG_WARNING]);
-        lkg_tool_map_number(&map, "notes", check->n[LKG_NOTE]);
-        lkg_tool_map_value(&map, key, check->list);
-        return lkg_tool_print_map(check->tool, &map, check->status);
+                put_counts(check->tool, item, report, NULL);
+        lkg_tool_append(check->list, item);
 }
 
 /* The only one could not be judged: of the formats, only annotations can say so. */
 static int print_failed(struct checking *check)
 {
         lkg_value_unref(check->list);
-        return check->annotations ? lkg_annotations_print(check->annotations, check->status) : check->status;
+        return check->annotates ? lkg_annotations_print(&check->annotations, check->status) : check->status;
+}
+
+static int print_several(struct checking *check, const char *key)
+{
+        struct lkg_value *map;
+
+        if (!check->list)
+                return print_failed(check);
+        map = lkg_tool_document();
+        lkg_tool_map_number(map, "errors", check->n[LKG_ERROR]);
+        lkg_tool_map_number(map, "warnings", check->n[LKG_WARNING]);
+        lkg_tool_map_number(map, "notes", check->n[LKG_NOTE]);
+        lkg_tool_map_value(map, key, check->list);
+        return lkg_tool_print_map(check->tool, map, check->status);
 }
 
 /* ---- files ---- */
@@ -330,19 +311,16 @@ static void check_by_kind(struct checking *check, const char *path)
 /* The layers that options name. A finding without a file belongs to the first of them. */
 static int annotate_layers(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_annotations_deinit) struct lkg_annotations annotations = { 0 };
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
         const char *const paths[] = { tool->options.remote, tool->options.config, tool->options.config_dir,
                                       tool->options.instance_config };
         const char *first = NULL;
-        struct checking check;
-        struct lkg_tool saying;
+        LKG_CLEANUP(checking_deinit) struct checking check = { .status = LKG_TOOL_OK };
         int status;
 
         for (size_t i = 0; i < LKG_ARRAY_SIZE(paths) && !first; i++)
                 first = paths[i];
-        check_init(&check, tool);
-        check_annotate(&check, &saying, &annotations);
+        checking_init(&check, tool);
         status = load(check.tool, &sources);
         if (status != LKG_TOOL_OK) {
                 fail(&check, first, status);
@@ -376,14 +354,9 @@ static void check_directory(struct checking *check, const char *path)
                 return;
         }
         for (int i = 0; i < n; i++) {
-                LKG_CLEANUP(lkg_freep) char *file = NULL;
+                LKG_CLEANUP(lkg_freep) char *file = lkg_tool_format("%s/%s", path, entries[i]->d_name);
 
-                if (asprintf(&file, "%s/%s", path, entries[i]->d_name) < 0) {
-                        file = NULL;
-                        check->failed = true;
-                } else {
-                        check_by_kind(check, file);
-                }
+                check_by_kind(check, file);
                 free(entries[i]);
         }
         free(entries);
@@ -406,16 +379,13 @@ static void check_file(struct checking *check, const char *path)
 
 static int check_files(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(lkg_annotations_deinit) struct lkg_annotations annotations = { 0 };
-        struct checking check;
-        struct lkg_tool saying;
+        LKG_CLEANUP(checking_deinit) struct checking check = { .status = LKG_TOOL_OK };
 
-        if (lkg_tool_has_sources(tool) || tool->options.node_config || tool->options.configmap)
+        if (lkg_tool_has_sources(tool) || tool->options.node_config || tool->options.checking.configmap)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "FILE is judged alone, by its kind; to judge layers together name "
                                      "all of them with options: --config, --config-dir, ...");
-        check_init(&check, tool);
-        check_annotate(&check, &saying, &annotations);
+        checking_init(&check, tool);
         for (size_t i = 0; i < tool->n_words; i++)
                 check_file(&check, tool->words[i]);
         return print_several(&check, "files");
@@ -468,11 +438,11 @@ static void check_component(struct checking *check, const struct lkg_tool_node *
                 fail(check, lkg_tool_node_path(check->tool), status);
                 return;
         }
-        if (check->annotations) /* a finding without a file belongs to the configuration that names the layers */
+        if (check->annotates) /* a finding without a file belongs to the configuration that names the layers */
                 add(check, "", lkg_tool_node_path(check->tool), &sources, &sources.candidate->report);
         else
                 add(check, "component", component->name, &sources, &sources.candidate->report);
-        if (!check->list && !check->annotations)
+        if (!check->list && !check->annotates)
                 say_state(check->tool, component->name, &sources);
 }
 
@@ -481,16 +451,13 @@ static int check_node(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_tool_node_close) struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
         const struct lkg_config_component *one;
         const char *wanted = tool->options.component; /* NULL = all */
-        LKG_CLEANUP(lkg_annotations_deinit) struct lkg_annotations annotations = { 0 };
-        struct checking check;
-        struct lkg_tool saying;
+        LKG_CLEANUP(checking_deinit) struct checking check = { .status = LKG_TOOL_OK };
         int status;
 
         status = lkg_tool_check_release(tool);
         if (status != LKG_TOOL_OK)
                 return status;
-        check_init(&check, tool);
-        check_annotate(&check, &saying, &annotations);
+        checking_init(&check, tool);
         status = lkg_tool_node_open(check.tool, &node);
         if (status > LKG_TOOL_DIFFERENT) {
                 fail(&check, lkg_tool_node_path(tool), status);
@@ -512,7 +479,7 @@ static int check_node(const struct lkg_tool *tool)
 
 static int fetch(const struct lkg_tool *tool, struct lkg_reference *reference, struct lkg_buf *ret)
 {
-        const char *text = tool->options.configmap;
+        const char *text = tool->options.checking.configmap;
         struct lkg_error err = { 0 };
 
         if (tool->options.remote)
@@ -522,7 +489,8 @@ static int fetch(const struct lkg_tool *tool, struct lkg_reference *reference, s
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "--configmap: \"%.100s\" is not right, want NAMESPACE/NAME[/KEY]",
                                      text);
-        return lkg_fleet_fetch(tool, reference, ret);
+        lkg_fleet_fetch(tool, reference, ret);
+        return LKG_TOOL_OK;
 }
 
 static int read_stdin(const struct lkg_tool *tool, struct lkg_buf *ret)
@@ -534,8 +502,7 @@ static int read_stdin(const struct lkg_tool *tool, struct lkg_buf *ret)
         if (lkg_tool_read_input(tool->options.remote, &data, &size, &err) < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", err.message);
         lkg_buf_append(ret, data, size);
-        return lkg_buf_failed(ret) ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
-                                   : LKG_TOOL_OK;
+        return LKG_TOOL_OK;
 }
 
 /* Without one the object itself may say which. */
@@ -554,12 +521,12 @@ static int check_text(const struct lkg_tool *tool)
         struct lkg_tool named = *tool;
         int status;
 
-        status = tool->options.configmap ? fetch(tool, &reference, &text) : read_stdin(tool, &text);
+        status = tool->options.checking.configmap ? fetch(tool, &reference, &text) : read_stdin(tool, &text);
         if (status != LKG_TOOL_OK)
                 return status;
-        if (tool->options.configmap)
-                named.options.remote = tool->options.configmap;
-        if (names_key(tool->options.configmap) && !named.options.remote_key)
+        if (tool->options.checking.configmap)
+                named.options.remote = tool->options.checking.configmap;
+        if (names_key(tool->options.checking.configmap) && !named.options.remote_key)
                 named.options.remote_key = reference.key;
         named.remote_text = text.data;
         named.remote_size = text.size;
@@ -570,7 +537,8 @@ int lkg_verb_check(const struct lkg_tool *tool)
 {
         if (tool->n_words > 0)
                 return check_files(tool);
-        if (tool->options.configmap || (tool->options.runs && lkg_tool_is_stdin(tool->options.remote)))
+        if (tool->options.checking.configmap ||
+            (tool->options.runs && lkg_tool_is_stdin(tool->options.remote)))
                 return check_text(tool);
         if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
                 return check_node(tool);

@@ -1,108 +1,428 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs diff on documents: what each layer changes in the running result, as unified diffs; view-diff.c has the rest. Secret values are masked: a
- * diff is often shown to others.
+ * lkgfs diff: what each layer changes, as unified diffs; or two documents of the mounted view: generations of the history, what the
+ * component runs with, what would be served if nothing were held, what a bad mark is about. Secret values are masked: a diff is often
+ * shown to others. Documents of the view are compared as values: a base in JSON and the YAML of layers/ are the same then, and the
+ * comment line is no difference.
  */
 #include "tool.h"
 
-#include <lkg/documents.h>
+/* ---- what has to be done after a change: lines below a diff, or a list for programs ---- */
 
-/* Return: 1; 0: no result after layer @i; -ENOMEM. */
-static int render_merged(const struct lkg_candidate *candidate, size_t i, enum lkg_format format,
-                         struct lkg_buf *buf)
+/* Nothing if the kind has no table. */
+static void find_changes(const struct lkg_value *before, const struct lkg_value *after,
+                         struct lkg_field_changes *ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
-        int r = lkg_candidate_merged(candidate, i, &merged);
+        const char *kind = lkg_map_get_string(after, "kind");
+        const struct lkg_schema *schema;
 
-        if (r < 0 || !merged)
-                return r;
-        r = lkg_tool_render_masked(merged, format, buf);
-        return r < 0 ? r : 1;
+        *ret = (struct lkg_field_changes){ 0 };
+        if (kind &&
+            lkg_tool_need(lkg_schema_get(kind, lkg_map_get_string(after, "apiVersion"), 0, &schema)) == 0)
+                (void)lkg_tool_need(lkg_schema_changes(schema, before, after, /* has_base= */ false, ret));
 }
 
-/* The diff between layer @i and the result before it. Return: 1: there is one; 0; -ENOMEM. */
-static int diff_layer(const struct lkg_candidate *candidate, size_t i, enum lkg_format format,
-                      struct lkg_buf *buf)
+void lkg_tool_put_changed(const struct lkg_field_change *change, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf before = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf after = LKG_BUF_INIT;
-        const struct lkg_layer_info *layer = &candidate->layers[i], *lower = &candidate->layers[i - 1];
-        LKG_CLEANUP(lkg_freep) char *name = NULL;
-        int r = render_merged(candidate, i - 1, format, &before);
+        if (change->field)
+                lkg_buf_puts(buf, change->field->path);
+        else
+                (void)lkg_tool_need(lkg_pointer_text(change->pointer, buf));
+}
 
-        if (r > 0)
-                r = render_merged(candidate, i, format, &after);
-        if (r == 0)
-                return 0;
-        if (r < 0)
-                return r;
-        if (asprintf(&name, "%s %s", lkg_layer_role_name(layer->role), layer->file) < 0) {
-                name = NULL;
-                return -ENOMEM;
+/* The most expensive first; those that need a restart in one line. */
+static void put_changes(const struct lkg_value *before, const struct lkg_value *after, struct lkg_buf *buf)
+{
+        struct lkg_field_changes changes;
+        size_t i = 0;
+
+        find_changes(before, after, &changes);
+        for (; i < changes.n_items && changes.items[i].change_class > LKG_CHANGE_RESTART; i++) {
+                lkg_buf_puts(buf, "=> ");
+                lkg_tool_put_changed(&changes.items[i], buf);
+                lkg_buf_printf(buf, ": %s\n", changes.items[i].field->change);
         }
-        return lkg_render_diff(lower->file, before.data, before.size, name, after.data, after.size, buf);
+        for (size_t k = i; k < changes.n_items; k++) {
+                lkg_buf_puts(buf, k == i ? "=> restart: " : ", ");
+                lkg_tool_put_changed(&changes.items[k], buf);
+        }
+        if (i < changes.n_items)
+                lkg_buf_putc(buf, '\n');
+        lkg_field_changes_deinit(&changes);
 }
 
-static void add_item(const struct lkg_layer_info *layer, const char *text, struct lkg_value *list,
-                     bool *failed)
+static void map_changes(struct lkg_value *map, const struct lkg_value *before, const struct lkg_value *after)
 {
-        struct lkg_tool_map item;
+        struct lkg_value *list = lkg_tool_list();
+        struct lkg_field_changes changes;
 
-        lkg_tool_map_init(&item, false);
-        lkg_tool_map_string(&item, "role", lkg_layer_role_name(layer->role));
-        lkg_tool_map_string(&item, "name", layer->name);
-        lkg_tool_map_string(&item, "file", layer->file);
-        lkg_tool_map_string(&item, "diff", text);
-        lkg_tool_list_take(list, &item, failed);
+        find_changes(before, after, &changes);
+        for (size_t i = 0; i < changes.n_items; i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
+                const struct lkg_field_change *change = &changes.items[i];
+                struct lkg_value *item = lkg_tool_map();
+
+                lkg_tool_put_changed(change, &name);
+                lkg_tool_map_string(item, "field", lkg_tool_text(&name));
+                lkg_tool_map_string(item, "changeClass", lkg_change_class_name(change->change_class));
+                if (change->field && change->field->change)
+                        lkg_tool_map_string(item, "changeNeeds", strchr(change->field->change, ':') + 2);
+                lkg_tool_append(list, item);
+        }
+        lkg_field_changes_deinit(&changes);
+        lkg_tool_map_value(map, "changes", list);
+}
+
+/* ---- layers ---- */
+
+/* The diff between layer @i and the result before it. Return: 1: there is one; 0. */
+static int diff_layer(const struct lkg_candidate *candidate, size_t i, struct lkg_buf *ret)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf before = LKG_BUF_INIT, after = LKG_BUF_INIT;
+        const struct lkg_layer_info *layer = &candidate->layers[i];
+        struct lkg_buf *texts[] = { &before, &after };
+        LKG_CLEANUP(lkg_freep)
+        char *name = lkg_tool_format("%s %s", lkg_layer_role_name(layer->role), layer->file);
+
+        for (size_t k = 0; k < LKG_ARRAY_SIZE(texts); k++) {
+                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *merged = NULL;
+
+                (void)lkg_tool_need(lkg_candidate_merged(candidate, i - 1 + k, &merged));
+                if (!merged)
+                        return 0;
+                lkg_tool_render_masked(merged, candidate->format, texts[k]);
+        }
+        return lkg_tool_need(lkg_render_diff(layer[-1].file, before.data, before.size, name, after.data,
+                                             after.size, ret));
+}
+
+static struct lkg_value *map_layer(const struct lkg_layer_info *layer, const char *diff)
+{
+        struct lkg_value *item = lkg_tool_map();
+
+        lkg_tool_map_string(item, "role", lkg_layer_role_name(layer->role));
+        lkg_tool_map_string(item, "name", layer->name);
+        lkg_tool_map_string(item, "file", layer->file);
+        lkg_tool_map_string(item, "diff", diff);
+        return item;
 }
 
 static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate *candidate)
 {
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
-        bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO), failed = false;
-        struct lkg_value *list = structured ? lkg_value_new_list(NULL, 0, 0) : NULL;
-        int status = LKG_TOOL_OK, r = 0;
-        struct lkg_tool_map map;
+        int status = LKG_TOOL_OK;
+        struct lkg_value *map;
 
-        for (size_t i = 1; i < candidate->n_layers && r >= 0; i++) {
+        for (size_t i = 1; i < candidate->n_layers; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf one = LKG_BUF_INIT;
 
-                r = diff_layer(candidate, i, candidate->format, &one);
-                if (r <= 0)
+                if (diff_layer(candidate, i, &one) <= 0)
                         continue;
                 status = LKG_TOOL_DIFFERENT;
-                if (structured)
-                        add_item(&candidate->layers[i], one.data, list, &failed);
-                else if (colour)
-                        lkg_tool_paint_diff(one.data, one.size, &buf);
+                if (lkg_tool_structured(tool))
+                        lkg_tool_append(list, map_layer(&candidate->layers[i], lkg_tool_text(&one)));
                 else
-                        lkg_buf_append(&buf, one.data, one.size);
+                        lkg_tool_put_diff(tool, lkg_tool_text(&one), &buf);
         }
-        if (r < 0) {
-                lkg_value_unref(list);
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));
-        }
-        if (!structured)
+        if (!lkg_tool_structured(tool))
                 return lkg_tool_print(&buf, status);
-        lkg_tool_map_init(&map, true);
-        map.failed |= failed;
-        lkg_tool_map_value(&map, "layers", list);
-        return lkg_tool_print_map(tool, &map, status);
+        map = lkg_tool_document();
+        lkg_tool_map_value(map, "layers", lkg_value_ref(list));
+        return lkg_tool_print_map(tool, map, status);
+}
+
+/* ---- reading two documents of the view ---- */
+
+struct compared {
+        char *name;   /* "generation 41" */
+        char *origin; /* of a generation; NULL = not read */
+        struct lkg_value *doc;
+        struct lkg_buf yaml;
+};
+
+struct pair_of_documents {
+        const struct lkg_tool *tool;
+        struct lkg_view view;
+        struct compared from, to;
+        struct lkg_value *mark; /* NULL = it is no question of a mark */
+};
+
+static void pair_deinit(struct pair_of_documents *c)
+{
+        struct compared *sides[] = { &c->from, &c->to };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(sides); i++) {
+                free(sides[i]->name);
+                free(sides[i]->origin);
+                lkg_value_unref(sides[i]->doc);
+                lkg_buf_deinit(&sides[i]->yaml);
+        }
+        lkg_value_unref(c->mark);
+        lkg_view_close(&c->view);
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+        size_t n = strlen(text), k = strlen(end);
+
+        return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* The last name that ends in @end; without it the first that is not one of the history's own. Return: 0, caller frees; -errno. */
+static int find_name(const struct lkg_view *view, const char *path, const char *end, char **ret)
+{
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        const char *found = NULL;
+        int r = lkg_view_list(view, path, DT_UNKNOWN, &names);
+
+        for (size_t i = 0; i < names.n_items; i++) {
+                const char *name = names.items[i];
+
+                if (end ? ends_in(name, end)
+                        : !found && strcmp(name, "origin") != 0 && strcmp(name, "meta.json") != 0)
+                        found = name;
+        }
+        *ret = found ? lkg_tool_format("%s", found) : NULL;
+        return r < 0 || found ? r : -ENOENT;
+}
+
+/* @path: a directory of the view. Return: false: there is no such document. */
+static bool read_compared(const struct pair_of_documents *c, const char *path, const char *end,
+                          struct compared *ret)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_freep) char *file = NULL, *text = NULL;
+        int r = find_name(&c->view, path, end, &file);
+
+        if (r == 0)
+                r = lkg_view_read(&c->view, &text, NULL, "%s/%s", path, file);
+        if (r == 0)
+                r = lkg_decode_yaml(text, strlen(text), LKG_DECODE_UNTYPED, NULL, &ignored, &ret->doc);
+        if (r == -ENOENT)
+                return false;
+        if (r < 0)
+                lkg_tool_end(c->tool, LKG_TOOL_FAILED, "read %s/%s: %s", c->view.root, path, strerror(-r));
+        lkg_render(ret->doc, LKG_FORMAT_YAML, &ret->yaml);
+        (void)lkg_tool_text(&ret->yaml);
+        return true;
+}
+
+static void read_generation(const struct pair_of_documents *c, uint64_t number, const char *what,
+                            struct compared *ret)
+{
+        LKG_CLEANUP(lkg_freep)
+        char *path = lkg_tool_format("history/%s/%" PRIu64, c->view.component, number);
+
+        ret->name = lkg_tool_format("%sgeneration %" PRIu64, what, number);
+        if (!read_compared(c, path, NULL, ret))
+                lkg_tool_end(c->tool, LKG_TOOL_FAILED,
+                             "generation %" PRIu64 " is not in the history; `lkgfs history` lists what is",
+                             number);
+}
+
+static uint64_t read_number(const struct lkg_tool *tool, const char *word)
+{
+        uint64_t number = 0;
+
+        if (lkg_record_parse_u64(word, &number) < 0 || number == 0)
+                lkg_tool_end(tool, LKG_TOOL_USAGE,
+                             "\"%.60s\" is no generation; want its number, see `lkgfs history`", word);
+        return number;
+}
+
+static void read_served(const struct pair_of_documents *c, struct compared *ret)
+{
+        uint64_t number = lkg_view_generation(&c->view);
+
+        if (!number)
+                lkg_tool_end(c->tool, LKG_TOOL_DIFFERENT, "%s: nothing is served", c->view.component);
+        read_generation(c, number, "served: ", ret);
+}
+
+/* The merge of all layers, whether or not it is served. */
+static void read_pending(const struct pair_of_documents *c, struct compared *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("layers/%s", c->view.component);
+
+        ret->name = lkg_tool_format("pending: the merge of the layers");
+        if (!read_compared(c, path, ".merged.yaml", ret))
+                lkg_tool_end(c->tool, LKG_TOOL_FAILED,
+                             "the layers of %s make no document; `lkgfs status` says why",
+                             c->view.component);
+}
+
+/* The generation that the newest living process has read. */
+static void read_running(const struct pair_of_documents *c, struct compared *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(&c->view, "process");
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *process = lkg_tool_pairs(text ? text : "");
+        uint64_t number = strtoull(lkg_tool_word(process, "generation"), NULL, 10);
+
+        if (!number)
+                lkg_tool_end(c->tool, LKG_TOOL_FAILED,
+                             "it is not known which generation %s has read: no process of it was "
+                             "seen; `lkgfs doctor` says more",
+                             c->view.component);
+        read_generation(c, number, "running: ", ret);
+}
+
+/* ---- a mark ---- */
+
+/* One of the two documents that a mark compares. A document that is gone is never replaced by another one. */
+static void read_marked(const struct pair_of_documents *c, uint64_t number, const char *what,
+                        struct compared *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *meta = NULL;
+        LKG_CLEANUP(lkg_freep) char *named = lkg_tool_format("%s: ", what);
+        int r = number ? lkg_view_read(&c->view, &meta, NULL, "history/%s/%" PRIu64 "/meta.json",
+                                       c->view.component, number)
+                       : -ENOENT;
+
+        if (r == -ENOENT)
+                lkg_tool_end(c->tool, LKG_TOOL_FAILED,
+                             "the document of %s is not in the history%s; `lkgfs bad %.255s` shows what "
+                             "was noted about the difference",
+                             what, number ? " any more" : ", because it was not served before",
+                             c->tool->options.diff.bad);
+        read_generation(c, number, named, ret);
+        if (lkg_view_read(&c->view, &ret->origin, NULL, "history/%s/%" PRIu64 "/origin", c->view.component,
+                          number) < 0)
+                ret->origin = NULL; /* then the layers are not named */
+}
+
+static void read_bad(struct pair_of_documents *c)
+{
+        const char *id = c->tool->options.diff.bad, *missing;
+        const struct lkg_value *suspects;
+
+        if (!*id || *id == '.' || strchr(id, '/'))
+                lkg_tool_end(c->tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
+        c->mark = lkg_view_read_json(&c->view, "bad/%s/%s", c->view.component, id);
+        if (!c->mark)
+                lkg_tool_end(c->tool, LKG_TOOL_FAILED,
+                             "%.255s is not marked bad, or its record cannot be read; `lkgfs bad` lists all",
+                             id);
+        missing = lkg_tool_suspects_missing(c->mark);
+        if (missing)
+                lkg_tool_end(c->tool, LKG_TOOL_FAILED, "nothing can be compared: %.300s", missing);
+        suspects = lkg_map_get(c->mark, "suspects");
+        read_marked(c, lkg_suspects_number(suspects, "lastKnownGood"), "last known good", &c->from);
+        read_marked(c, lkg_suspects_number(suspects, "generation"), "marked bad", &c->to);
+}
+
+/* All fields that differ, with their layers. The files of the history are masked: a secret that differs is known from the mark. */
+static struct lkg_value *find_suspects(const struct pair_of_documents *c)
+{
+        const struct compared *from = &c->from, *to = &c->to;
+        const struct lkg_suspects_side good = { from->doc, from->origin ? from->origin : "", 0 };
+        const struct lkg_suspects_side condemned = { to->doc, to->origin ? to->origin : "", 0 };
+        const char *kind = lkg_map_get_string(to->doc, "kind");
+        const struct lkg_schema *schema = NULL;
+        const struct lkg_value *noted;
+        struct lkg_value *whole = NULL;
+        size_t n = lkg_tool_items(lkg_map_get(c->mark, "suspects"), "fields", &noted);
+
+        if (kind && lkg_schema_get(kind, lkg_map_get_string(to->doc, "apiVersion"), 0, &schema) < 0)
+                schema = NULL;
+        (void)lkg_tool_need(lkg_suspects_find(schema, &good, &condemned, /* whole= */ true, &whole));
+        for (size_t i = 0; i < n; i++) {
+                struct lkg_value *item = lkg_list_get(noted, i);
+                const char *before = lkg_map_get_string(item, "old"),
+                           *after = lkg_map_get_string(item, "new");
+
+                if (before && after && strcmp(before, after) == 0)
+                        lkg_tool_append(lkg_map_get(whole, "fields"), lkg_value_ref(item));
+        }
+        return whole;
+}
+
+/* ---- the verb ---- */
+
+static void read_both(struct pair_of_documents *c)
+{
+        const struct lkg_tool *tool = c->tool;
+        uint64_t first, second;
+
+        if (tool->options.diff.bad) {
+                read_bad(c);
+        } else if (tool->options.diff.pending) {
+                read_served(c, &c->from);
+                read_pending(c, &c->to);
+        } else if (tool->options.diff.running) {
+                read_running(c, &c->from);
+                read_served(c, &c->to);
+        } else {
+                first = read_number(tool, tool->words[0]);
+                second = tool->n_words > 1 ? read_number(tool, tool->words[1]) : 0;
+                read_generation(c, first, "", &c->from);
+                if (second)
+                        read_generation(c, second, "", &c->to);
+                else
+                        read_served(c, &c->to);
+        }
+}
+
+static int print_comparison(const struct pair_of_documents *c)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT, buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *suspects = c->mark ? find_suspects(c) : NULL;
+        const struct compared *from = &c->from, *to = &c->to;
+        int status = lkg_tool_need(lkg_render_diff(from->name, from->yaml.data, from->yaml.size, to->name,
+                                                   to->yaml.data, to->yaml.size, &diff))
+                             ? LKG_TOOL_DIFFERENT
+                             : LKG_TOOL_OK;
+        struct lkg_value *map;
+
+        if (suspects && lkg_value_size(lkg_map_get(suspects, "fields")) > 0)
+                status = LKG_TOOL_DIFFERENT;
+        if (lkg_tool_structured(c->tool)) {
+                map = lkg_tool_document();
+                lkg_tool_map_string(map, "component", c->view.component);
+                lkg_tool_map_string(map, "from", from->name);
+                lkg_tool_map_string(map, "to", to->name);
+                lkg_tool_map_string(map, "diff", lkg_tool_text(&diff));
+                map_changes(map, from->doc, to->doc);
+                if (suspects)
+                        lkg_tool_map_value(map, "fields", lkg_value_ref(lkg_map_get(suspects, "fields")));
+                return lkg_tool_print_map(c->tool, map, status);
+        }
+        lkg_tool_put_diff(c->tool, lkg_tool_text(&diff), &buf);
+        if (diff.size)
+                put_changes(from->doc, to->doc, &buf);
+        if (suspects) {
+                lkg_buf_puts(&buf, diff.size ? "\n" : "");
+                lkg_tool_put_suspects(suspects, &buf);
+        }
+        return lkg_tool_print(&buf, status);
+}
+
+static int diff_view(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(pair_deinit) struct pair_of_documents c = { .tool = tool, .view = LKG_VIEW_INIT };
+        const struct lkg_tool_options *o = &tool->options;
+
+        if (o->diff.pending + o->diff.running + (o->diff.bad != NULL) + (tool->n_words > 0) > 1 ||
+            lkg_tool_has_sources(tool) || o->node_config)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "one of: N [M], --pending, --running, --bad ID, or documents "
+                                     "(--config, ...)");
+        lkg_view_open(tool, true, &c.view);
+        read_both(&c);
+        return print_comparison(&c);
 }
 
 int lkg_verb_diff(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        const struct lkg_tool_options *o = &tool->options;
         int r;
 
-        if (lkg_tool_diff_is_of_view(tool))
-                return lkg_tool_diff_view(tool);
+        if (o->diff.pending || o->diff.running || o->diff.bad || tool->n_words > 0)
+                return diff_view(tool);
         r = lkg_tool_sources_load(tool, &sources);
         if (r != LKG_TOOL_OK)
                 return r;
         lkg_tool_print_findings(tool, STDERR_FILENO, &sources.candidate->report);
-        if (!sources.candidate->doc)
-                return LKG_TOOL_DIFFERENT;
-        return print_layers(tool, sources.candidate);
+        return sources.candidate->doc ? print_layers(tool, sources.candidate) : LKG_TOOL_DIFFERENT;
 }

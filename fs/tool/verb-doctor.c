@@ -9,16 +9,9 @@
  * Exit status 1 if there is an error or a warning. A view that cannot be opened is one: this verb is for
  * broken nodes.
  */
-#include "verb-drift.h"
-#include "view-dynamic.h"
-#include "view-held.h"
-#include "processes.h"
+#include "known.h"
 
-#include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
-
-#include <lkg/file.h>
 
 #define DISABLED     "/etc/lkgfs/disabled"
 #define DEVICE       "/dev/fuse"
@@ -26,18 +19,13 @@
 #define LKG_NO_USER  3022
 #define FINDINGS_MAX 8 /* errors in documents that are printed */
 
-/* The problems so far, in printed form. */
+/* The problems so far. */
 struct diagnosis {
         const struct lkg_tool *tool;
-        struct lkg_view view;
-        const char *component;      /* the one being checked; NULL = the node */
-        struct lkg_report findings; /* of that */
-        struct lkg_value *list;     /* structured output; NULL = text */
-        struct lkg_buf text;
-        size_t n_severity[_LKG_SEVERITY_MAX];
+        struct lkg_view view;   /* its component: the one being checked; NULL = the node */
+        struct lkg_known known; /* of that */
+        struct lkg_value *list;
         bool looked_at_processes; /* they are the same for all components */
-        bool engine_silent;
-        bool failed;
 };
 
 static void add(struct diagnosis *d, enum lkg_severity severity, const char *advice, const char *fmt, ...)
@@ -46,35 +34,19 @@ static void add(struct diagnosis *d, enum lkg_severity severity, const char *adv
 static void add(struct diagnosis *d, enum lkg_severity severity, const char *advice, const char *fmt, ...)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf clean = LKG_BUF_INIT;
-        bool colour = !d->list && lkg_tool_colour_for(d->tool, STDOUT_FILENO);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_tool_map item;
+        struct lkg_value *item = lkg_tool_map();
         va_list ap;
-        int r;
 
         va_start(ap, fmt);
-        r = vasprintf(&text, fmt, ap);
+        text = lkg_tool_vformat(fmt, ap);
         va_end(ap);
-        if (r < 0) {
-                text = NULL;
-                d->failed = true;
-                return;
-        }
-        d->n_severity[severity]++;
         lkg_tool_put_clean(&clean, text);
-        if (!d->list) {
-                lkg_buf_printf(&d->text, "%s%s%s: %s%s%s\n    %s\n", lkg_tool_paint(colour, severity),
-                               lkg_severity_name(severity), lkg_tool_paint_end(colour),
-                               d->component ? d->component : "", d->component ? ": " : "",
-                               clean.data ? clean.data : "", advice);
-                return;
-        }
-        lkg_tool_map_init(&item, false);
-        lkg_tool_map_string(&item, "severity", lkg_severity_name(severity));
-        lkg_tool_map_string(&item, "component", d->component);
-        lkg_tool_map_string(&item, "text", clean.data);
-        lkg_tool_map_string(&item, "advice", advice);
-        lkg_tool_list_take(d->list, &item, &d->failed);
+        lkg_tool_map_string(item, "severity", lkg_severity_name(severity));
+        lkg_tool_map_string(item, "component", d->view.component);
+        lkg_tool_map_string(item, "text", lkg_tool_text(&clean));
+        lkg_tool_map_string(item, "advice", advice);
+        lkg_tool_append(d->list, item);
 }
 
 /* ---- the node ---- */
@@ -91,26 +63,18 @@ static void look_at_node(struct diagnosis *d)
 
 /* ---- one component ---- */
 
-/* Return: the text, NULL if it is missing or unreadable. Caller frees. */
-static char *fact(const struct diagnosis *d, const char *file)
-{
-        char *text = NULL;
-
-        return lkg_view_read(&d->view, &text, NULL, "status/%s/%s", d->component, file) < 0 ? NULL : text;
-}
-
 static void check_condition(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_freep) char *condition = fact(d, "condition");
-        const char *advice = d->findings.n_severity[LKG_ERROR] ? "correct what the errors below name"
-                                                               : "see `lkgfs status`";
+        const char *condition = lkg_known_text(&d->known, "condition");
+        const char *advice = d->known.findings.n_severity[LKG_ERROR] ? "correct what the errors below name"
+                                                                     : "see `lkgfs status`";
         const char *silent = "see journalctl -u lkgfs; changes take effect when the engine is back, "
                              "commands fail until then";
 
-        if (!condition)
+        if (!*condition)
                 add(d, LKG_WARNING, "check that lkgfsd has the same version as this tool",
                     "no condition can be read");
-        else if (d->engine_silent)
+        else if (d->known.processes.engine_silent)
                 add(d, LKG_ERROR, silent, "%s", condition);
         else if (strncmp(condition, "False ", 6) == 0)
                 add(d, LKG_ERROR, advice, "%s", condition);
@@ -118,31 +82,29 @@ static void check_condition(struct diagnosis *d)
                 add(d, LKG_WARNING, advice, "%s", condition);
 }
 
-static void check_hold(struct diagnosis *d, const struct lkg_held *held)
+static void check_hold(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf who = LKG_BUF_INIT, advice = LKG_BUF_INIT;
-        bool waits = held->newer_waits;
+        const char *generation = lkg_tool_word(d->known.hold, "generation"),
+                   *until = lkg_tool_word(d->known.hold, "until"), *mode = lkg_known_mode(&d->known);
+        bool waits = lkg_known_newer_waits(&d->known);
 
-        if (!lkg_held_next(held, d->component, &advice))
+        if (!lkg_known_hold_next(&d->known, d->view.component, &advice))
                 return;
-        lkg_held_who(held, &who);
-        lkg_buf_putc(&who, '\0');
-        lkg_buf_putc(&advice, '\0');
-        if (lkg_buf_failed(&who) || lkg_buf_failed(&advice))
-                d->failed = true;
-        else if (held->mode)
-                add(d, waits ? LKG_WARNING : LKG_NOTE, advice.data, "held at generation %s (%s)%s%s",
-                    held->generation ? held->generation : "?", held->mode, who.data,
-                    waits ? ", and a newer one waits" : "; nothing newer waits");
+        lkg_known_who(&d->known, &who);
+        if (mode)
+                add(d, waits ? LKG_WARNING : LKG_NOTE, lkg_tool_text(&advice),
+                    "held at generation %s (%s)%s%s", *generation ? generation : "?", mode,
+                    lkg_tool_text(&who), waits ? ", and a newer one waits" : "; nothing newer waits");
         else
-                add(d, LKG_NOTE, advice.data, "on try until %s", held->until ? held->until : "?");
+                add(d, LKG_NOTE, lkg_tool_text(&advice), "on try until %s", *until ? until : "?");
 }
 
 static void check_generation(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_freep) char *generation = fact(d, "generation");
+        const char *generation = lkg_known_text(&d->known, "generation");
 
-        if (generation && strtoull(generation, NULL, 10) == 0)
+        if (*generation && strtoull(generation, NULL, 10) == 0)
                 add(d, LKG_ERROR, "create a base or a drop-in; `lkgfs status` names the problem",
                     "no document is served");
 }
@@ -170,26 +132,22 @@ static const struct about {
 static void add_finding(struct diagnosis *d, const struct lkg_finding *f, const struct about *row)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT, cure = LKG_BUF_INIT;
-        enum lkg_severity severity = row->worth == LKG_NOTE ? LKG_WARNING : f->severity;
+        const struct lkg_finding_kind *kind = lkg_finding_kind(f->code);
 
         lkg_finding_format(f, &line);
-        for (size_t i = 0; i < lkg_n_finding_kinds; i++)
-                if (lkg_finding_kinds[i].code == f->code)
-                        lkg_buf_printf(&cure, "%s (`lkgfs explain LKG%04u`)", lkg_finding_kinds[i].advice,
-                                       f->code);
-        if (lkg_buf_failed(&line) || lkg_buf_failed(&cure))
-                d->failed = true;
-        else
-                add(d, severity, cure.data ? cure.data : "see lkgfs-findings(7)", "%s%s", row->words,
-                    line.data ? line.data : "");
+        if (kind)
+                lkg_buf_printf(&cure, "%s (`lkgfs explain LKG%04u`)", kind->advice, f->code);
+        add(d, row->worth == LKG_NOTE ? LKG_WARNING : f->severity,
+            cure.size ? lkg_tool_text(&cure) : "see lkgfs-findings(7)", "%s%s", row->words,
+            lkg_tool_text(&line));
 }
 
 static void check_findings(struct diagnosis *d)
 {
         size_t n = 0;
 
-        for (size_t i = 0; i < d->findings.n_findings; i++) {
-                const struct lkg_finding *f = &d->findings.findings[i];
+        for (size_t i = 0; i < d->known.findings.n_findings; i++) {
+                const struct lkg_finding *f = &d->known.findings.findings[i];
                 const struct about *row = about;
 
                 while (f->code < row->first || f->code > row->last)
@@ -202,50 +160,39 @@ static void check_findings(struct diagnosis *d)
                     "%zu more findings like these", n - FINDINGS_MAX);
 }
 
-static void check_assigned(struct diagnosis *d, const struct lkg_view_dynamic *dynamic,
-                           const struct lkg_held *held)
+static void check_assigned(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
-        bool bad = dynamic->assigned_mark;
+        const char *assigned = lkg_known_text(&d->known, "assigned"),
+                   *active = lkg_known_text(&d->known, "active");
+        bool bad = d->known.assigned_mark, held = lkg_known_mode(&d->known);
 
-        if (!lkg_dynamic_is_remote(dynamic->assigned) || !dynamic->active ||
-            strcmp(dynamic->assigned, dynamic->active) == 0)
+        if (!lkg_known_remote(assigned) || !*active || strcmp(assigned, active) == 0)
                 return;
-        if (held->mode) /* nothing else is served before that */
-                lkg_buf_printf(&advice, "`lkgfs hold off --component %s`%s", d->component,
+        if (held) /* nothing else is served before that */
+                lkg_buf_printf(&advice, "`lkgfs hold off --component %s`%s", d->view.component,
                                bad ? ", then " : " lets it be served");
         if (bad)
-                (void)lkg_dynamic_next(dynamic, d->component, &advice);
-        else if (!held->mode)
+                (void)lkg_known_trial_next(&d->known, d->view.component, &advice);
+        else if (!held)
                 lkg_buf_puts(&advice,
                              "remote.enabled may be false, or invalid local layers are in the way: see "
                              "the condition");
-        lkg_buf_putc(&advice, '\0');
-        if (lkg_buf_failed(&advice))
-                d->failed = true;
-        else if (bad)
-                add(d, LKG_WARNING, advice.data, "%s is assigned and known to be bad; %s is served",
-                    dynamic->assigned, dynamic->active);
-        else
-                add(d, LKG_WARNING, advice.data, "%s is assigned, and %s is served", dynamic->assigned,
-                    dynamic->active);
+        add(d, LKG_WARNING, lkg_tool_text(&advice),
+            bad ? "%s is assigned and known to be bad; %s is served" : "%s is assigned, and %s is served",
+            assigned, active);
 }
 
 /* Where the reason of its end is logged: the journal of its unit, or of programs with its name. */
 static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_freep) char *process = fact(d, "process");
-        const char *unit = process ? process : "";
-        size_t date = strcspn(until, "T"), n;
+        const char *unit = lkg_tool_word(d->known.process, "unit");
+        size_t date = strcspn(until, "T");
 
-        while (*unit && strncmp(unit, "unit=", 5) != 0)
-                unit += strcspn(unit, "\n") + (unit[strcspn(unit, "\n")] != '\0');
-        unit += *unit ? 5 : 0;
-        n = strcspn(unit, "\n");
-        if (n)
-                lkg_buf_printf(buf, "`journalctl -u %.*s", (int)n, unit);
+        if (*unit)
+                lkg_buf_printf(buf, "`journalctl -u %s", unit);
         else
-                lkg_buf_printf(buf, "`journalctl _COMM=%.*s", (int)LKG_PROC_NAMES, d->component);
+                lkg_buf_printf(buf, "`journalctl _COMM=%.*s", (int)LKG_PROC_NAMES, d->view.component);
         if (until[date] && strlen(until) > date + 9)
                 lkg_buf_printf(buf, " --until '%.*s %.8s UTC'", (int)date, until, until + date + 1);
         lkg_buf_puts(buf, " -n 50` shows its last messages");
@@ -255,33 +202,25 @@ static void put_log(const struct diagnosis *d, const char *until, struct lkg_buf
 static void check_crash_loop(struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf advice = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *id = NULL;
-        char **names = NULL, time[32] = "";
-        size_t n = 0;
+        const struct lkg_strings *marks = &d->known.marks;
+        const char *id = NULL;
+        char time[32] = "";
 
-        if (lkg_view_bad_names(&d->view, d->component, &names, &n) < 0)
-                return;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < marks->n_items; i++) {
                 LKG_CLEANUP(lkg_value_unrefp)
-                struct lkg_value *mark = lkg_view_read_json(&d->view, "bad/%s/%s", d->component, names[i]);
-                const char *cause = mark ? lkg_map_get_string(mark, "cause") : NULL;
-                const char *at = mark ? lkg_map_get_string(mark, "time") : NULL;
+                struct lkg_value *mark =
+                        lkg_view_read_json(&d->view, "bad/%s/%s", d->view.component, marks->items[i]);
 
-                if (!cause || !at || strcmp(cause, "crash_loop") != 0 || strcmp(at, time) <= 0)
+                if (strcmp(lkg_tool_word(mark, "cause"), "crash_loop") != 0 ||
+                    strcmp(lkg_tool_word(mark, "time"), time) <= 0)
                         continue;
-                (void)snprintf(time, sizeof(time), "%s", at);
-                free(id);
-                id = strdup(names[i]);
+                (void)snprintf(time, sizeof(time), "%s", lkg_tool_word(mark, "time"));
+                id = marks->items[i];
         }
-        lkg_view_free_mounts(names, n);
         if (!id)
                 return;
         put_log(d, time, &advice);
-        lkg_buf_putc(&advice, '\0');
-        if (lkg_buf_failed(&advice))
-                d->failed = true;
-        else
-                add(d, LKG_WARNING, advice.data, "crash-looped with %s, which is bad since %s", id, time);
+        add(d, LKG_WARNING, lkg_tool_text(&advice), "crash-looped with %s, which is bad since %s", id, time);
 }
 
 /* Return: true: status/<component>/startups is an empty list. */
@@ -289,7 +228,7 @@ static bool never_started(const struct diagnosis *d)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
-        LKG_CLEANUP(lkg_freep) char *text = fact(d, "startups");
+        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(&d->view, "startups");
 
         if (!text || lkg_decode_json(text, strlen(text), 0, NULL, &report, &list) < 0)
                 return false;
@@ -297,90 +236,156 @@ static bool never_started(const struct diagnosis *d)
 }
 
 /* While it is unknown which generation the component has read, the clock of a trial does not run. */
-static void check_unseen(struct diagnosis *d, const struct lkg_view_dynamic *dynamic,
-                         const struct lkg_drift *drift)
+static void check_unseen(struct diagnosis *d)
 {
-        bool trial = lkg_dynamic_is_on_trial(dynamic);
+        bool trial = lkg_known_on_trial(&d->known);
+        unsigned long unseen = lkg_known_unseen(&d->known);
 
-        if (!drift->unseen)
+        if (!unseen)
                 return;
-        if ((trial || lkg_dynamic_matters(dynamic)) && never_started(d))
+        if (lkg_known_dynamic(&d->known) && never_started(d))
                 add(d, trial ? LKG_ERROR : LKG_WARNING,
                     "it reads another path (see its --config), or has run since before lkgfs: then restart "
                     "it",
-                    "runs as process %lu, but no start of it was ever seen%s", drift->unseen,
+                    "runs as process %lu, but no start of it was ever seen%s", unseen,
                     trial ? ": the trial cannot notice a crash loop" : "");
         else
                 add(d, trial ? LKG_WARNING : LKG_NOTE,
-                    "restart it when it suits: lkgfs then knows what it reads", LKG_DRIFT_UNSEEN "%s",
-                    drift->unseen,
+                    "restart it when it suits: lkgfs then knows what it reads", LKG_UNSEEN "%s", unseen,
                     trial ? ", and the trial waits for a process that reads what is on trial" : "");
 }
 
-static void check_drift(struct diagnosis *d, const struct lkg_view_dynamic *dynamic)
+static void check_drift(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_drift_deinit) struct lkg_drift drift = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf first = LKG_BUF_INIT;
+        size_t n = lkg_value_size(d->known.drift);
 
-        if (lkg_drift_read(&d->view, d->component, &drift) < 0)
+        if (d->known.drift_error < 0)
                 return;
-        check_unseen(d, dynamic, &drift);
-        if (drift.n_fields == 0)
+        check_unseen(d);
+        if (n == 0)
                 return;
-        lkg_drift_text(&drift.fields[0], &first);
-        lkg_buf_putc(&first, '\0');
-        if (lkg_buf_failed(&first)) {
-                d->failed = true;
-                return;
-        }
+        lkg_known_drift(&d->known, 0, &first);
         add(d, LKG_WARNING, "`lkgfs drift` shows all; restart it when it suits, or let restart.policy do so",
-            "differs from what is served in %zu field%s: %s%s", drift.n_fields,
-            drift.n_fields == 1 ? "" : "s", first.data, drift.n_fields == 1 ? "" : ", ...");
-}
-
-static void add_ends(struct diagnosis *d, const struct lkg_process_told *process)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
-
-        if (!lkg_process_ends(process, &text))
-                return;
-        lkg_buf_putc(&text, '\0');
-        if (lkg_buf_failed(&text))
-                d->failed = true;
-        else
-                add(d, LKG_WARNING, LKG_ENDS_ADVICE, "%s", text.data);
+            "differs from what is served in %zu field%s: %s%s", n, n == 1 ? "" : "s", lkg_tool_text(&first),
+            n == 1 ? "" : ", ...");
 }
 
 /* Once, for the node and not for the component. */
 static void look_at_processes(struct diagnosis *d)
 {
-        const char *component = d->component;
-        struct lkg_processes processes;
+        const struct lkg_processes *processes = &d->known.processes;
+        char *component = d->view.component;
         bool warned = false; /* about a user that was configured */
 
         if (d->looked_at_processes)
                 return;
         d->looked_at_processes = true;
-        lkg_processes_read(&d->view, component, &processes);
-        d->engine_silent = processes.engine_silent;
-        for (size_t i = 0; i < d->findings.n_findings; i++)
-                warned |= d->findings.findings[i].code == LKG_NO_USER;
-        d->component = NULL;
-        for (size_t i = 0; i < processes.n; i++) {
-                const char *advice, *loss = lkg_process_loss(processes.items[i].name, &advice);
+        for (size_t i = 0; i < d->known.findings.n_findings; i++)
+                warned |= d->known.findings.findings[i].code == LKG_NO_USER;
+        d->view.component = NULL;
+        for (size_t i = 0; i < processes->n; i++) {
+                const struct lkg_process_told *told = &processes->items[i];
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf ends = LKG_BUF_INIT;
+                const char *advice, *loss = lkg_process_loss(told->name, &advice);
 
-                if (lkg_process_missing(&processes.items[i]))
-                        add(d, LKG_ERROR, advice, "%s does not run: %s", processes.items[i].name, loss);
-                add_ends(d, &processes.items[i]);
+                if (lkg_process_missing(told))
+                        add(d, LKG_ERROR, advice, "%s does not run: %s", told->name, loss);
+                if (lkg_process_ends(told, &ends))
+                        add(d, LKG_WARNING, LKG_ENDS_ADVICE, "%s", lkg_tool_text(&ends));
         }
-        if (processes.no_user && !warned)
+        if (processes->no_user && !warned)
                 add(d, LKG_NOTE,
                     "run `systemd-sysusers`, which creates the user lkgfs, and `systemctl reload lkgfs`; or "
                     "set "
                     "`engineUser: root` if this is intended",
                     "the engine runs as root, without capabilities: the user that it is to run as does not "
                     "exist");
-        d->component = component;
+        d->view.component = component;
+}
+
+/* ---- ports: /proc/net/tcp has the sockets (proc(5)), /proc/PID/fd their owners; it needs root ---- */
+
+#define LISTEN 0x0a /* TCP_LISTEN in include/net/tcp_states.h of the kernel */
+
+/* Return: the inode of a socket in @file that listens on @port; 0 = none. */
+static unsigned long find_socket(const char *file, unsigned port)
+{
+        FILE *f = fopen(file, "re");
+        unsigned long found = 0;
+        char line[512];
+
+        while (f && !found && fgets(line, sizeof(line), f)) {
+                unsigned local, state;
+                unsigned long inode;
+
+                if (sscanf(line, " %*[^:]: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*s %*s %lu", &local, &state,
+                           &inode) == 3 &&
+                    local == port && state == LISTEN)
+                        found = inode;
+        }
+        if (f)
+                (void)fclose(f);
+        return found;
+}
+
+static bool holds(int proc, const char *pid, const char *wanted)
+{
+        char path[300], target[64];
+        const struct dirent *entry;
+        bool found = false;
+        DIR *dir;
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%.20s/fd", pid);
+        fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        dir = fd < 0 ? NULL : fdopendir(fd);
+        if (!dir)
+                lkg_close(fd);
+        while (dir && !found && (entry = readdir(dir))) {
+                ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+                target[n < 0 ? 0 : n] = '\0';
+                found = strcmp(target, wanted) == 0;
+        }
+        if (dir)
+                (void)closedir(dir);
+        return found;
+}
+
+static void read_name(int proc, const char *pid, char name[static LKG_PROC_NAMES + 1])
+{
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        char path[300];
+        ssize_t n;
+
+        (void)snprintf(path, sizeof(path), "%.20s/comm", pid);
+        fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? 0 : read(fd, name, LKG_PROC_NAMES);
+        name[n < 0 ? 0 : n] = '\0';
+        name[strcspn(name, "\n")] = '\0';
+}
+
+static unsigned long find_holder(unsigned port, char name[static LKG_PROC_NAMES + 1])
+{
+        unsigned long inode = find_socket("/proc/net/tcp", port), pid = 0;
+        const struct dirent *entry;
+        char wanted[64];
+        DIR *dir;
+
+        if (!inode)
+                inode = find_socket("/proc/net/tcp6", port);
+        dir = inode ? opendir("/proc") : NULL;
+        (void)snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
+        while (dir && !pid && (entry = readdir(dir)))
+                if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+                    holds(dirfd(dir), entry->d_name, wanted)) {
+                        pid = strtoul(entry->d_name, NULL, 10);
+                        read_name(dirfd(dir), entry->d_name, name);
+                }
+        if (dir)
+                (void)closedir(dir);
+        return pid;
 }
 
 /* The value of a number at the top of effective.yaml; 0 = none. */
@@ -398,18 +403,17 @@ static unsigned number_at_top(const char *text, const char *field)
 static void check_ports(struct diagnosis *d)
 {
         static const char *const fields[] = { "port", "readOnlyPort" };
-        LKG_CLEANUP(lkg_freep) char *text = fact(d, "effective.yaml");
-        struct lkg_component_process own;
+        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(&d->view, "effective.yaml");
+        unsigned long own = strtoul(lkg_tool_word(d->known.process, "pid"), NULL, 10);
 
-        (void)lkg_component_process_read(&d->view, d->component, &own);
         if (!text || !strstr(text, "kind: KubeletConfiguration"))
                 return;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++) {
                 unsigned port = number_at_top(text, fields[i]);
                 char name[LKG_PROC_NAMES + 1] = "";
-                unsigned long pid = port ? lkg_port_holder(port, name) : 0;
+                unsigned long pid = port ? find_holder(port, name) : 0;
 
-                if (pid && pid != own.pid && strncmp(name, d->component, LKG_PROC_NAMES) != 0)
+                if (pid && pid != own && strncmp(name, d->view.component, LKG_PROC_NAMES) != 0)
                         add(d, LKG_WARNING,
                             "end that process, or change the field: the component cannot start without the "
                             "port",
@@ -419,22 +423,17 @@ static void check_ports(struct diagnosis *d)
 
 static void look_at_component(struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_dynamic_deinit) struct lkg_view_dynamic dynamic = { 0 };
-        LKG_CLEANUP(lkg_held_deinit) struct lkg_held held = { 0 };
-
-        (void)lkg_view_findings(&d->view, d->component, &d->findings); /* only root may */
+        lkg_known_read(&d->view, &d->known);
         look_at_processes(d);
-        lkg_dynamic_read(&d->view, d->component, &dynamic);
-        lkg_held_read(&d->view, d->component, &held);
         check_condition(d);
-        check_hold(d, &held);
+        check_hold(d);
         check_generation(d);
         check_findings(d);
-        check_assigned(d, &dynamic, &held);
+        check_assigned(d);
         check_crash_loop(d);
-        check_drift(d, &dynamic);
+        check_drift(d);
         check_ports(d);
-        lkg_report_deinit(&d->findings);
+        lkg_known_deinit(&d->known);
 }
 
 /* ---- the whole node ---- */
@@ -442,63 +441,73 @@ static void look_at_component(struct diagnosis *d)
 /* Check the view, or report why there is none. */
 static void look_at_view(struct diagnosis *d)
 {
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         const char *only = d->tool->options.component;
-        struct lkg_tool quiet = *d->tool;
-        char said[512] = "", **names = NULL;
+        struct lkg_error err = { 0 };
         bool found = false;
-        size_t n = 0;
         int r;
 
-        quiet.said = &said;
-        if (lkg_view_open(&quiet, &d->view) != LKG_TOOL_OK) {
+        if (lkg_view_find(d->tool, &d->view, &err) < 0) {
                 add(d, LKG_ERROR,
                     "start it with `systemctl start lkgfs`, or name another mount with --mountpoint; "
                     "journalctl -u lkgfs shows why it ended",
-                    "%s", said);
+                    "%s", err.message);
                 return;
         }
-        r = lkg_view_components(&d->view, &names, &n);
+        r = lkg_view_components(&d->view, &names);
         if (r < 0)
                 add(d, LKG_ERROR, "journalctl -u lkgfs", "%s/status: %s", d->view.root, strerror(-r));
-        for (size_t i = 0; i < n; i++) {
-                if (only && strcmp(only, names[i]) != 0)
+        for (size_t i = 0; i < names.n_items; i++) {
+                if (only && strcmp(only, names.items[i]) != 0)
                         continue;
                 found = true;
-                d->component = names[i];
+                d->view.component = names.items[i];
                 look_at_component(d);
         }
-        d->component = NULL;
+        d->view.component = NULL;
         if (r == 0 && !found)
                 add(d, LKG_ERROR, "components[].name in the configuration lists the components",
                     "no component \"%.60s\" in %s", only ? only : "", d->view.root);
-        lkg_view_free_mounts(names, n);
+}
+
+static int print_text(const struct lkg_tool *tool, const struct lkg_value *list, int status)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO);
+
+        for (size_t i = 0; i < lkg_value_size(list); i++) {
+                const struct lkg_value *item = lkg_list_get(list, i);
+                const char *severity = lkg_tool_word(item, "severity"),
+                           *component = lkg_tool_word(item, "component");
+
+                lkg_buf_printf(&buf, "%s%s%s: %s%s%s\n    %s\n",
+                               lkg_tool_paint(colour, lkg_tool_severity(severity)), severity,
+                               lkg_tool_paint_end(colour), component, *component ? ": " : "",
+                               lkg_tool_word(item, "text"), lkg_tool_word(item, "advice"));
+        }
+        if (!buf.size)
+                lkg_buf_puts(&buf, "no problem found\n");
+        return lkg_tool_print(&buf, status);
 }
 
 int lkg_verb_doctor(const struct lkg_tool *tool)
 {
-        bool structured = tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
-        struct diagnosis d = { .tool = tool, .view.fd = -EBADF, .text = LKG_BUF_INIT };
-        struct lkg_tool_map map;
-        int status;
+        struct diagnosis d = { .tool = tool, .view = LKG_VIEW_INIT, .list = lkg_tool_list() };
+        int status = LKG_TOOL_OK;
+        struct lkg_value *map;
 
-        if (structured)
-                d.list = lkg_value_new_list(NULL, 0, 0);
-        if (structured && !d.list)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
         look_at_node(&d);
         look_at_view(&d);
         lkg_view_close(&d.view);
-        status = d.n_severity[LKG_ERROR] || d.n_severity[LKG_WARNING] ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
-        if (structured) {
-                lkg_tool_map_init(&map, true);
-                map.failed |= d.failed;
-                lkg_tool_map_value(&map, "problems", d.list);
-                return lkg_tool_print_map(tool, &map, status);
+        for (size_t i = 0; i < lkg_value_size(d.list); i++)
+                if (lkg_tool_severity(lkg_tool_word(lkg_list_get(d.list, i), "severity")) != LKG_NOTE)
+                        status = LKG_TOOL_DIFFERENT;
+        if (!lkg_tool_structured(tool)) {
+                status = print_text(tool, d.list, status);
+                lkg_value_unref(d.list);
+                return status;
         }
-        if (d.text.size == 0)
-                lkg_buf_puts(&d.text, "no problem found\n");
-        status = d.failed ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM))
-                          : lkg_tool_print(&d.text, status);
-        lkg_buf_deinit(&d.text);
-        return status;
+        map = lkg_tool_document();
+        lkg_tool_map_value(map, "problems", d.list);
+        return lkg_tool_print_map(tool, map, status);
 }

@@ -6,17 +6,10 @@
  */
 #include "tool.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <lkg/file.h>
-#include <lkg/limits.h>
-#include <lkg/documents.h>
 
 /* below the private directory: the one file that is put over the drop-in directory */
 #define JUDGED "judged"
@@ -87,12 +80,9 @@ static int write_copy(struct edit *edit)
                                *k->kind ? k->kind
                                : proxy  ? "KubeProxyConfiguration"
                                         : "KubeletConfiguration");
-        if (lkg_buf_failed(&buf))
-                return fail(edit, edit->name, -ENOMEM);
         fd = open(edit->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         r = fd < 0 ? -errno
-                   : lkg_write_file_atomic(fd, edit->name, buf.data ? buf.data : "", buf.size, 0600, false,
-                                           &err);
+                   : lkg_write_file_atomic(fd, edit->name, lkg_tool_text(&buf), buf.size, 0600, false, &err);
         lkg_close(fd);
         return r < 0 ? fail(edit, edit->copy, r) : LKG_TOOL_OK;
 }
@@ -101,21 +91,15 @@ static int make_directory(struct edit *edit)
 {
         const char *tmp = getenv("TMPDIR");
 
-        if (asprintf(&edit->directory, "%s/lkgfs-edit-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0)
-                edit->directory = NULL;
-        if (edit->directory && !mkdtemp(edit->directory)) {
+        edit->directory = lkg_tool_format("%s/lkgfs-edit-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        if (!mkdtemp(edit->directory)) {
                 int r = -errno;
 
-                free(edit->directory);
-                edit->directory = NULL;
+                free(LKG_STEAL(edit->directory));
                 return fail(edit, "temporary directory", r);
         }
-        if (!edit->directory || asprintf(&edit->copy, "%s/%s", edit->directory, edit->name) < 0)
-                edit->copy = NULL;
-        if (!edit->directory || asprintf(&edit->judged, "%s/" JUDGED, edit->directory) < 0)
-                edit->judged = NULL;
-        if (!edit->copy || !edit->judged)
-                return fail(edit, "temporary directory", -ENOMEM);
+        edit->copy = lkg_tool_format("%s/%s", edit->directory, edit->name);
+        edit->judged = lkg_tool_format("%s/" JUDGED, edit->directory);
         if (mkdir(edit->judged, 0700) < 0)
                 return fail(edit, edit->judged, -errno);
         edit->judged_fd = open(edit->judged, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -149,11 +133,8 @@ static int open_dropins(struct edit *edit)
         if (!*path)
                 return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s has no drop-in directory",
                                      edit->component->name);
-        if (asprintf(&edit->dropins, "%s%s%s", *path == '/' ? "" : edit->node.source_path,
-                     *path == '/' ? "" : "/", path) < 0) {
-                edit->dropins = NULL;
-                return fail(edit, path, -ENOMEM);
-        }
+        edit->dropins = lkg_tool_format("%s%s%s", *path == '/' ? "" : edit->node.source_path,
+                                        *path == '/' ? "" : "/", path);
         edit->dropins_fd = open(edit->dropins, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         return edit->dropins_fd < 0 ? fail(edit, edit->dropins, -errno) : read_dropin(edit);
 }
@@ -233,32 +214,21 @@ static int cover_dropins(const struct edit *edit, const struct lkg_tool_node *no
         return LKG_TOOL_OK;
 }
 
-static int render_masked(const struct lkg_candidate *candidate, struct lkg_buf *buf)
-{
-        return candidate->doc ? lkg_tool_render_masked(candidate->doc, LKG_FORMAT_YAML, buf) : 0;
-}
-
 /* What changes in the merged document. Return: one of JUDGED_SAME, JUDGED_CHANGED; an exit status after a message. */
 static int show_difference(const struct edit *edit, const struct lkg_candidate *before,
                            const struct lkg_candidate *after)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf from = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf to = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
-        int r = render_masked(before, &from);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf from = LKG_BUF_INIT, to = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT, shown = LKG_BUF_INIT;
+        int r;
 
-        if (r == 0)
-                r = render_masked(after, &to);
-        if (r == 0)
-                r = lkg_render_diff("the layers as they are", from.data, from.size, "with this file",
-                                    to.data, to.size, &diff);
-        if (r < 0)
-                return fail(edit, "compare", r);
-        if (lkg_tool_colour_for(edit->tool, STDOUT_FILENO))
-                lkg_tool_paint_diff(diff.data, diff.size, &shown);
-        else
-                lkg_buf_append(&shown, diff.data, diff.size);
+        if (before->doc)
+                lkg_tool_render_masked(before->doc, LKG_FORMAT_YAML, &from);
+        if (after->doc)
+                lkg_tool_render_masked(after->doc, LKG_FORMAT_YAML, &to);
+        r = lkg_tool_need(lkg_render_diff("the layers as they are", from.data, from.size, "with this file",
+                                          to.data, to.size, &diff));
+        lkg_tool_put_diff(edit->tool, lkg_tool_text(&diff), &shown);
         (void)lkg_tool_print(&shown, LKG_TOOL_OK);
         return r > 0 ? JUDGED_CHANGED : JUDGED_SAME;
 }
@@ -358,37 +328,36 @@ static int save(const struct edit *edit, const char *data, size_t size)
         return LKG_TOOL_OK;
 }
 
+/* What the view says of the component; NULL = there is none. Caller frees. */
+static char *served(const struct edit *edit, const char *file)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_error err = { 0 };
+
+        if (!lkg_view_is_there(edit->tool))
+                return NULL;
+        if (lkg_view_find(edit->tool, &view, &err) < 0) {
+                lkg_tool_note(edit->tool, "%s", err.message);
+                return NULL;
+        }
+        view.component = lkg_tool_format("%s", edit->component->name);
+        return lkg_view_status(&view, file);
+}
+
 /* The rename through the view is answered when its generation is published. */
 static int say_served(const struct edit *edit, const char *before)
 {
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        LKG_CLEANUP(lkg_freep) char *condition = NULL;
-        LKG_CLEANUP(lkg_freep) char *now = NULL;
-        const char *component = edit->component->name;
+        LKG_CLEANUP(lkg_freep) char *now = before ? served(edit, "generation") : NULL;
+        LKG_CLEANUP(lkg_freep) char *condition = now ? served(edit, "condition") : NULL;
 
-        if (!before || lkg_view_open(edit->tool, &view) != LKG_TOOL_OK ||
-            lkg_view_read(&view, &now, NULL, "status/%s/generation", component) < 0) {
+        if (!now)
                 lkg_tool_note(edit->tool, "saved; no view of it is mounted");
-                return LKG_TOOL_OK;
-        }
-        (void)lkg_view_read(&view, &condition, NULL, "status/%s/condition", component);
-        if (strcmp(before, now) != 0)
+        else if (strcmp(before, now) != 0)
                 lkg_tool_note(edit->tool, "saved; generation %s is served", now);
         else
                 lkg_tool_note(edit->tool, "saved; generation %s is still served: %s", now,
                               condition ? condition : "");
         return condition && strncmp(condition, "False", 5) == 0 ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
-}
-
-static char *served_generation(const struct edit *edit)
-{
-        LKG_CLEANUP(lkg_view_close) struct lkg_view view = { .fd = -EBADF };
-        char *ret = NULL;
-
-        if (!lkg_view_is_there(edit->tool) || lkg_view_open(edit->tool, &view) != LKG_TOOL_OK ||
-            lkg_view_read(&view, &ret, NULL, "status/%s/generation", edit->component->name) < 0)
-                return NULL;
-        return ret;
 }
 
 /* ---- the conversation ---- */
@@ -418,6 +387,17 @@ static void say_class(const struct lkg_config_component *k)
                 (void)printf("Takes effect with a restart of %s, which lkgfs asks for.\n", k->name);
 }
 
+static int try_next(const struct edit *edit)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct lkg_error err = { 0 };
+
+        if (lkg_view_find(edit->tool, &view, &err) < 0 ||
+            lkg_view_find_component(edit->tool, &view, &err) < 0)
+                return lkg_tool_fail(edit->tool, LKG_TOOL_FAILED, "%s", err.message);
+        return lkg_view_command(edit->tool, &view, "try", "5m");
+}
+
 static char decide(const struct edit *edit, int judged)
 {
         if (judged == JUDGED_REFUSED)
@@ -432,7 +412,7 @@ static char decide(const struct edit *edit, int judged)
 
 static int commit(const struct edit *edit, char answer, const char *data, size_t size)
 {
-        LKG_CLEANUP(lkg_freep) char *before = served_generation(edit);
+        LKG_CLEANUP(lkg_freep) char *before = served(edit, "generation");
         int status;
 
         if (!is_unchanged(edit) &&
@@ -441,7 +421,7 @@ static int commit(const struct edit *edit, char answer, const char *data, size_t
                 "sq") == 'q')
                 return LKG_TOOL_DIFFERENT;
         if (answer == 't') {
-                status = lkg_view_command(edit->tool, "try", "5m");
+                status = try_next(edit);
                 if (status != LKG_TOOL_OK)
                         return status;
         }

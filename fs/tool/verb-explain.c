@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lkgfs explain: explains finding codes, fields, flags and feature gates. */
-#include "explain.h"
+/* lkgfs explain: explains finding codes, fields, flags and feature gates. lkgfs schema: kinds as JSON Schema. */
+#include "tool.h"
 
 /* "LKG1001", "lkg1001" or "1001"; 0 = none of these. */
 static unsigned parse_code(const char *text)
@@ -16,45 +16,31 @@ static unsigned parse_code(const char *text)
         return *end ? 0 : (unsigned)code;
 }
 
-static bool structured(const struct lkg_tool *tool)
-{
-        return tool->options.format == LKG_TOOL_JSON || tool->options.format == LKG_TOOL_YAML;
-}
-
 /* ---- codes ---- */
 
-static struct lkg_value *kind_value(const struct lkg_finding_kind *kind, bool *failed)
+static struct lkg_value *map_kind(const struct lkg_finding_kind *kind)
 {
-        struct lkg_tool_map map;
+        struct lkg_value *map = lkg_tool_map();
         char code[16];
 
         (void)snprintf(code, sizeof(code), "LKG%04u", kind->code);
-        lkg_tool_map_init(&map, false);
-        lkg_tool_map_string(&map, "code", code);
-        lkg_tool_map_string(&map, "severity", lkg_severity_name(kind->severity));
-        lkg_tool_map_string(&map, "title", kind->title);
-        lkg_tool_map_string(&map, "paragraph", kind->paragraph);
-        lkg_tool_map_string(&map, "advice", kind->advice);
-        *failed |= map.failed;
-        return map.value;
+        lkg_tool_map_string(map, "code", code);
+        lkg_tool_map_string(map, "severity", lkg_severity_name(kind->severity));
+        lkg_tool_map_string(map, "title", kind->title);
+        lkg_tool_map_string(map, "paragraph", kind->paragraph);
+        lkg_tool_map_string(map, "advice", kind->advice);
+        return map;
 }
 
 static int print_codes_structured(const struct lkg_tool *tool, unsigned wanted)
 {
-        struct lkg_value *list = lkg_value_new_list(NULL, 0, 0);
-        struct lkg_tool_map map;
+        struct lkg_value *list = lkg_tool_list(), *map = lkg_tool_document();
 
-        lkg_tool_map_init(&map, true);
-        for (size_t i = 0; list && i < lkg_n_finding_kinds; i++) {
-                struct lkg_tool_map item = { 0 };
-
-                if (wanted && lkg_finding_kinds[i].code != wanted)
-                        continue;
-                item.value = kind_value(&lkg_finding_kinds[i], &item.failed);
-                lkg_tool_list_take(list, &item, &map.failed);
-        }
-        lkg_tool_map_value(&map, "codes", list);
-        return lkg_tool_print_map(tool, &map, LKG_TOOL_OK);
+        for (size_t i = 0; i < lkg_n_finding_kinds; i++)
+                if (!wanted || lkg_finding_kinds[i].code == wanted)
+                        lkg_tool_append(list, map_kind(&lkg_finding_kinds[i]));
+        lkg_tool_map_value(map, "codes", list);
+        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
 }
 
 #define COLUMNS 80
@@ -102,15 +88,7 @@ static int print_codes_text(unsigned wanted)
 
 static int print_codes(const struct lkg_tool *tool, unsigned wanted)
 {
-        return structured(tool) ? print_codes_structured(tool, wanted) : print_codes_text(wanted);
-}
-
-static bool code_known(unsigned code)
-{
-        for (size_t i = 0; i < lkg_n_finding_kinds; i++)
-                if (lkg_finding_kinds[i].code == code)
-                        return true;
-        return false;
+        return lkg_tool_structured(tool) ? print_codes_structured(tool, wanted) : print_codes_text(wanted);
 }
 
 /* ---- names ---- */
@@ -130,30 +108,25 @@ static int print_names_structured(const struct lkg_tool *tool, const struct lkg_
         static const char *const keys[] = { [LKG_EXPLAINED_FIELD] = "fields",
                                             [LKG_EXPLAINED_FLAG] = "flags",
                                             [LKG_EXPLAINED_GATE] = "gates" };
-        struct lkg_tool_map map;
+        struct lkg_value *map = lkg_tool_document();
 
-        lkg_tool_map_init(&map, true);
         for (size_t what = 0; what < LKG_ARRAY_SIZE(keys); what++) {
-                struct lkg_value *values = lkg_value_new_list(NULL, 0, 0);
+                struct lkg_value *values = lkg_tool_list();
 
-                for (size_t i = 0; values && i < n_shown(list); i++) {
-                        struct lkg_tool_map item;
-
-                        if (list->items[i].what != what)
-                                continue;
-                        lkg_explain_value(&list->items[i], release_of(tool), &item);
-                        lkg_tool_list_take(values, &item, &map.failed);
-                }
-                lkg_tool_map_value(&map, keys[what], values);
+                for (size_t i = 0; i < n_shown(list); i++)
+                        if (list->items[i].what == what)
+                                lkg_tool_append(values,
+                                                lkg_explain_value(&list->items[i], release_of(tool)));
+                lkg_tool_map_value(map, keys[what], values);
         }
-        return lkg_tool_print_map(tool, &map, LKG_TOOL_OK);
+        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
 }
 
 static int print_names(const struct lkg_tool *tool, const struct lkg_explained_list *list)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (structured(tool))
+        if (lkg_tool_structured(tool))
                 return print_names_structured(tool, list);
         for (size_t i = 0; i < n_shown(list); i++) {
                 if (i > 0)
@@ -170,9 +143,9 @@ static int refuse_ambiguous(const struct lkg_tool *tool, const struct lkg_explai
 
         for (size_t i = 0; i < n_shown(list); i++)
                 lkg_buf_printf(&buf, "%s%s", i ? ", " : "", list->items[i].field->path);
-        if (lkg_buf_failed(&buf))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" may be one of: %s", tool->words[0], buf.data);
+
+        return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" may be one of: %s", tool->words[0],
+                             lkg_tool_text(&buf));
 }
 
 static int refuse_unknown(const struct lkg_tool *tool)
@@ -188,11 +161,10 @@ static int refuse_unknown(const struct lkg_tool *tool)
                                                 : " or ",
                                near.names[i]);
         lkg_buf_puts(&buf, near.n ? "?" : "; `lkgfs explain` lists the codes");
-        if (lkg_buf_failed(&buf))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+
         return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                              "\"%.60s\" is no field, flag, feature gate or finding code%s", tool->words[0],
-                             buf.data);
+                             lkg_tool_text(&buf));
 }
 
 int lkg_verb_explain(const struct lkg_tool *tool)
@@ -208,7 +180,7 @@ int lkg_verb_explain(const struct lkg_tool *tool)
         if (tool->n_words == 0)
                 return print_codes(tool, 0);
         code = parse_code(tool->words[0]);
-        if (code && code_known(code))
+        if (code && lkg_finding_kind(code))
                 return print_codes(tool, code);
         lkg_explain_find(tool->words[0], kind, &list);
         if (list.n_items == 0)
@@ -216,4 +188,71 @@ int lkg_verb_explain(const struct lkg_tool *tool)
         if (list.ambiguous)
                 return refuse_ambiguous(tool, &list);
         return print_names(tool, &list);
+}
+
+/* ---- schema: the kinds with tables as JSON Schema, for editors; without a word, their list ---- */
+
+static int list_kinds(void)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        char first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
+
+        for (size_t i = 0; i < lkg_n_kinds; i++)
+                lkg_buf_printf(&buf, "%-24s %-32s %s to %s\n", lkg_kinds[i].kind, lkg_kinds[i].api_version,
+                               lkg_release_text(LKG_RELEASE_MIN, first),
+                               lkg_release_text(LKG_RELEASE_MAX, last));
+        lkg_buf_printf(&buf, "%-24s %s\n", LKG_CONFIG_KIND, LKG_CONFIG_API_VERSION);
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int print_schema(const struct lkg_tool *tool, struct lkg_json *json)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        int r = lkg_json_write_line(json, &buf);
+
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int print_kind(const struct lkg_tool *tool, const struct lkg_kind *kind)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+        const struct lkg_schema *schema;
+        int r = lkg_schema_get(kind->kind, kind->api_version, tool->options.release, &schema);
+
+        if (r < 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s: %s", kind->kind, strerror(-r));
+        lkg_schema_json(schema, &json);
+        return print_schema(tool, &json);
+}
+
+static int print_configuration(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        if (tool->options.release)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                                     "--release: %s does not depend on a release of Kubernetes",
+                                     LKG_CONFIG_KIND);
+        lkg_config_json(&json);
+        return print_schema(tool, &json);
+}
+
+int lkg_verb_schema(const struct lkg_tool *tool)
+{
+        const char *word = tool->n_words > 0 ? tool->words[0] : NULL;
+
+        if (lkg_tool_check_release(tool) != LKG_TOOL_OK)
+                return LKG_TOOL_USAGE;
+        if (!word)
+                return list_kinds();
+        if (strcasecmp(word, LKG_CONFIG_KIND) == 0 || strcasecmp(word, "lkgfs") == 0)
+                return print_configuration(tool);
+        for (size_t i = 0; i < lkg_n_kinds; i++)
+                if (strcasecmp(word, lkg_kinds[i].kind) == 0 ||
+                    strcasecmp(word, lkg_kinds[i].component) == 0)
+                        return print_kind(tool, &lkg_kinds[i]);
+        return lkg_tool_fail(tool, LKG_TOOL_USAGE,
+                             "there is no schema for kind \"%.60s\"; `lkgfs schema` lists them", word);
 }

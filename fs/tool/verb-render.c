@@ -6,22 +6,16 @@
  */
 #include "tool.h"
 
-#include <lkg/documents.h>
-#include <lkg/schema.h>
-
-static int render_effective(const struct lkg_value *effective, enum lkg_format format, struct lkg_buf *buf)
+static void render_effective(const struct lkg_value *effective, enum lkg_format format, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
 
         if (format != LKG_FORMAT_YAML) {
                 lkg_render(effective, format, buf);
-                return 0;
+                return;
         }
-        masked = lkg_mask_secrets(effective);
-        if (!masked)
-                return -ENOMEM;
+        masked = lkg_tool_own(lkg_mask_secrets(effective));
         lkg_effective_render(masked, buf);
-        return 0;
 }
 
 int lkg_verb_render(const struct lkg_tool *tool)
@@ -49,30 +43,36 @@ int lkg_verb_render(const struct lkg_tool *tool)
         format = lkg_tool_render_format(tool, candidate->format);
         if (!tool->options.effective)
                 r = lkg_tool_render(tool, candidate->doc, format, &buf);
-        else if (render_effective(candidate->effective, format, &buf) < 0)
-                r = lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        else
+                render_effective(candidate->effective, format, &buf);
         return r == LKG_TOOL_OK ? lkg_tool_print(&buf, LKG_TOOL_OK) : r;
 }
 
-/* ---- verb-convert ---- */
+/* ---- one document ---- */
+
+static int print_doc(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        int r = lkg_tool_render(tool, doc, lkg_tool_render_format(tool, format), &buf);
+
+        return r == LKG_TOOL_OK ? lkg_tool_print(&buf, LKG_TOOL_OK) : r;
+}
 
 /* lkgfs convert: one document as sigs.k8s.io/yaml (or Go's JSON decoder) reads it, in canonical form. */
 
 int lkg_verb_convert(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         enum lkg_format format = LKG_FORMAT_YAML;
         int r;
 
-        r = lkg_tool_read_doc(tool, tool->words[0], true, tool->options.strict ? LKG_DECODE_STRICT : 0,
-                              &report, &format, &doc);
+        r = lkg_tool_read_doc(tool, tool->words[0], true,
+                              tool->options.document.strict ? LKG_DECODE_STRICT : 0, &report, &format, &doc);
         lkg_tool_print_findings(tool, STDERR_FILENO, &report);
         if (r != LKG_TOOL_OK)
                 return r;
-        r = lkg_tool_render(tool, doc, lkg_tool_render_format(tool, format), &buf);
-        return r == LKG_TOOL_OK ? lkg_tool_print(&buf, LKG_TOOL_OK) : r;
+        return print_doc(tool, doc, format);
 }
 
 /* ---- verb-patch ---- */
@@ -103,13 +103,11 @@ static int apply_strategic(const struct lkg_tool *tool, const struct lkg_value *
         const char *kind = tool->options.kind;
         const struct lkg_schema *schema = NULL;
         struct lkg_merge_type type;
-        int r;
 
         if (!kind && lkg_value_type(target) == LKG_MAP)
                 kind = lkg_map_get_string(target, "kind");
-        r = kind ? lkg_schema_get(kind, NULL, 0, &schema) : -ENOENT;
-        if (r == -ENOMEM)
-                return r;
+        if (kind)
+                (void)lkg_tool_need(lkg_schema_get(kind, NULL, 0, &schema));
         if (schema)
                 type = lkg_schema_merge_type(schema);
         return lkg_merge_strategic_typed(target, patch, schema ? &type : NULL, report, ret);
@@ -155,17 +153,16 @@ int lkg_verb_patch(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        const struct type *type = find_type(tool->options.type);
+        const struct type *type = find_type(tool->options.document.type);
         enum lkg_format format = LKG_FORMAT_YAML;
         int r;
 
-        if (!tool->options.type)
+        if (!tool->options.document.type)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "which patch? --type merge or --type strategic");
         if (!type)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "--type \"%.60s\" is not known, want merge or strategic",
-                                     tool->options.type);
+                                     tool->options.document.type);
         if (strcmp(tool->words[0], "-") == 0 && strcmp(tool->words[1], "-") == 0)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "only one of the documents can be standard input");
@@ -173,6 +170,5 @@ int lkg_verb_patch(const struct lkg_tool *tool)
         lkg_tool_print_findings(tool, STDERR_FILENO, &report);
         if (r != LKG_TOOL_OK)
                 return r;
-        r = lkg_tool_render(tool, doc, lkg_tool_render_format(tool, format), &buf);
-        return r == LKG_TOOL_OK ? lkg_tool_print(&buf, LKG_TOOL_OK) : r;
+        return print_doc(tool, doc, format);
 }

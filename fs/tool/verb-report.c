@@ -3,38 +3,101 @@
  * lkgfs report: one file for a ticket. A page of HTML, or the raw parts as a tar archive, about everything that can be read: a
  * dead engine, a mount that hangs, or no mount at all is what it is for.
  */
-#include "report-page.h"
-
-#include <fcntl.h>
 #include <sys/utsname.h>
 
-#include <lkg/file.h>
+#include "report.h"
 
-static int print_archive(const struct lkg_parts *parts, struct lkg_buf *ret)
+/*
+ * A POSIX tar archive: ustar headers, and a pax header for a name that does not fit. Regular files only, mode 0600, owner root.
+ * Writing needs no library for so little, and every node would have to install it.
+ */
+#define BLOCK      512
+#define NAME_MAX_U 100 /* of a ustar header, without its prefix */
+
+struct tar_header {
+        char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100];
+        char magic[6], version[2], user[32], group[32], major[8], minor[8], prefix[155], pad[12];
+};
+_Static_assert(sizeof(struct tar_header) == BLOCK, "the format has 512 bytes");
+
+static void pad(struct lkg_buf *buf, size_t size)
+{
+        static const char zeros[BLOCK];
+
+        if (size % BLOCK)
+                lkg_buf_append(buf, zeros, BLOCK - size % BLOCK);
+}
+
+static void put_header(struct lkg_buf *buf, const char *name, char type, size_t size, uint64_t modified_s)
+{
+        struct tar_header h = { .type = type, .magic = "ustar", .version = { '0', '0' } };
+        const unsigned char *bytes = (const unsigned char *)&h;
+        unsigned sum = 0;
+
+        (void)snprintf(h.name, sizeof(h.name), "%s", name);
+        (void)snprintf(h.mode, sizeof(h.mode), "%07o", 0600u);
+        (void)snprintf(h.uid, sizeof(h.uid), "%07o", 0u);
+        (void)snprintf(h.gid, sizeof(h.gid), "%07o", 0u);
+        (void)snprintf(h.size, sizeof(h.size), "%011llo", (unsigned long long)size & 077777777777ull);
+        (void)snprintf(h.mtime, sizeof(h.mtime), "%011llo",
+                       (unsigned long long)modified_s & 077777777777ull);
+        memset(h.checksum, ' ', sizeof(h.checksum));
+        for (size_t i = 0; i < sizeof(h); i++)
+                sum += bytes[i];
+        (void)snprintf(h.checksum, sizeof(h.checksum) - 1, "%06o", sum);
+        lkg_buf_append(buf, &h, sizeof(h));
+}
+
+/* `LENGTH path=NAME\n`, where LENGTH counts its own digits as well. */
+static void put_long_name(struct lkg_buf *buf, const char *name)
+{
+        size_t rest = strlen(name) + strlen(" path=\n"), size = rest + 1;
+        char digits[24];
+
+        while (rest + (size_t)snprintf(digits, sizeof(digits), "%zu", size) != size)
+                size++;
+        put_header(buf, "pax", 'x', size, 0);
+        lkg_buf_printf(buf, "%s path=%s\n", digits, name);
+        pad(buf, size);
+}
+
+void lkg_tar_add(struct lkg_buf *buf, const char *name, const char *data, size_t size, uint64_t modified_s)
+{
+        if (strlen(name) >= NAME_MAX_U)
+                put_long_name(buf, name);
+        put_header(buf, name, '0', size, modified_s);
+        if (size)
+                lkg_buf_append(buf, data, size);
+        pad(buf, size);
+}
+
+void lkg_tar_end(struct lkg_buf *buf)
+{
+        static const char zeros[2 * BLOCK];
+
+        lkg_buf_append(buf, zeros, sizeof(zeros));
+}
+
+/* ---- the verb ---- */
+
+static void put_archive(const struct lkg_parts *parts, struct lkg_buf *ret)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf unread = LKG_BUF_INIT;
         uint64_t now_s = lkg_realtime_ns() / LKG_NSEC_PER_SEC;
 
         for (size_t i = 0; i < parts->n; i++) {
-                LKG_CLEANUP(lkg_freep) char *name = NULL;
                 const struct lkg_part *part = &parts->items[i];
+                LKG_CLEANUP(lkg_freep) char *name = lkg_tool_format("lkgfs-report/%s", part->name);
 
-                if (part->error < 0) {
+                if (part->error < 0)
                         lkg_buf_printf(&unread, "%s\t%s\n", part->name,
                                        *part->data ? part->data : strerror(-part->error));
-                        continue;
-                }
-                if (asprintf(&name, "lkgfs-report/%s", part->name) < 0) {
-                        name = NULL;
-                        return -ENOMEM;
-                }
-                lkg_tar_add(ret, name, part->data, part->size, part->modified_s ? part->modified_s : now_s);
+                else
+                        lkg_tar_add(ret, name, part->data, part->size,
+                                    part->modified_s ? part->modified_s : now_s);
         }
-        if (!lkg_buf_failed(&unread))
-                lkg_tar_add(ret, "lkgfs-report/could-not-be-read", unread.size ? unread.data : "",
-                            unread.size, now_s);
+        lkg_tar_add(ret, "lkgfs-report/could-not-be-read", lkg_tool_text(&unread), unread.size, now_s);
         lkg_tar_end(ret);
-        return lkg_buf_failed(ret) || lkg_buf_failed(&unread) ? -ENOMEM : 0;
 }
 
 /* On a terminal nobody wants to see a page: it becomes a file of the working directory. */
@@ -43,8 +106,8 @@ static const char *choose_file(const struct lkg_tool *tool, bool tar, char ret[s
         struct utsname uts = { .nodename = "node" };
         char time[21];
 
-        if (tool->options.file)
-                return strcmp(tool->options.file, "-") == 0 ? NULL : tool->options.file;
+        if (tool->options.report.file)
+                return strcmp(tool->options.report.file, "-") == 0 ? NULL : tool->options.report.file;
         if (!isatty(STDOUT_FILENO))
                 return NULL;
         (void)uname(&uts);
@@ -58,13 +121,12 @@ static int write_file(const struct lkg_tool *tool, const char *path, const struc
 {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
         LKG_CLEANUP(lkg_freep)
-        char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+        char *directory = slash ? lkg_tool_format("%.*s/", (int)(slash - path), path) : lkg_tool_format(".");
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         struct lkg_error err = { 0 };
 
-        if (!directory || !*name)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "--file '%s': %s", path,
-                                     strerror(directory ? EISDIR : ENOMEM));
+        if (!*name)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "--file '%s': %s", path, strerror(EISDIR));
         fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "open '%s': %s", directory, strerror(errno));
@@ -81,11 +143,12 @@ int lkg_verb_report(const struct lkg_tool *tool)
         bool tar = tool->options.format == LKG_TOOL_TAR;
         char chosen[200];
         const char *file = choose_file(tool, tar, chosen);
-        int r = lkg_report_collect(tool, &parts);
 
-        if (r == 0)
-                r = tar ? print_archive(&parts, &buf) : lkg_report_page(&parts, &buf);
-        if (r < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r));
+        lkg_report_collect(tool, &parts);
+        if (tar)
+                put_archive(&parts, &buf);
+        else
+                lkg_report_page(&parts, &buf);
+        (void)lkg_tool_text(&buf);
         return file ? write_file(tool, file, &buf) : lkg_tool_print(&buf, LKG_TOOL_OK);
 }

@@ -12,19 +12,14 @@
 
 static bool has_change(const struct lkg_tool *tool)
 {
-        return tool->options.halt || tool->options.resume || tool->options.forgive;
-}
-
-static bool is_text(const struct lkg_tool *tool)
-{
-        return tool->options.format == LKG_TOOL_NATIVE || tool->options.format == LKG_TOOL_TEXT;
+        return tool->options.fleet.halt || tool->options.fleet.resume || tool->options.fleet.forgive;
 }
 
 bool lkg_rollout_is_of_fleet(const struct lkg_tool *tool)
 {
         return tool->verb->run == lkg_verb_rollout &&
-               (tool->n_words > 0 || tool->options.kubeconfig || tool->options.context ||
-                tool->options.rollout_namespace || has_change(tool));
+               (tool->n_words > 0 || tool->options.fleet.kubeconfig || tool->options.fleet.context ||
+                tool->options.fleet.slots_namespace || has_change(tool));
 }
 
 static int read_reference(const struct lkg_tool *tool, struct lkg_reference *ret)
@@ -34,9 +29,9 @@ static int read_reference(const struct lkg_tool *tool, struct lkg_reference *ret
 
         if (!text)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "which ConfigMap? want NAMESPACE/NAME[/KEY]");
-        if (tool->options.halt && tool->options.resume)
+        if (tool->options.fleet.halt && tool->options.fleet.resume)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--halt and --resume are opposites");
-        if (has_change(tool) && !is_text(tool))
+        if (has_change(tool) && lkg_tool_structured(tool))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "--halt, --resume and --forgive answer with a line of text; "
                                      "ask for the state with -o without them");
@@ -57,12 +52,9 @@ static int status_of(const struct lkg_fleet *fleet)
 static int print(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_tool_map map;
 
-        if (!is_text(tool)) {
-                lkg_fleet_map(fleet, &map);
-                return lkg_tool_print_map(tool, &map, status_of(fleet));
-        }
+        if (lkg_tool_structured(tool))
+                return lkg_tool_print_map(tool, lkg_fleet_map(fleet), status_of(fleet));
         lkg_fleet_show(fleet, lkg_realtime_ns(), "", &buf);
         return lkg_tool_print(&buf, status_of(fleet));
 }
@@ -78,11 +70,7 @@ static int show_screen(const struct lkg_tool *tool, const struct lkg_fleet *flee
 
         lkg_fleet_show(fleet, lkg_realtime_ns(), trouble, &text);
         lkg_fleet_show(fleet, 0, trouble, &ageless);
-        lkg_buf_putc(&text, '\0');
-        lkg_buf_putc(&ageless, '\0');
-        if (lkg_buf_failed(&text) || lkg_buf_failed(&ageless))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
-        return lkg_screen_show(tool, screen, text.data, ageless.data);
+        return lkg_screen_show(tool, screen, lkg_tool_text(&text), lkg_tool_text(&ageless));
 }
 
 static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
@@ -115,7 +103,7 @@ static int look_and_act(const struct lkg_tool *tool, struct lkg_fleet_api *api, 
                 return lkg_fleet_change(tool, api, fleet);
         if (!lkg_fleet_look(api, fleet, /* nodes= */ true, words))
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
-        if (is_text(tool) && (tool->options.watch || isatty(STDOUT_FILENO) == 1))
+        if (!lkg_tool_structured(tool) && (tool->options.watch || isatty(STDOUT_FILENO) == 1))
                 return follow(tool, api, fleet);
         return print(tool, fleet);
 }
@@ -126,9 +114,10 @@ int lkg_verb_rollout_of_fleet(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_fleet_close) struct lkg_fleet_api api = { .root_fd = -EBADF };
         int r = read_reference(tool, &fleet.reference);
 
-        if (tool->options.rollout_namespace)
-                fleet.slot_namespace = tool->options.rollout_namespace;
-        if (r == LKG_TOOL_OK)
-                r = lkg_fleet_open(tool, &api);
-        return r == LKG_TOOL_OK ? look_and_act(tool, &api, &fleet) : r;
+        if (tool->options.fleet.slots_namespace)
+                fleet.slot_namespace = tool->options.fleet.slots_namespace;
+        if (r != LKG_TOOL_OK)
+                return r;
+        lkg_fleet_open(tool, &api);
+        return look_and_act(tool, &api, &fleet);
 }

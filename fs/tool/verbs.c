@@ -4,8 +4,6 @@
 
 #include "tool.h"
 
-#include <lkg/text.h>
-
 /* engineTimeout is 2 s by default; a mount that is silent for ten times as long is broken */
 #define VIEW_LIMIT_S 20
 

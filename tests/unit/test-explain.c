@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <fs/tool/explain.h>
+#include <fs/tool/tool.h>
 
 static struct lkg_explained_list list;
 
@@ -161,7 +161,7 @@ static void assert_key(const char *word, const char *path, const char *says)
 {
         const struct lkg_explained *item;
         struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_tool_map map;
+        struct lkg_value *map;
 
         lkg_explain_find(word, "kubelet", &list);
         assert_true(list.n_items > 0 && !list.ambiguous);
@@ -172,9 +172,8 @@ static void assert_key(const char *word, const char *path, const char *says)
         if (!strstr(buf.data, says))
                 fail_msg("%s:\n%s", word, buf.data);
         lkg_buf_deinit(&buf);
-        lkg_explain_value(item, LKG_RELEASE_MAX, &map);
-        assert_false(map.failed);
-        lkg_tool_map_deinit(&map);
+        map = lkg_explain_value(item, LKG_RELEASE_MAX);
+        lkg_value_unref(map);
 }
 
 static void test_a_key_of_a_map(void **state)
@@ -225,15 +224,14 @@ static void test_every_name_can_be_explained(void **state)
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         struct lkg_buf buf = LKG_BUF_INIT;
-                        struct lkg_tool_map map;
+                        struct lkg_value *map;
 
                         lkg_explain_find(lkg_kinds[k].fields[i].path, lkg_kinds[k].kind, &list);
                         assert_true(list.n_items >= 1 && !list.ambiguous);
                         lkg_explain_text(&list.items[0], LKG_RELEASE_MAX, &buf);
                         assert_false(lkg_buf_failed(&buf));
-                        lkg_explain_value(&list.items[0], LKG_RELEASE_MIN, &map);
-                        assert_false(map.failed);
-                        lkg_tool_map_deinit(&map);
+                        map = lkg_explain_value(&list.items[0], LKG_RELEASE_MIN);
+                        lkg_value_unref(map);
                         lkg_buf_deinit(&buf);
                 }
 }

@@ -346,12 +346,12 @@ static void test_status_of_a_hold_ends_it_first(void **state)
                                "again\n"));
         condition(f, "False", "failed to validate current (init), 1 error",
                   "using current (init); held since 2026-11-21T10:00:00Z at generation 5");
-        put(f, "status/" COMPONENT "/findings", "a.conf:1:1: error: wrong [LKG1001]\n");
+        put_findings(f, COMPONENT, "a.conf:1:1: error: wrong [LKG1001]\n");
         assert_int_equal(call(f, "status"), 1);
         assert_non_null(strstr(f->out,
                                "\n  next      `lkgfs hold off --component kubelet` follows the files "
                                "again; then correct the files that the findings name"));
-        put(f, "status/" COMPONENT "/findings", "");
+        put_findings(f, COMPONENT, "");
         put(f, "status/" COMPONENT "/assigned", "u-1@7 kube-system/kubelet-config\n");
         put(f, "status/" COMPONENT "/active", "init\n");
         put(f, "bad/" COMPONENT "/u-1@7", "{}");
@@ -454,13 +454,13 @@ static void test_status_shows_poison_first(void **state)
         struct fixture *f = *state;
         const char *poison, *error;
 
-        put(f, "status/" COMPONENT "/findings",
-            "a.conf:1:1: note: n [LKG1005]\na.conf:2:1: warning: w [LKG1004]\n"
-            "a.conf:3:1: error: e1 [LKG1001]\na.conf:4:1: error: e2 [LKG1001]\n"
-            "a.conf:5:1: error: e3 [LKG1001]\na.conf:6:1: error: e4 [LKG1001]\n"
-            "a.conf:7:1: error: e5 [LKG1001]\na.conf:8:1: error: e6 [LKG1001]\n"
-            "a.conf:9:1: error: e7 [LKG1001]\na.conf:10:1: error: e8 [LKG1001]\n"
-            "b.conf: error: p [LKG2030]\n");
+        put_findings(f, COMPONENT,
+                     "a.conf:1:1: note: n [LKG1005]\na.conf:2:1: warning: w [LKG1004]\n"
+                     "a.conf:3:1: error: e1 [LKG1001]\na.conf:4:1: error: e2 [LKG1001]\n"
+                     "a.conf:5:1: error: e3 [LKG1001]\na.conf:6:1: error: e4 [LKG1001]\n"
+                     "a.conf:7:1: error: e5 [LKG1001]\na.conf:8:1: error: e6 [LKG1001]\n"
+                     "a.conf:9:1: error: e7 [LKG1001]\na.conf:10:1: error: e8 [LKG1001]\n"
+                     "b.conf: error: p [LKG2030]\n");
         (void)call(f, "status");
         poison = strstr(f->out, "b.conf: error: p");
         error = strstr(f->out, "a.conf:3:1");
@@ -471,12 +471,10 @@ static void test_status_shows_poison_first(void **state)
         assert_non_null(strstr(f->out, "    and 2 more\n    1 note: lkgfs status --all\n"));
 }
 
-/* If the machine-readable file exists, the lines are not parsed. */
 static void test_status_takes_findings_json(void **state)
 {
         struct fixture *f = *state;
 
-        put(f, "status/" COMPONENT "/findings", "a: error: b [LKG1001]\n");
         put(f, "status/" COMPONENT "/findings.json",
             "{\"schemaVersion\":1,\"notListed\":7,\"findings\":[{\"severity\":\"warning\",\"code\":"
             "\"LKG1004\",\"text\":\"x: error: y\",\"file\":\"a: error: b\",\"line\":3,\"column\":4},"
@@ -491,7 +489,7 @@ static void test_status_takes_findings_json(void **state)
         assert_non_null(strstr(f->out, "\"notListed\": 7"));
         put(f, "status/" COMPONENT "/findings.json", "{\"findings\":5}");
         assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out, "\n  findings  1 error\n"));
+        assert_non_null(strstr(f->out, "\n  findings  none\n"));
 }
 
 /* Many errors of another component leave room for the worst one of this component. */
@@ -503,11 +501,11 @@ static void test_status_has_room_for_each_component(void **state)
         (void)snprintf(path, sizeof(path), "%s/v/status/a", f->dir);
         assert_int_equal(mkdir(path, 0755), 0);
         put(f, "status/a/condition", "False r: m\n");
-        put(f, "status/a/findings",
-            "x:1:1: error: e [LKG1001]\nx:2:1: error: e [LKG1001]\nx:3:1: error: e [LKG1001]\n"
-            "x:4:1: error: e [LKG1001]\nx:5:1: error: e [LKG1001]\nx:6:1: error: e [LKG1001]\n"
-            "x:7:1: error: e [LKG1001]\nx:8:1: error: e [LKG1001]\nx:9:1: error: e [LKG1001]\n");
-        put(f, "status/" COMPONENT "/findings", "y:1:1: warning: w [LKG1004]\n");
+        put_findings(f, "a",
+                     "x:1:1: error: e [LKG1001]\nx:2:1: error: e [LKG1001]\nx:3:1: error: e [LKG1001]\n"
+                     "x:4:1: error: e [LKG1001]\nx:5:1: error: e [LKG1001]\nx:6:1: error: e [LKG1001]\n"
+                     "x:7:1: error: e [LKG1001]\nx:8:1: error: e [LKG1001]\nx:9:1: error: e [LKG1001]\n");
+        put_findings(f, COMPONENT, "y:1:1: warning: w [LKG1004]\n");
         assert_int_equal(call(f, "status"), 1);
         assert_non_null(strstr(f->out, "x:7:1: "));
         assert_null(strstr(f->out, "x:8:1: "));

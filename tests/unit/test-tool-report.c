@@ -9,9 +9,7 @@
 
 #include <cmocka.h>
 
-#include "fs/tool/annotations.h"
-#include "fs/tool/html-page.h"
-#include "fs/tool/report-parts.h"
+#include "fs/tool/report.h"
 
 static void assert_text(struct lkg_buf *buf, const char *want)
 {
@@ -26,12 +24,12 @@ static void test_html_is_escaped(void **state)
         struct lkg_buf buf = LKG_BUF_INIT;
 
         (void)state;
-        lkg_html_text(&buf, "<a href=\"x\" id='y'>&amp;\n\x1b[31m\xff\xe2\x80\xae");
+        lkg_html(&buf, "%s", "<a href=\"x\" id='y'>&amp;\n\x1b[31m\xff\xe2\x80\xae");
         assert_text(&buf,
                     "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;amp;\n\\x1b[31m\\xff\\xe2\\x80\\xae");
-        lkg_html_prose(&buf, "run `lkgfs <x>`, or ` alone");
+        lkg_html(&buf, "%-s", "run `lkgfs <x>`, or ` alone");
         assert_text(&buf, "run <code>lkgfs &lt;x&gt;</code>, or ` alone");
-        lkg_html_prose(&buf, "``");
+        lkg_html(&buf, "%-s", "``");
         assert_text(&buf, "<code></code>");
         lkg_html_time(&buf, "2026-01-02T03:04:05Z");
         assert_text(&buf, "<time datetime=\"2026-01-02T03:04:05Z\"><span class=\"date\">2026-01-02</span> "

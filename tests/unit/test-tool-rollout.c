@@ -101,7 +101,7 @@ static void take_slots(struct fixture *f, struct lkg_buf *list)
         lkg_buf_puts(list, list->size ? "]}" : "{\"items\": []}");
         lkg_buf_putc(list, '\0');
         value = decode(list->data);
-        assert_int_equal(lkg_fleet_take_slots(&f->fleet, value, &f->err), 0);
+        lkg_fleet_take_slots(&f->fleet, value);
         lkg_buf_deinit(list);
 }
 
@@ -124,7 +124,7 @@ static void take_nodes(struct fixture *f, struct lkg_buf *list)
         lkg_buf_putc(list, '\0');
         value = decode(list->data);
         lkg_fleet_begin_nodes(&f->fleet);
-        assert_int_equal(lkg_fleet_take_nodes(&f->fleet, value, &f->err), 0);
+        lkg_fleet_take_nodes(&f->fleet, value);
         f->fleet.knows_nodes = true;
         lkg_fleet_settle(&f->fleet);
         lkg_buf_deinit(list);
@@ -280,18 +280,17 @@ static void test_slots_that_are_not_here(void **state)
 static void test_no_such_namespace(void **state)
 {
         struct fixture *f = *state;
-        struct lkg_tool_map map;
+        struct lkg_value *map;
 
         assert_int_equal(take_configmap(f, LIMITS), 0);
         f->fleet.lacks_slot_namespace = true;
         assert_non_null(strstr(shown(f),
                                "state      unclear: no slot is in namespace lkgfs-rollout; there is no such "
                                "namespace; are the slots in another one (--rollout-namespace)?\n"));
-        lkg_fleet_map(&f->fleet, &map);
-        assert_false(map.failed);
-        assert_string_equal(lkg_map_get_string(map.value, "state"), "unclear");
-        assert_non_null(strstr(lkg_map_get_string(map.value, "slotsTrouble"), "there is no such namespace"));
-        lkg_tool_map_deinit(&map);
+        map = lkg_fleet_map(&f->fleet);
+        assert_string_equal(lkg_map_get_string(map, "state"), "unclear");
+        assert_non_null(strstr(lkg_map_get_string(map, "slotsTrouble"), "there is no such namespace"));
+        lkg_value_unref(map);
         assert_int_equal(take_configmap(f, ""), 0); /* nobody needs it */
         assert_int_equal(lkg_fleet_state(&f->fleet), LKG_FLEET_NO_SLOTS);
 }
@@ -365,25 +364,24 @@ static void test_as_a_value(void **state)
 {
         struct fixture *f = *state;
         struct lkg_buf list = LKG_BUF_INIT;
-        struct lkg_tool_map map;
+        struct lkg_value *map;
         const struct lkg_value *slots, *slot;
 
         assert_int_equal(take_configmap(f, LIMITS), 0);
         put_slot(f, &list, 0, LKG_SLOT_FAILED, "worker-1", 0, "why");
         take_slots(f, &list);
-        lkg_fleet_map(&f->fleet, &map);
-        assert_false(map.failed);
-        assert_string_equal(lkg_map_get_string(map.value, "state"), "halted");
-        assert_string_equal(lkg_map_get_string(map.value, "configMap"), "kube-system/node-config");
-        assert_string_equal(lkg_map_get_string(map.value, "slotNamespace"), "lkgfs-rollout");
-        assert_null(lkg_map_get(map.value, "slotsTrouble"));
-        assert_null(lkg_map_get(map.value, "waiting")); /* nobody knows */
-        slots = lkg_map_get(map.value, "slots");
+        map = lkg_fleet_map(&f->fleet);
+        assert_string_equal(lkg_map_get_string(map, "state"), "halted");
+        assert_string_equal(lkg_map_get_string(map, "configMap"), "kube-system/node-config");
+        assert_string_equal(lkg_map_get_string(map, "slotNamespace"), "lkgfs-rollout");
+        assert_null(lkg_map_get(map, "slotsTrouble"));
+        assert_null(lkg_map_get(map, "waiting")); /* nobody knows */
+        slots = lkg_map_get(map, "slots");
         assert_int_equal(lkg_value_size(slots), 1);
         slot = lkg_list_get(slots, 0);
         assert_string_equal(lkg_map_get_string(slot, "node"), "worker-1");
         assert_string_equal(lkg_map_get_string(slot, "reason"), "why");
-        lkg_tool_map_deinit(&map);
+        lkg_value_unref(map);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)

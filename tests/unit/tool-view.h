@@ -6,6 +6,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/wait.h>
 
 #include "fs/tool/tool.h"
 #include "tmpdir.h"
@@ -45,6 +46,21 @@ static inline char *restore(int file, int fd, int saved)
         return text;
 }
 
+/* A verb that cannot go on ends its process. */
+static inline int run_verb(const struct lkg_tool *tool)
+{
+        int status;
+        pid_t pid;
+
+        (void)fflush(NULL);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                exit(tool->verb->run(tool));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 /* Return: exit status of `lkgfs ARGS --mountpoint DIR/v`; its output is in @f. */
 static inline int call(struct fixture *f, const char *args)
 {
@@ -59,7 +75,7 @@ static inline int call(struct fixture *f, const char *args)
         free(f->err);
         out = divert(f, "out", STDOUT_FILENO, &saved_out);
         err = divert(f, "err", STDERR_FILENO, &saved_err);
-        status = lkg_tool_parse(&tool, n, argv, message) < 0 ? LKG_TOOL_USAGE : tool.verb->run(&tool);
+        status = lkg_tool_parse(&tool, n, argv, message) < 0 ? LKG_TOOL_USAGE : run_verb(&tool);
         f->err = restore(err, STDERR_FILENO, saved_err);
         f->out = restore(out, STDOUT_FILENO, saved_out);
         return status;
@@ -75,6 +91,49 @@ static inline void put(const struct fixture *f, const char *path, const char *te
         assert_true(fd >= 0);
         assert_int_equal(lkg_write_all(fd, text, strlen(text)), 0);
         (void)lkg_close(fd);
+}
+
+/* status/@component/findings.json of lines `FILE:LINE:COLUMN: SEVERITY: TEXT [LKGnnnn]`; without a place the severity is first. */
+static inline void put_findings(const struct fixture *f, const char *component, const char *lines)
+{
+        static const char *const severities[] = { "error", "warning", "note" };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf json = LKG_BUF_INIT;
+        char *copy = strdup(lines), *save = NULL, path[128];
+        const char *separator = "";
+
+        assert_non_null(copy);
+        lkg_buf_puts(&json, "{\"schemaVersion\":1,\"findings\":[");
+        for (char *line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+                char *code = strstr(line, " [LKG"), *text = NULL, file[128] = "";
+                unsigned row = 0, column = 0, s = 0;
+
+                for (unsigned i = 0; i < LKG_ARRAY_SIZE(severities); i++) {
+                        char *at = strstr(line, severities[i]);
+
+                        if (at && (!text || at < text)) {
+                                text = at;
+                                s = i;
+                        }
+                }
+                assert_true(code && text);
+                (void)sscanf(text == line ? "" : line, "%127[^:]:%u:%u", file, &row, &column);
+                text += strlen(severities[s]) + 2;
+                lkg_buf_printf(&json, "%s{\"severity\":\"%s\",\"code\":\"%.7s\",\"text\":", separator,
+                               severities[s], code + 2);
+                lkg_buf_json_string(&json, text, (size_t)(code - text));
+                if (*file)
+                        lkg_buf_printf(&json, ",\"file\":\"%s\"", file);
+                if (row)
+                        lkg_buf_printf(&json, ",\"line\":%u,\"column\":%u", row, column);
+                lkg_buf_puts(&json, "}");
+                separator = ",";
+        }
+        lkg_buf_puts(&json, "]}");
+        lkg_buf_putc(&json, '\0');
+        assert_false(lkg_buf_failed(&json));
+        free(copy);
+        (void)snprintf(path, sizeof(path), "status/%s/findings.json", component);
+        put(f, path, json.data);
 }
 
 static inline char *get(const struct fixture *f, const char *path)
@@ -130,7 +189,7 @@ static inline int setup(void **state)
                 assert_int_equal(lkg_mkdir_p(fd, dirs[i], 0755, NULL), 0);
         (void)lkg_close(fd);
         put(f, "status/" COMPONENT "/generation", "7\n");
-        put(f, "status/" COMPONENT "/findings", "");
+        put_findings(f, COMPONENT, "");
         condition(f, "True", "passing all checks", "using current (UID: u-1)");
         *state = f;
         return 0;

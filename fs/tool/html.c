@@ -1,9 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Text in HTML, and the style of a page. */
+#include "report.h"
+
+static void put_bytes(struct lkg_buf *buf, const char *text, size_t size)
+{
+        static const char *const entities[] = {
+                ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#39;"
+        };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
+
+        for (size_t at = 0; at < size;) {
+                size_t n = 0;
+
+                while (at + n < size && text[at + n] != '\n')
+                        n++;
+                lkg_buf_shown(&shown, text + at, n);
+                if (at + n < size)
+                        lkg_buf_putc(&shown, '\n');
+                at += n + 1;
+        }
+        for (const char *p = lkg_tool_text(&shown); *p; p++) {
+                unsigned char c = (unsigned char)*p;
+
+                if (c < LKG_ARRAY_SIZE(entities) && entities[c])
+                        lkg_buf_puts(buf, entities[c]);
+                else
+                        lkg_buf_putc(buf, *p);
+        }
+}
+
+static void put_prose(struct lkg_buf *buf, const char *text)
+{
+        for (;;) {
+                size_t n = strcspn(text, "`");
+                const char *end = text[n] ? strchr(text + n + 1, '`') : NULL;
+
+                if (!end) {
+                        put_bytes(buf, text, strlen(text));
+                        return;
+                }
+                put_bytes(buf, text, n);
+                lkg_buf_puts(buf, "<code>");
+                put_bytes(buf, text + n + 1, (size_t)(end - text) - n - 1);
+                lkg_buf_puts(buf, "</code>");
+                text = end + 1;
+        }
+}
+
+/* %s, %-s, %u, %zu: the compiler compares them with the arguments. */
+void lkg_html(struct lkg_buf *buf, const char *fmt, ...)
+{
+        const char *text;
+        va_list ap;
+
+        va_start(ap, fmt);
+        for (; *fmt; fmt++) {
+                if (*fmt != '%') {
+                        lkg_buf_putc(buf, *fmt);
+                        continue;
+                }
+                switch (*++fmt) {
+                case 's':
+                        text = va_arg(ap, const char *);
+                        put_bytes(buf, text, strlen(text));
+                        break;
+                case '-':
+                        put_prose(buf, va_arg(ap, const char *));
+                        fmt++;
+                        break;
+                case 'u':
+                        lkg_buf_u64(buf, va_arg(ap, unsigned));
+                        break;
+                default: /* z */
+                        lkg_buf_u64(buf, va_arg(ap, size_t));
+                        fmt++;
+                }
+        }
+        va_end(ap);
+}
+
+void lkg_html_section(struct lkg_buf *buf, const char *id, const char *title, const char *note)
+{
+        lkg_html(buf, "<section id=\"%s\" aria-labelledby=\"h-%s\">\n<h2 id=\"h-%s\">%s", id, id, id, title);
+        if (note)
+                lkg_html(buf, " <span class=\"count\">%s</span>", note);
+        lkg_buf_puts(buf, "</h2>\n");
+}
+
+void lkg_html_time(struct lkg_buf *buf, const char *rfc3339)
+{
+        lkg_html(buf, "<time datetime=\"%s\">", rfc3339);
+        if (strlen(rfc3339) == 20 && rfc3339[10] == 'T' && rfc3339[19] == 'Z') {
+                lkg_buf_puts(buf, "<span class=\"date\">");
+                put_bytes(buf, rfc3339, 10);
+                lkg_buf_puts(buf, "</span> ");
+                put_bytes(buf, rfc3339 + 11, 8);
+        } else {
+                lkg_html(buf, "%s", rfc3339);
+        }
+        lkg_buf_puts(buf, "</time>");
+}
+
+void lkg_html_diff(struct lkg_buf *buf, const char *text)
+{
+        const char *line;
+        size_t size;
+
+        lkg_buf_puts(buf, "<pre class=\"diff\" tabindex=\"0\">");
+        while (lkg_tool_next_line(&text, &line, &size)) {
+                bool header = strncmp(line, "--- ", 4) == 0 || strncmp(line, "+++ ", 4) == 0 || *line == '@';
+                const char *tag = header ? "b" : *line == '+' ? "ins" : *line == '-' ? "del" : NULL;
+
+                if (tag)
+                        lkg_html(buf, "<%s>", tag);
+                put_bytes(buf, line, size);
+                if (tag)
+                        lkg_html(buf, "</%s>", tag);
+                lkg_buf_putc(buf, '\n');
+        }
+        lkg_buf_puts(buf, "</pre>\n");
+}
+
 /*
  * The style of a page: one column, hairlines instead of boxes, light and dark as the reader has it, paper without what only a
  * screen can do. Ten colours for layers; each layer also has a letter and its name.
  */
-#include "html-page.h"
 
 /* Lines break between rules. */
 /* clang-format off */

@@ -1,12 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs check --release B on a node where release A of the component runs, and --release A..B: what the upgrade stops, changes
- * without a word, and leaves deprecated. A class of findings is all that is added to what `check` is otherwise.
+ * What `check` adds about a change: from the document of --against to what is judged; and of an upgrade (--release B on a node where
+ * release A of the component runs, or --release A..B), what it stops, changes without a word, and leaves deprecated.
  */
 #include "tool.h"
 
-#include <lkg/facts.h>
-#include <lkg/schema.h>
+#include <lkg/objects.h>
+
+/* ---- --against ---- */
+
+/* The value that is new; a field that is left out has no place. */
+static struct lkg_where where_of(const struct lkg_candidate *candidate, const char *pointer)
+{
+        const struct lkg_value *value = lkg_value_get_pointer(candidate->doc, pointer);
+
+        return value ? lkg_where_of(value) : (struct lkg_where){ .file = NULL };
+}
+
+static void add_change(struct lkg_candidate *candidate, const char *against,
+                       const struct lkg_field_change *change, const char *name)
+{
+        const struct lkg_where where = where_of(candidate, change->pointer);
+
+        if (change->change_class > LKG_CHANGE_RESTART)
+                lkg_report_add(&candidate->report, LKG_WARNING, 5060, &where,
+                               "%s: differs from %s, and a restart is not enough: %s", name, against,
+                               change->field->change);
+        else
+                lkg_report_add(&candidate->report, LKG_NOTE, 5061, &where,
+                               "%s: differs from %s, a restart is needed", name, against);
+}
+
+static void add_changes(struct lkg_candidate *candidate, const char *against, const struct lkg_value *before)
+{
+        struct lkg_field_changes changes;
+
+        if (lkg_tool_need(lkg_schema_changes(candidate->schema, before, candidate->doc, candidate->has_base,
+                                             &changes)) < 0)
+                return;
+        for (size_t i = 0; i < changes.n_items; i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
+
+                lkg_tool_put_changed(&changes.items[i], &name);
+                add_change(candidate, against, &changes.items[i], lkg_tool_text(&name));
+        }
+        lkg_field_changes_deinit(&changes);
+}
+
+/* The document in a ConfigMap, under the key that a node would take. */
+static int read_configmap(const struct lkg_tool *tool, const char *path, struct lkg_report *report,
+                          struct lkg_value **ret)
+{
+        struct lkg_remote_base *base = NULL;
+        struct lkg_tool named = *tool;
+        int r;
+
+        named.options.remote = path;
+        r = lkg_tool_remote_load(&named, &base, report);
+        if (r == LKG_TOOL_OK && base && lkg_decode_yaml(base->text, base->size, 0, NULL, report, ret) < 0)
+                r = LKG_TOOL_DIFFERENT;
+        (void)lkg_remote_base_free(base);
+        return r;
+}
+
+static bool is_map(const struct lkg_value *value)
+{
+        return value && lkg_value_type(value) == LKG_MAP;
+}
+
+static int read_before(const struct lkg_tool *tool, const char *path, struct lkg_report *report,
+                       struct lkg_value **ret)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        int r = lkg_tool_read_doc(tool, path, /* as_yaml= */ true, 0, report, NULL, &value);
+        const char *kind = r == LKG_TOOL_OK && is_map(value) ? lkg_map_get_string(value, "kind") : NULL;
+
+        if (kind && strcmp(kind, "ConfigMap") == 0 && !lkg_tool_is_stdin(path))
+                return read_configmap(tool, path, report, ret);
+        *ret = LKG_STEAL(value);
+        return r;
+}
+
+int lkg_tool_judge_against(const struct lkg_tool *tool, struct lkg_candidate *candidate)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *before = NULL;
+        const char *path = tool->options.checking.against;
+        const char *kind, *own;
+        int r;
+
+        if (!path || candidate->state != LKG_CANDIDATE_VALID || !candidate->schema)
+                return LKG_TOOL_OK;
+        r = read_before(tool, path, &report, &before);
+        if (r == LKG_TOOL_FAILED || r == LKG_TOOL_USAGE)
+                return r;
+        if (r != LKG_TOOL_OK || !is_map(before)) {
+                lkg_tool_print_findings(tool, STDERR_FILENO, &report);
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED,
+                                     "--against '%s': it cannot be read as a document", path);
+        }
+        kind = lkg_map_get_string(before, "kind");
+        own = lkg_map_get_string(candidate->doc, "kind");
+        if (!kind || !own || strcmp(kind, own) != 0)
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "--against '%s': its kind is %s; want %s", path,
+                                     kind ? kind : "missing", own ? own : "one with a table");
+        add_changes(candidate, path, before);
+        return LKG_TOOL_OK;
+}
+
+/* ---- an upgrade ---- */
 
 unsigned lkg_tool_upgrade_from(const struct lkg_tool *tool, const struct lkg_tool_sources *then)
 {
@@ -81,15 +183,14 @@ int lkg_tool_add_upgrade(const struct lkg_tool *tool, const struct lkg_tool_sour
         unsigned from = lkg_tool_upgrade_from(tool, then);
 
         then->upgraded_from = from;
-        then->changes = lkg_value_new_list(NULL, 0, 0);
+        then->changes = lkg_tool_list();
         if (now->candidate->state != LKG_CANDIDATE_VALID) {
                 if (now->candidate->state == LKG_CANDIDATE_INVALID)
                         lkg_tool_note(tool, "the layers are not valid for %s, so what changes is not listed",
                                       lkg_release_text(from, text));
                 return LKG_TOOL_OK;
         }
-        if (!then->changes || lkg_judge_upgrade(then->judge, now->candidate, &changes, then->changes) < 0)
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(ENOMEM));
+        (void)lkg_tool_need(lkg_judge_upgrade(then->judge, now->candidate, &changes, then->changes));
         name_stdin(then, &now->candidate->report);
         name_stdin(then, &changes);
         if (tool->options.runs)

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "known.h"
+
+#include <time.h>
+
+#define AGAIN_NS  (300 * LKG_NSEC_PER_MSEC)
+#define ENGINE    "lkgfs-engine"
+#define ENDS_MANY 3u  /* more ends within a minute are no accident */
+#define SHOWN_MAX 48u /* bytes of a value in a sentence */
+
+/* ---- processes of lkgfs ---- */
+
+/* The effect of a missing process. Not for the file server: without it there is no answer at all. */
+static const struct loss {
+        const char *name, *loss, *advice;
+} losses[] = {
+        { "lkgfsd", "nothing that ends is started again, and no component is restarted",
+          "`systemctl start lkgfs`, or start it as it was started: it takes the view over; journalctl -u "
+          "lkgfs "
+          "says why it ended" },
+        { "lkgfs-notify", "nobody who watches a file of the view hears of a change",
+          "lkgfsd restarts it; journalctl -u lkgfs shows why it ends" },
+};
+
+const char *lkg_process_loss(const char *name, const char **ret_advice)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(losses); i++)
+                if (strcmp(losses[i].name, name) == 0) {
+                        *ret_advice = losses[i].advice;
+                        return losses[i].loss;
+                }
+        *ret_advice = "journalctl -u lkgfs";
+        return "it is needed";
+}
+
+/* The value of the label @name in `metric{a="x",name="value"} 1`; "" = it has none. */
+static void copy_label(const char *line, const char *name, char *ret, size_t size)
+{
+        char text[32];
+        const char *at;
+
+        (void)snprintf(text, sizeof(text), "%s=\"", name);
+        at = strstr(line, text);
+        at = at ? at + strlen(text) : "";
+        (void)snprintf(ret, size, "%.*s", (int)strcspn(at, "\""), at);
+}
+
+static bool is_of(const char *line, const char *metric)
+{
+        return strncmp(line, metric, strlen(metric)) == 0 && line[strlen(metric)] == '{';
+}
+
+static void take_metric(const char *line, struct lkg_processes *ret)
+{
+        const char *value = strrchr(line, ' ');
+        struct lkg_process_told told = { 0 };
+
+        if (!value)
+                return;
+        copy_label(line, "process", told.name, sizeof(told.name));
+        told.up = value[1] == '1';
+        if (is_of(line, "lkgfs_engine_up"))
+                ret->engine_silent = !told.up;
+        if (is_of(line, "lkgfs_engine_user_missing"))
+                ret->no_user = told.up;
+        if (is_of(line, "lkgfs_process_up") && *told.name && ret->n < LKG_PROCESSES_MAX)
+                ret->items[ret->n++] = told;
+        /* Its process has been named before. */
+        for (size_t i = 0; is_of(line, "lkgfs_process_restarts_recent") && i < ret->n; i++) {
+                struct lkg_process_told *p = &ret->items[i];
+
+                if (strcmp(p->name, told.name) != 0)
+                        continue;
+                p->n_ends = (unsigned)strtoul(value, NULL, 10);
+                copy_label(line, "reason", p->reason, sizeof(p->reason));
+        }
+}
+
+void lkg_processes_parse(const char *metrics, struct lkg_processes *ret)
+{
+        const char *line;
+        size_t size;
+
+        *ret = (struct lkg_processes){ .n = 0 };
+        while (lkg_tool_next_line(&metrics, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+
+                take_metric(copy, ret);
+        }
+}
+
+bool lkg_process_ends(const struct lkg_process_told *process, struct lkg_buf *buf)
+{
+        if (process->n_ends <= ENDS_MANY || !buf)
+                return process->n_ends > ENDS_MANY;
+        lkg_buf_printf(buf, "%s ended %u times within a minute, the last time: ", process->name,
+                       process->n_ends);
+        lkg_tool_put_clean(buf, process->reason);
+        return true;
+}
+
+bool lkg_process_missing(const struct lkg_process_told *process)
+{
+        return !process->up && strcmp(process->name, ENGINE) != 0;
+}
+
+size_t lkg_processes_missing(const struct lkg_processes *processes, struct lkg_buf *buf)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < processes->n; i++) {
+                if (!lkg_process_missing(&processes->items[i]))
+                        continue;
+                if (buf)
+                        lkg_buf_printf(buf, "%s%s", n ? ", " : "", processes->items[i].name);
+                n++;
+        }
+        return n;
+}
+
+void lkg_processes_read(const struct lkg_view *view, struct lkg_processes *ret)
+{
+        const struct timespec pause = { .tv_nsec = AGAIN_NS };
+
+        for (int i = 0; i < 2; i++) {
+                LKG_CLEANUP(lkg_freep) char *metrics = lkg_view_status(view, "metrics.prom");
+
+                if (i > 0)
+                        (void)nanosleep(&pause, NULL);
+                lkg_processes_parse(metrics ? metrics : "", ret);
+                if (lkg_processes_missing(ret, NULL) == 0)
+                        return;
+        }
+}
+
+/* ---- reading ---- */
+
+/* Lines `pointer, value of the process, served value` with tabs between them; `-` is a missing field, and no JSON. */
+static struct lkg_value *read_drift(const char *text)
+{
+        static const char *const keys[] = { "field", "running", "served" };
+        struct lkg_value *list = lkg_tool_list();
+        const char *line;
+        size_t size;
+
+        while (lkg_tool_next_line(&text, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+                struct lkg_value *item = lkg_tool_map();
+                char *rest = copy, *word;
+                size_t n = 0;
+
+                for (; n < LKG_ARRAY_SIZE(keys) && rest; n++) {
+                        word = n + 1 < LKG_ARRAY_SIZE(keys) ? strsep(&rest, "\t") : rest;
+                        lkg_tool_map_string(item, keys[n], n && strcmp(word, "-") == 0 ? NULL : word);
+                }
+                if (n == LKG_ARRAY_SIZE(keys))
+                        lkg_tool_append(list, item);
+                else
+                        lkg_value_unref(item);
+        }
+        return list;
+}
+
+/* A mark with the id of the assigned configuration, or with its uid, which covers all versions. */
+static bool marks(const char *name, const char *assigned)
+{
+        size_t id = strcspn(assigned, " "), uid = strcspn(assigned, "@"), n = strlen(name);
+
+        return (n == id || n == uid) && strncmp(name, assigned, n) == 0;
+}
+
+static struct lkg_value *read_pairs(const struct lkg_view *view, const char *file)
+{
+        LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(view, file);
+
+        return lkg_tool_pairs(text ? text : "");
+}
+
+void lkg_known_read(const struct lkg_view *view, struct lkg_known *ret)
+{
+        static const char *const files[] = { "condition", "sha256",     "error",  "last-error",
+                                             "assigned",  "generation", "active", "last-known-good" };
+        LKG_CLEANUP(lkg_freep) char *drift = NULL, *generation = NULL;
+        struct stat st;
+
+        *ret = (struct lkg_known){ .texts = lkg_tool_map(),
+                                   .condition = lkg_view_read_json(view, "status/%s/condition.json",
+                                                                   view->component),
+                                   .hold = read_pairs(view, "hold"),
+                                   .trial = read_pairs(view, "trial"),
+                                   .process = read_pairs(view, "process") };
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(files); i++) {
+                LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(view, files[i]);
+
+                lkg_tool_map_string(ret->texts, files[i], text);
+        }
+        if (lkg_view_read(view, &generation, &st, "status/%s/generation", view->component) == 0)
+                lkg_format_rfc3339((uint64_t)st.st_mtim.tv_sec * LKG_NSEC_PER_SEC, ret->served_since);
+        ret->findings_hidden = lkg_view_findings(view, &ret->findings) == -EACCES;
+        ret->drift_error = lkg_view_read(view, &drift, NULL, "status/%s/drift", view->component);
+        ret->drift = read_drift(ret->drift_error < 0 ? "" : drift);
+        ret->has_marks = lkg_view_bad_names(view, &ret->marks) == 0;
+        for (size_t i = 0; i < ret->marks.n_items; i++)
+                if (lkg_known_remote(lkg_known_text(ret, "assigned")) &&
+                    marks(ret->marks.items[i], lkg_known_text(ret, "assigned")))
+                        ret->assigned_mark = ret->marks.items[i];
+        lkg_processes_read(view, &ret->processes);
+}
+
+void lkg_known_deinit(struct lkg_known *known)
+{
+        lkg_value_unref(known->texts);
+        lkg_value_unref(known->condition);
+        lkg_value_unref(known->hold);
+        lkg_value_unref(known->trial);
+        lkg_value_unref(known->process);
+        lkg_value_unref(known->drift);
+        lkg_strings_deinit(&known->marks);
+        lkg_report_deinit(&known->findings);
+}
+
+const char *lkg_known_text(const struct lkg_known *known, const char *file)
+{
+        return lkg_tool_word(known->texts, file);
+}
+
+/* ---- the running component ---- */
+
+unsigned long lkg_known_unseen(const struct lkg_known *known)
+{
+        return strtoull(lkg_tool_word(known->process, "generation"), NULL, 10)
+                       ? 0
+                       : strtoul(lkg_tool_word(known->process, "pid"), NULL, 10);
+}
+
+static void put_short(const char *text, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_freep)
+        char *cut = text && strlen(text) > SHOWN_MAX ? lkg_tool_own(strndup(text, SHOWN_MAX)) : NULL;
+
+        if (cut)
+                lkg_utf8_mend(cut);
+        lkg_tool_put_clean(buf, cut ? cut : text ? text : "nothing");
+        lkg_buf_puts(buf, cut ? "..." : "");
+}
+
+void lkg_known_drift(const struct lkg_known *known, size_t i, struct lkg_buf *buf)
+{
+        const struct lkg_value *item = lkg_list_get(known->drift, i);
+
+        lkg_tool_put_clean(buf, lkg_tool_word(item, "field"));
+        lkg_buf_puts(buf, " runs with ");
+        put_short(lkg_map_get_string(item, "running"), buf);
+        lkg_buf_puts(buf, ", served is ");
+        put_short(lkg_map_get_string(item, "served"), buf);
+}
+
+/* ---- dynamic configuration ---- */
+
+bool lkg_known_remote(const char *text)
+{
+        return strchr(text, '@') && strncmp(text, "local@", 6) != 0;
+}
+
+bool lkg_known_on_trial(const struct lkg_known *known)
+{
+        return strcmp(lkg_tool_word(known->trial, "state"), "running") == 0;
+}
+
+bool lkg_known_dynamic(const struct lkg_known *known)
+{
+        return lkg_known_remote(lkg_known_text(known, "assigned")) ||
+               lkg_known_remote(lkg_known_text(known, "active")) ||
+               lkg_known_remote(lkg_known_text(known, "last-known-good")) || lkg_known_on_trial(known) ||
+               known->marks.n_items > 0;
+}
+
+bool lkg_known_trial_next(const struct lkg_known *known, const char *component, struct lkg_buf *buf)
+{
+        if (known->assigned_mark) {
+                lkg_buf_puts(buf,
+                             "assign a corrected ConfigMap, or let this one be tried again: `lkgfs forget ");
+                lkg_tool_put_clean(buf, known->assigned_mark);
+                lkg_buf_printf(buf, " --component %s`", component);
+                return true;
+        }
+        if (!lkg_known_on_trial(known))
+                return false;
+        lkg_buf_printf(buf, "wait for the end of the trial, or end it now: `lkgfs promote --component %s`",
+                       component);
+        return true;
+}
+
+/* ---- holds ---- */
+
+const char *lkg_known_mode(const struct lkg_known *known)
+{
+        const char *mode = lkg_tool_word(known->hold, "mode");
+
+        return *mode && strcmp(mode, "free") != 0 ? mode : NULL;
+}
+
+const char *lkg_known_try(const struct lkg_known *known)
+{
+        const char *try = lkg_tool_word(known->hold, "try");
+
+        return strcmp(try, "running") == 0 || strcmp(try, "armed") == 0 ?
+        try:
+                "none";
+}
+
+bool lkg_known_newer_waits(const struct lkg_known *known)
+{
+        return strcmp(lkg_tool_word(known->hold, "newer"), "waits") == 0;
+}
+
+static bool try_expired(const struct lkg_known *known)
+{
+        return strcmp(lkg_tool_word(known->hold, "mode"), "try-expired") == 0;
+}
+
+void lkg_known_who(const struct lkg_known *known, struct lkg_buf *buf)
+{
+        const char *since = lkg_tool_word(known->hold, "since"), *uid = lkg_tool_word(known->hold, "uid"),
+                   *pid = lkg_tool_word(known->hold, "pid"),
+                   *program = lkg_tool_word(known->hold, "program");
+
+        lkg_buf_puts(buf, *since ? " since " : "");
+        lkg_tool_put_clean(buf, since);
+        if (!*uid)
+                return;
+        lkg_buf_puts(buf, try_expired(known) ? ", after a try by uid " : " by uid ");
+        lkg_tool_put_clean(buf, uid);
+        lkg_buf_puts(buf, " (pid ");
+        lkg_tool_put_clean(buf, *pid ? pid : "?");
+        lkg_buf_puts(buf, ", ");
+        lkg_tool_put_clean(buf, *program ? program : "unknown program");
+        lkg_buf_putc(buf, ')');
+}
+
+bool lkg_known_hold_next(const struct lkg_known *known, const char *component, struct lkg_buf *buf)
+{
+        if (lkg_known_mode(known)) {
+                lkg_buf_printf(buf, "`lkgfs hold off --component %s` follows the files again", component);
+                if (try_expired(known) && lkg_known_newer_waits(known))
+                        lkg_buf_puts(buf,
+                                     ", with the change that was tried: repair it before, if it was wrong");
+                return true;
+        }
+        if (strcmp(lkg_known_try(known), "running") != 0)
+                return false;
+        lkg_buf_printf(buf,
+                       "`lkgfs commit --component %s` keeps the tried change; without it the previous one "
+                       "is served again",
+                       component);
+        return true;
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the parts of a report. Everything that may hang (the mount, the service manager, a log on a network file system) is a
+ * job with a limit of its own; what a job has sent before the limit counts.
+ *
+ * Status and problems are the product of the verbs status and doctor: one place knows what is wrong and what to do about it. If
+ * there is no view to read, the verbs check and blame judge the layers of this node instead.
+ */
+#include <ctype.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "report.h"
+
+#include <lkg/process.h>
+
+#include "lkg-config.h"
+
+#define VIEW_LIMIT_S   8
+#define JOB_LIMIT_S    5
+#define JUDGE_LIMIT_S  20
+#define BYTES_MAX      (64u << 20)
+#define DEPTH_MAX      4 /* of the view */
+#define FILES_MAX      4096u
+#define FILE_BYTES_MAX (4u << 20)
+#define VIEW_BYTES_MAX (24u << 20)
+#define LOG_BYTES_MAX  (256u << 10)
+#define LOG_LINES      "1000"
+#define DISABLED       "/etc/lkgfs/disabled"
+
+/* ---- the view ---- */
+
+struct reading {
+        const struct lkg_view *view;
+        const char *component; /* NULL = all */
+        bool masks;            /* these are documents in full */
+        size_t n, bytes;
+};
+
+static void send_file(struct reading *reading, const char *path)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct stat st = { 0 };
+        size_t size = 0;
+        int r;
+
+        lkg_parts_send(path, NULL, 0, -EINPROGRESS, 0);
+        fd = openat(reading->view->fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+        r = fd < 0 || fstat(fd, &st) < 0 ? -errno
+            : S_ISREG(st.st_mode)        ? lkg_read_file(fd, FILE_BYTES_MAX, &text, &size, NULL)
+                                         : -EINVAL;
+        if (r == 0 && reading->masks)
+                r = lkg_report_mask_document(text, size, &masked);
+        if (r == 0 && reading->bytes + size > VIEW_BYTES_MAX)
+                r = -EFBIG;
+        if (r < 0) {
+                lkg_parts_send(path, NULL, 0, r, 0);
+                return;
+        }
+        reading->bytes += size;
+        lkg_parts_send(path, reading->masks ? masked.data : text, reading->masks ? masked.size : size, 0,
+                       st.st_mtim.tv_sec > 0 ? (uint64_t)st.st_mtim.tv_sec : 0);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): at most DEPTH_MAX deep */
+static void send_tree(struct reading *reading, const char *path, unsigned depth)
+{
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        int r = depth < DEPTH_MAX ? lkg_view_list(reading->view, path, DT_UNKNOWN, &names) : 0;
+
+        if (r < 0 && r != -ENOENT) /* nothing has been served yet: no history */
+                lkg_parts_send(path, NULL, 0, r, 0);
+        for (size_t i = 0; i < names.n_items; i++) {
+                LKG_CLEANUP(lkg_freep) char *child = lkg_tool_format("%s/%s", path, names.items[i]);
+                struct stat st;
+
+                if ((depth == 0 && reading->component && !reading->masks &&
+                     strcmp(names.items[i], reading->component) != 0) ||
+                    reading->n++ >= FILES_MAX)
+                        continue;
+                if (fstatat(reading->view->fd, child, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+                        send_tree(reading, child, depth + 1);
+                else
+                        send_file(reading, child);
+        }
+}
+
+static int read_view(const struct lkg_tool *tool)
+{
+        static const char *const directories[] = { "status", "bad", "lkg", "history", "layers" };
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        struct reading reading = { .view = &view, .component = tool->options.component };
+        struct lkg_error err = { 0 };
+
+        lkg_parts_send("view", NULL, 0, -EINPROGRESS, 0);
+        if (lkg_view_find(tool, &view, &err) < 0) {
+                lkg_parts_send("view", err.message, strlen(err.message), -ENOTCONN, 0);
+                return LKG_TOOL_FAILED;
+        }
+        lkg_parts_send("view", view.root, strlen(view.root), 0, 0);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(directories); i++) {
+                reading.masks = strcmp(directories[i], "lkg") == 0;
+                send_tree(&reading, directories[i], 0);
+        }
+        if (reading.n > FILES_MAX)
+                lkg_parts_send("view-files-left-out", NULL, 0, -E2BIG, 0);
+        return LKG_TOOL_OK;
+}
+
+/* ---- the system ---- */
+
+/* Return: its text, the caller frees; NULL with *ret_error (may be NULL). */
+static char *read_text(const char *path, size_t *ret_size, int *ret_error)
+{
+        LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        char *text = NULL;
+        size_t size = 0;
+        int r = fd < 0 ? -errno : lkg_read_file(fd, 1u << 20, &text, &size, NULL);
+
+        if (ret_error)
+                *ret_error = r;
+        if (ret_size)
+                *ret_size = size;
+        return r < 0 ? NULL : text;
+}
+
+/* `KEY=...` with what stands behind @after in a file, up to the end of the line or the next quote. */
+static void put_line_of(struct lkg_buf *buf, const char *key, const char *path, const char *after)
+{
+        LKG_CLEANUP(lkg_freep) char *text = read_text(path, NULL, NULL);
+        const char *at = text ? strstr(text, after) : NULL;
+
+        at = at ? at + strlen(after) : "";
+        at += *at == '"';
+        if (*at)
+                lkg_buf_printf(buf, "%s=%.*s\n", key, (int)strcspn(at, "\"\n"), at);
+}
+
+static void put_boot_time(struct lkg_buf *buf, uint64_t since_boot_ns)
+{
+        struct timespec up = { 0 };
+        char text[21];
+
+        (void)clock_gettime(CLOCK_BOOTTIME, &up);
+        lkg_format_rfc3339(lkg_realtime_ns() - (uint64_t)up.tv_sec * LKG_NSEC_PER_SEC + since_boot_ns, text);
+        lkg_buf_puts(buf, text);
+}
+
+static void send_system(void)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct utsname uts;
+        char now[21];
+
+        lkg_format_rfc3339(lkg_realtime_ns(), now);
+        lkg_buf_printf(&buf, "time=%s\ntool=lkgfs %s\n", now, LKG_VERSION);
+        if (uname(&uts) == 0)
+                lkg_buf_printf(&buf, "host=%s\nkernel=%s %s %s %s\n", uts.nodename, uts.sysname, uts.release,
+                               uts.version, uts.machine);
+        put_line_of(&buf, "distribution", "/etc/os-release", "PRETTY_NAME=");
+        lkg_buf_puts(&buf, "booted=");
+        put_boot_time(&buf, 0);
+        lkg_buf_putc(&buf, '\n');
+        put_line_of(&buf, "load", "/proc/loadavg", "");
+        put_line_of(&buf, "memory", "/proc/meminfo", "");
+        put_line_of(&buf, "pressure_memory", "/proc/pressure/memory", "");
+        put_line_of(&buf, "pressure_io", "/proc/pressure/io", "");
+        lkg_buf_printf(&buf, "cgroup=%s\n",
+                       access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0 ? "2" : "1");
+        lkg_buf_printf(&buf, "service_manager=%s\n",
+                       access("/run/systemd/system", F_OK) == 0 ? "systemd" : "not systemd");
+        put_line_of(&buf, "apparmor", "/sys/module/apparmor/parameters/enabled", "");
+        put_line_of(&buf, "selinux_enforcing", "/sys/fs/selinux/enforce", "");
+        lkg_buf_printf(&buf, "fuse_device=%s\n",
+                       access("/dev/fuse", F_OK) == 0 ? "present" : strerror(errno));
+        lkg_buf_printf(&buf, DISABLED "=%s\n", access(DISABLED, F_OK) == 0 ? "exists" : "absent");
+        lkg_buf_printf(&buf, "run_by=uid %u\n", (unsigned)geteuid());
+        lkg_parts_send("environment/system", lkg_tool_text(&buf), buf.size, 0, 0);
+}
+
+/* Those of lkgfs, and those below them: the options of others may hold credentials. */
+static void send_mounts(void)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
+        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL;
+        int r = lkg_view_mounts(&mounts, &mountinfo);
+        const char *at = mountinfo ? mountinfo : "", *line;
+        size_t size;
+
+        while (lkg_tool_next_line(&at, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+                bool ours = strstr(copy, " - fuse.lkgfs ");
+
+                for (size_t i = 0; !ours && i < mounts.n_items; i++) {
+                        const char *below = strstr(copy, mounts.items[i]);
+
+                        ours = below && below[strlen(mounts.items[i])] == '/';
+                }
+                if (ours)
+                        lkg_buf_printf(&buf, "%s\n", copy);
+        }
+        lkg_parts_send("environment/mounts", lkg_tool_text(&buf), buf.size, r, 0);
+}
+
+/* ---- processes ---- */
+
+static bool is_interesting(const char *comm)
+{
+        static const char *const names[] = { "lkgfsd",       "lkgfs-engine", "lkgfs-fs",
+                                             "lkgfs-notify", "kubelet",      "kube-proxy" };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++)
+                if (strcmp(comm, names[i]) == 0)
+                        return true;
+        return false;
+}
+
+/* The value of "Key:" in /proc/PID/status, without blanks around it. */
+static void put_status(struct lkg_buf *buf, const char *status, const char *key)
+{
+        const char *at = status ? strstr(status, key) : NULL;
+
+        if (at) {
+                at += strlen(key);
+                at += strspn(at, "\t ");
+                lkg_buf_append(buf, at, strcspn(at, "\n\t"));
+        }
+        lkg_buf_putc(buf, '\t');
+}
+
+/* NAME, pid, parent, uid, state, resident memory, start, program, command line; tabs between them. */
+static void put_process(struct lkg_buf *buf, const char *comm, const char *pid)
+{
+        static const char *const keys[] = { "\nPPid:", "\nUid:", "\nState:", "\nVmRSS:" };
+        uint64_t ticks = lkg_process_start_time(atoi(pid)), hz = (uint64_t)sysconf(_SC_CLK_TCK);
+        char path[64], exe[512];
+        LKG_CLEANUP(lkg_freep) char *status = NULL;
+        LKG_CLEANUP(lkg_freep) char *words = NULL;
+        size_t size = 0;
+        ssize_t n;
+
+        (void)snprintf(path, sizeof(path), "/proc/%.20s/status", pid);
+        status = read_text(path, NULL, NULL);
+        lkg_buf_printf(buf, "%s\t%s\t", comm, pid);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++)
+                put_status(buf, status, keys[i]);
+        put_boot_time(buf, hz ? ticks * (LKG_NSEC_PER_SEC / hz) : 0);
+        lkg_buf_putc(buf, '\t');
+        (void)snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+        n = readlink(path, exe, sizeof(exe) - 1);
+        exe[n < 0 ? 0 : n] = '\0';
+        lkg_tool_put_clean(buf, n < 0 ? strerror(errno) : exe);
+        lkg_buf_putc(buf, '\t');
+        (void)snprintf(path, sizeof(path), "/proc/%.20s/cmdline", pid);
+        words = read_text(path, &size, NULL);
+        for (size_t i = 0; words && i + 1 < size; i++)
+                if (words[i] == '\0' || words[i] == '\n' || words[i] == '\t')
+                        words[i] = ' ';
+        if (words)
+                lkg_report_mask_lines(words, strlen(words), buf);
+        lkg_buf_putc(buf, '\n');
+}
+
+static void send_processes(void)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        DIR *proc = opendir("/proc");
+        int r = proc ? 0 : -errno;
+
+        for (const struct dirent *e = proc ? readdir(proc) : NULL; e; e = readdir(proc)) {
+                LKG_CLEANUP(lkg_freep) char *comm = NULL;
+                char path[64];
+
+                if (!isdigit((unsigned char)e->d_name[0]))
+                        continue;
+                (void)snprintf(path, sizeof(path), "/proc/%.20s/comm", e->d_name);
+                comm = read_text(path, NULL, NULL);
+                if (!comm)
+                        continue;
+                comm[strcspn(comm, "\n")] = '\0';
+                if (is_interesting(comm))
+                        put_process(&buf, comm, e->d_name);
+        }
+        if (proc)
+                (void)closedir(proc);
+        lkg_parts_send("environment/processes", lkg_tool_text(&buf), buf.size, r, 0);
+}
+
+/* ---- our own configuration ---- */
+
+static void send_configuration(const char *path)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *name = lkg_tool_format("config%s", path);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size = 0;
+        int r;
+
+        text = read_text(path, &size, &r);
+        if (r == 0)
+                r = lkg_report_mask_document(text, size, &masked);
+        if (r != -ENOENT)
+                lkg_parts_send(name, masked.data, masked.size, r, 0);
+}
+
+static int is_conf(const struct dirent *entry)
+{
+        size_t n = strlen(entry->d_name);
+
+        return n > 5 && strcmp(entry->d_name + n - 5, ".conf") == 0;
+}
+
+static void send_drop_ins(const char *directory)
+{
+        struct dirent **entries = NULL;
+        int n = scandir(directory, &entries, is_conf, alphasort);
+
+        for (int i = 0; i < n; i++) {
+                LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("%s/%s", directory, entries[i]->d_name);
+
+                send_configuration(path);
+                free(entries[i]);
+        }
+        free(entries);
+}
+
+static int read_system(const struct lkg_tool *tool)
+{
+        const char *path = lkg_tool_node_path(tool), *slash = strrchr(path, '/');
+        LKG_CLEANUP(lkg_freep)
+        char *directory = lkg_tool_format("%.*s/config.d", slash ? (int)(slash - path) : 0, path);
+
+        send_system();
+        send_processes();
+        send_mounts();
+        send_configuration(path);
+        if (slash)
+                send_drop_ins(directory);
+        send_drop_ins(LKG_CONFIG_VENDOR_DIR);
+        return LKG_TOOL_OK;
+}
+
+/* ---- the log ---- */
+
+/* The end of --log, from the start of a line. */
+static int read_tail(const char *path)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        LKG_CLEANUP(lkg_freep) char *text = lkg_tool_own(malloc(LOG_BYTES_MAX + 1));
+        struct stat st;
+        ssize_t n;
+        char *from;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        n = pread(fd, text, LOG_BYTES_MAX, st.st_size > LOG_BYTES_MAX ? st.st_size - LOG_BYTES_MAX : 0);
+        if (n < 0)
+                return -errno;
+        text[n] = '\0';
+        from = st.st_size > LOG_BYTES_MAX ? strchr(text, '\n') : NULL;
+        from = from ? from + 1 : text;
+        lkg_report_mask_lines(from, strlen(from), &masked);
+        lkg_parts_send("log", masked.data, masked.size, 0, 0);
+        return 0;
+}
+
+static int read_log(const struct lkg_tool *tool)
+{
+        int r = read_tail(tool->options.report.log);
+
+        if (r < 0)
+                lkg_parts_send("log", NULL, 0, r, 0);
+        return LKG_TOOL_OK;
+}
+
+static int show_journal(const struct lkg_tool *tool)
+{
+        (void)tool;
+        (void)execlp("journalctl", "journalctl", "--unit=lkgfs.service", "--lines=" LOG_LINES, "--utc",
+                     "--no-pager", "--quiet", "--output=short-iso", NULL);
+        return LKG_TOOL_FAILED;
+}
+
+/* ---- jobs ---- */
+
+struct work {
+        const struct lkg_tool *tool;
+        int (*run)(const struct lkg_tool *tool);
+};
+
+static int run_work(void *userdata)
+{
+        const struct work *work = userdata;
+
+        return work->run(work->tool);
+}
+
+/*
+ * @name: of the part that its whole output becomes, without secrets; NULL: it sends parts. Its messages become NAME.messages if it has no
+ * product.
+ * Return: true: it has ended.
+ */
+static bool collect(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool), unsigned limit_s,
+                    const char *name, struct lkg_parts *parts)
+{
+        struct work work = { tool, run };
+        const struct lkg_job_spec spec = { .run = run_work, .userdata = &work };
+        LKG_CLEANUP(lkg_freep) char *product = lkg_tool_own(malloc(BYTES_MAX));
+        struct lkg_job_output out = { .data = product, .max = BYTES_MAX };
+        char said[4096], messages[64];
+        struct lkg_job_output err = { .data = said, .max = sizeof(said) };
+        int status = 0, r = lkg_job_run(&spec, limit_s * LKG_NSEC_PER_SEC, &out, &err, &status);
+
+        if (!name)
+                lkg_parts_receive(parts, out.data, out.size);
+        else if (r < 0 || out.size)
+                lkg_parts_add(parts, name, out.data, r < 0 ? 0 : out.size, r, 0);
+        if (name && err.size && !out.size) { /* beside a product they say nothing new */
+                (void)snprintf(messages, sizeof(messages), "%.50s.messages", name);
+                lkg_parts_add(parts, messages, said, err.size, 0, 0);
+        }
+        return r == 0;
+}
+
+static int show_unit(const struct lkg_tool *tool)
+{
+        (void)tool;
+        (void)execlp(
+                "systemctl", "systemctl", "show", "lkgfs.service", "--no-pager",
+                "--property=LoadState,ActiveState,SubState,Result,NRestarts,MainPID,ExecMainStartTimestamp,"
+                "ExecMainStatus,FragmentPath,DropInPaths,UnitFileState,NeedDaemonReload,Version",
+                NULL);
+        return LKG_TOOL_FAILED;
+}
+
+static int show_manager(const struct lkg_tool *tool)
+{
+        (void)tool;
+        (void)execlp("systemctl", "systemctl", "--version", NULL);
+        return LKG_TOOL_FAILED;
+}
+
+/* The log of the journal is masked here: journalctl has printed it. */
+static void collect_journal(const struct lkg_tool *tool, struct lkg_parts *parts)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_parts_deinit) struct lkg_parts journal = { 0 };
+        const struct lkg_part *part;
+
+        (void)collect(tool, show_journal, JOB_LIMIT_S, "log", &journal);
+        part = lkg_parts_find(&journal, "log");
+        if (part && part->error == 0)
+                lkg_report_mask_lines(part->data, part->size, &masked);
+        if (part)
+                lkg_parts_add(parts, "log", masked.data, masked.size, part->error, 0);
+}
+
+/* Without a view the layers of this node are judged. */
+static void judge_layers(const struct lkg_tool *tool, struct lkg_parts *parts)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *check = NULL;
+        struct lkg_tool judging = *tool;
+        const struct lkg_value *list;
+        size_t n;
+
+        (void)collect(tool, lkg_verb_check, JUDGE_LIMIT_S, "judged/check.json", parts);
+        check = lkg_parts_json(parts, "judged/check.json");
+        n = lkg_tool_items(check, "judged", &list);
+        for (size_t i = 0; i < n; i++) {
+                const char *component = lkg_map_get_string(lkg_list_get(list, i), "component");
+                char name[128];
+
+                if (!component)
+                        continue;
+                judging.options.component = component;
+                (void)snprintf(name, sizeof(name), "judged/%.100s/origin.json", component);
+                (void)collect(&judging, lkg_verb_blame, JUDGE_LIMIT_S, name, parts);
+        }
+}
+
+/* A job's working directory is the root. The mount is not touched. */
+static char *absolute(const char **path)
+{
+        LKG_CLEANUP(lkg_freep) char *cwd = NULL;
+        char *ret;
+
+        if (!*path || **path == '/')
+                return NULL;
+        cwd = getcwd(NULL, 0);
+        *path = ret = lkg_tool_format("%s/%s", cwd ? cwd : ".", *path);
+        return ret;
+}
+
+void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret)
+{
+        struct lkg_tool at = *tool;
+        LKG_CLEANUP(lkg_freep) char *mountpoint = NULL;
+        LKG_CLEANUP(lkg_freep) char *config = NULL;
+        LKG_CLEANUP(lkg_freep) char *log = absolute(&at.options.report.log);
+
+        at.options.format = LKG_TOOL_JSON; /* of the verbs that are asked */
+        at.options.mountpoint = lkg_view_named(tool);
+        at.options.node_config = lkg_tool_node_path(tool);
+        mountpoint = absolute(&at.options.mountpoint);
+        config = absolute(&at.options.node_config);
+        (void)collect(&at, read_system, JOB_LIMIT_S, NULL, ret);
+        if (collect(&at, read_view, VIEW_LIMIT_S, NULL, ret)) {
+                (void)collect(&at, lkg_verb_doctor, JOB_LIMIT_S, "doctor.json", ret);
+                (void)collect(&at, lkg_verb_status, JOB_LIMIT_S, "status.json", ret);
+        }
+        if (!lkg_parts_next(ret, NULL, "status/"))
+                judge_layers(&at, ret);
+        if (access("/run/systemd/system", F_OK) == 0) {
+                (void)collect(&at, show_manager, JOB_LIMIT_S, "environment/systemd", ret);
+                (void)collect(&at, show_unit, JOB_LIMIT_S, "environment/lkgfs.service", ret);
+        }
+        if (at.options.report.log)
+                (void)collect(&at, read_log, JOB_LIMIT_S, NULL, ret);
+        else
+                collect_journal(&at, ret);
+}

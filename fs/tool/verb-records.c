@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Verbs that show one thing of a view: history, bad, drift, and rollout of this node. Each is a list of maps, or a map, that becomes
+ * a document or a table.
+ *
+ * Ids, reasons and nodes come from anyone who can name an object or write a file, so hidden characters are escaped.
+ */
+#include "fleet.h"
+#include "known.h"
+
+/* ---- tables ---- */
+
+/* What stands in a cell: a text of the row; "-" = it has none. */
+static const char *cell(const struct lkg_value *row, const char *key)
+{
+        const char *text = lkg_map_get_string(row, key);
+
+        return text ? text : "-";
+}
+
+/* A column for each key, as wide as its widest text; the last one is not filled up. */
+static void put_table(const struct lkg_value *rows, const char *const *keys, const char *const *headings,
+                      size_t n, struct lkg_buf *buf)
+{
+        size_t width[4] = { 0 };
+
+        for (size_t i = 0; i <= lkg_value_size(rows); i++) /* the headings come first */
+                for (size_t k = 0; k + 1 < n; k++) {
+                        size_t size = strlen(i ? cell(lkg_list_get(rows, i - 1), keys[k]) : headings[k]);
+
+                        width[k] = size > width[k] ? size : width[k];
+                }
+        for (size_t i = 0; i <= lkg_value_size(rows); i++) {
+                for (size_t k = 0; k < n; k++) {
+                        const char *text = i ? cell(lkg_list_get(rows, i - 1), keys[k]) : headings[k];
+
+                        lkg_tool_put_clean(buf, text);
+                        if (k + 1 < n)
+                                lkg_buf_printf(buf, "%*s", (int)(width[k] - strlen(text)) + 2, "");
+                }
+                lkg_buf_putc(buf, '\n');
+        }
+}
+
+static int print_list(const struct lkg_tool *tool, const struct lkg_view *view, const char *key,
+                      struct lkg_value *list)
+{
+        struct lkg_value *map = lkg_tool_document();
+
+        lkg_tool_map_string(map, "component", view->component);
+        lkg_tool_map_value(map, key, list);
+        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
+}
+
+static void put_fact(struct lkg_buf *buf, const char *name, const char *text)
+{
+        lkg_buf_printf(buf, "%-10s ", name);
+        lkg_tool_put_clean(buf, text);
+        lkg_buf_putc(buf, '\n');
+}
+
+/* ---- history ---- */
+
+static struct lkg_value *read_history(const struct lkg_view *view, const struct lkg_strings *numbers)
+{
+        struct lkg_value *list = lkg_tool_list();
+        uint64_t served = lkg_view_generation(view), number;
+
+        for (size_t i = 0; i < numbers->n_items; i++) {
+                struct lkg_value *item, *meta;
+
+                if (lkg_record_parse_u64(numbers->items[i], &number) < 0)
+                        continue;
+                item = lkg_tool_map();
+                meta = lkg_view_read_json(view, "history/%s/%" PRIu64 "/meta.json", view->component, number);
+                lkg_tool_map_number(item, "generation", number);
+                lkg_tool_map_bool(item, "served", number == served);
+                if (meta)
+                        lkg_tool_map_value(item, "meta", meta);
+                lkg_tool_append(list, item);
+        }
+        return list;
+}
+
+/* The generations that can be rolled back to, newest first; the one served is marked. */
+int lkg_verb_history(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+        int r;
+
+        lkg_view_open(tool, true, &view);
+        path = lkg_tool_format("history/%s", view.component);
+        r = lkg_view_list(&view, path, DT_UNKNOWN, &numbers);
+        if (r < 0 && r != -ENOENT) /* nothing has been served yet: an empty history */
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/%s': %s", view.root, path, strerror(-r));
+        list = read_history(&view, &numbers);
+        if (lkg_tool_structured(tool))
+                return print_list(tool, &view, "generations", lkg_value_ref(list));
+        lkg_buf_puts(&buf, "  GENERATION  TIME                  SHA256        SOURCE\n");
+        for (size_t i = 0; i < lkg_value_size(list); i++) {
+                const struct lkg_value *item = lkg_list_get(list, i), *meta = lkg_map_get(item, "meta");
+
+                lkg_buf_printf(&buf, "%c %10" PRIu64 "  %-20s  %-12.12s  %s\n",
+                               lkg_value_bool(lkg_map_get(item, "served")) ? '*' : ' ',
+                               lkg_record_number(item, "generation", 0), meta ? cell(meta, "time") : "-",
+                               meta ? cell(meta, "sha256") : "-", meta ? cell(meta, "source") : "-");
+        }
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+/* ---- suspects: after `bad ID` and below `diff --bad ID` ---- */
+
+static void put_suspect(const struct lkg_value *item, struct lkg_buf *buf)
+{
+        const char *before = lkg_map_get_string(item, "old"), *after = lkg_map_get_string(item, "new"),
+                   *layer = lkg_map_get_string(item, "layer"), *file = lkg_tool_word(item, "file");
+        uint64_t line = lkg_suspects_number(item, "line");
+
+        lkg_buf_printf(buf, "%-8s  %-8s  ", cell(item, "danger"), cell(item, "changeClass"));
+        lkg_tool_put_clean(buf, lkg_tool_word(item, "pointer"));
+        lkg_buf_puts(buf, ": ");
+        if (before && after && strcmp(before, after) == 0) {
+                lkg_buf_puts(buf, "another value, which is not shown");
+        } else {
+                lkg_tool_put_clean(buf, before ? before : "unset");
+                lkg_buf_puts(buf, " -> ");
+                lkg_tool_put_clean(buf, after ? after : "unset");
+        }
+        if (layer) {
+                lkg_buf_puts(buf, "  ");
+                lkg_tool_put_clean(buf, *layer ? layer : "-");
+        }
+        if (layer && *file) {
+                lkg_buf_puts(buf, " (");
+                lkg_tool_put_clean(buf, file);
+                if (line)
+                        lkg_buf_printf(buf, ":%" PRIu64, line);
+                lkg_buf_putc(buf, ')');
+        }
+        lkg_buf_putc(buf, '\n');
+}
+
+void lkg_tool_put_suspects(const struct lkg_value *suspects, struct lkg_buf *buf)
+{
+        const struct lkg_value *fields;
+        size_t n = lkg_tool_items(suspects, "fields", &fields);
+        uint64_t more = lkg_suspects_number(suspects, "notListed");
+
+        if (!lkg_suspects_known(suspects))
+                return;
+        lkg_buf_puts(buf, n ? "DANGER    CHANGE    FIELD: OLD -> NEW\n"
+                            : "no field differs from the last known good\n");
+        for (size_t i = 0; i < n; i++)
+                put_suspect(lkg_list_get(fields, i), buf);
+        if (more && n)
+                lkg_buf_printf(buf, "%" PRIu64 " more are not listed; `lkgfs diff --bad ID` lists all\n",
+                               more);
+}
+
+const char *lkg_tool_suspects_missing(const struct lkg_value *mark)
+{
+        const struct lkg_value *suspects = mark ? lkg_map_get(mark, "suspects") : NULL;
+        const char *why;
+
+        if (lkg_suspects_known(suspects))
+                return NULL;
+        if (!suspects || lkg_value_type(suspects) != LKG_MAP)
+                return "the record has none; an earlier version of lkgfs wrote it, or it is damaged";
+        why = lkg_map_get_string(suspects, "unknown");
+        return why ? why : "the record does not say";
+}
+
+/* ---- bad ---- */
+
+/* RFC 3339 in UTC sorts as text. */
+static int newest_first(const void *a, const void *b)
+{
+        const struct lkg_value *x = *(struct lkg_value *const *)a, *y = *(struct lkg_value *const *)b;
+        int order = strcmp(cell(y, "time"), cell(x, "time"));
+
+        return order ? order : strcmp(cell(x, "id"), cell(y, "id"));
+}
+
+/* The members of a mark that are shown; @whole: with what it was compared to. */
+static void map_mark(struct lkg_value *map, const char *id, const struct lkg_value *json, bool whole)
+{
+        static const char *const keys[] = { "time", "cause", "reason", "source", "suspects" };
+
+        lkg_tool_map_string(map, "id", id);
+        for (size_t i = 0; json && i < LKG_ARRAY_SIZE(keys) - !whole; i++) {
+                struct lkg_value *value = lkg_map_get(json, keys[i]);
+
+                if (value && (i > 2 || lkg_map_get_string(json, keys[i])))
+                        lkg_tool_map_value(map, keys[i], lkg_value_ref(value));
+        }
+}
+
+/* @unreadable: the reason of one whose record cannot be read; NULL = none */
+static struct lkg_value *read_mark(const struct lkg_view *view, const char *id, const char *unreadable)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *json = lkg_view_read_json(view, "bad/%s/%s", view->component, id);
+        struct lkg_value *item = lkg_tool_map();
+
+        map_mark(item, id, json, false);
+        if (!json)
+                lkg_tool_map_string(item, "reason", unreadable);
+        return item;
+}
+
+static int list_marks(const struct lkg_tool *tool, const struct lkg_view *view)
+{
+        static const char *const keys[] = { "time", "id", "reason" }, *const headings[] = { "TIME", "ID",
+                                                                                            "REASON" };
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
+        LKG_CLEANUP(lkg_freep) struct lkg_value **marks = NULL;
+        int r = lkg_view_bad_names(view, &names);
+
+        if (r < 0)
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "%s/bad/%s: %s", view->root, view->component,
+                             strerror(-r));
+        marks = lkg_tool_own(calloc(names.n_items + 1, sizeof(*marks)));
+        for (size_t i = 0; i < names.n_items; i++)
+                marks[i] = read_mark(view, names.items[i],
+                                     lkg_tool_structured(tool) ? NULL : "(cannot be read)");
+        qsort(marks, names.n_items, sizeof(*marks), newest_first);
+        for (size_t i = 0; i < names.n_items; i++)
+                lkg_tool_append(list, marks[i]);
+        if (lkg_tool_structured(tool))
+                return print_list(tool, view, "configurations", lkg_value_ref(list));
+
+        put_table(list, keys, headings, LKG_ARRAY_SIZE(keys), &buf);
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int show_text(const char *id, const struct lkg_value *json)
+{
+        static const char *const keys[] = { "time", "cause", "reason" };
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        const struct lkg_value *suspects = lkg_map_get(json, "suspects");
+        const char *missing = lkg_tool_suspects_missing(json);
+        uint64_t good;
+
+        put_fact(&buf, "id", id);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++)
+                put_fact(&buf, keys[i], cell(json, keys[i]));
+        if (missing) {
+                lkg_buf_puts(&buf, "suspects   not known: ");
+                lkg_tool_put_clean(&buf, missing);
+                lkg_buf_putc(&buf, '\n');
+                return lkg_tool_print(&buf, LKG_TOOL_OK);
+        }
+        lkg_buf_printf(&buf, "compared   generation %" PRIu64 " with the last known good",
+                       lkg_suspects_number(suspects, "generation"));
+        good = lkg_suspects_number(suspects, "lastKnownGood");
+        if (good)
+                lkg_buf_printf(&buf, ", generation %" PRIu64, good);
+        lkg_buf_puts(&buf, "\n\n");
+        lkg_tool_put_suspects(suspects, &buf);
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int show_mark(const struct lkg_tool *tool, const struct lkg_view *view, const char *id)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *json = lkg_view_read_json(view, "bad/%s/%s", view->component, id);
+        struct lkg_value *map;
+
+        if (!json)
+                lkg_tool_end(tool, LKG_TOOL_FAILED,
+                             "%s: %.255s is not marked bad, or its record cannot be read; `lkgfs bad` "
+                             "lists all",
+                             view->component, id);
+        if (!lkg_tool_structured(tool))
+                return show_text(id, json);
+        map = lkg_tool_document();
+        lkg_tool_map_string(map, "component", view->component);
+        map_mark(map, id, json, true);
+        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
+}
+
+/* As `echo REASON > bad/<component>/ID` does; the words after the id are joined, as by echo(1). */
+static int condemn(const struct lkg_tool *tool, const struct lkg_view *view)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf reason = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *path = lkg_tool_format("bad/%s/%s", view->component, tool->words[0]);
+
+        for (size_t i = 1; i < tool->n_words; i++)
+                lkg_buf_printf(&reason, "%s%s", i > 1 ? " " : "", tool->words[i]);
+        return lkg_view_write(tool, view, path, O_CREAT, lkg_tool_text(&reason));
+}
+
+/* The verb `forget` removes a mark. */
+int lkg_verb_bad(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        const char *id = tool->n_words > 0 ? tool->words[0] : NULL;
+
+        /* An id that is not a file name would lead elsewhere; an empty reason would have no effect. */
+        if (id && (!*id || *id == '.' || strchr(id, '/')))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "\"%.60s\" is neither a uid nor a source id", id);
+        if (id && tool->n_words > 1 && !*tool->words[1])
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "missing: a reason after the id");
+        lkg_view_open(tool, true, &view);
+        if (tool->n_words > 1)
+                return condemn(tool, &view);
+        return id ? show_mark(tool, &view, id) : list_marks(tool, &view);
+}
+
+/* ---- drift ---- */
+
+/* Exit status 1 if the running component differs from what is served, 2 if it runs and it is unknown what it has read. */
+int lkg_verb_drift(const struct lkg_tool *tool)
+{
+        static const char *const keys[] = { "field", "running", "served" }, *const headings[] = { "FIELD",
+                                                                                                  "RUNNING",
+                                                                                                  "SERVED" };
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_known_deinit) struct lkg_known known = { 0 };
+        struct lkg_value *map;
+        unsigned long unseen;
+        int status;
+
+        lkg_view_open(tool, true, &view);
+        lkg_known_read(&view, &known);
+        if (known.drift_error < 0)
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/status/%s/drift': %s", view.root, view.component,
+                             strerror(-known.drift_error));
+        unseen = lkg_known_unseen(&known);
+        status = lkg_value_size(known.drift) ? LKG_TOOL_DIFFERENT : unseen ? LKG_TOOL_FAILED : LKG_TOOL_OK;
+        if (lkg_tool_structured(tool)) {
+                map = lkg_tool_document();
+                lkg_tool_map_string(map, "component", view.component);
+                if (unseen)
+                        lkg_tool_map_number(map, "unseenProcess", unseen);
+                lkg_tool_map_value(map, "fields", lkg_value_ref(known.drift));
+                return lkg_tool_print_map(tool, map, status);
+        }
+        if (unseen)
+                return lkg_tool_fail(tool, status, "%s " LKG_UNSEEN, view.component, unseen);
+        if (lkg_value_size(known.drift))
+                put_table(known.drift, keys, headings, LKG_ARRAY_SIZE(keys), &buf);
+        return lkg_tool_print(&buf, status);
+}
+
+/* ---- the rollout that this node takes part in: status/<component>/rollout ---- */
+
+static bool has_halted(const struct lkg_value *rollout)
+{
+        return strtoul(lkg_tool_word(rollout, "failed"), NULL, 10) >=
+               strtoul(lkg_tool_word(rollout, "max_failures"), NULL, 10);
+}
+
+static int print_rollout(const struct lkg_value *rollout, int status)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        const char *waiting = lkg_tool_word(rollout, "waiting"), *slot = lkg_tool_word(rollout, "slot"),
+                   *node = lkg_tool_word(rollout, "failed_node");
+
+        put_fact(&buf, "this node", *waiting ? waiting : lkg_tool_word(rollout, "state"));
+        if (*slot)
+                put_fact(&buf, "slot", slot);
+        lkg_buf_printf(&buf, "in trial   %s of %s at a time\n", lkg_tool_word(rollout, "in_trial"),
+                       lkg_tool_word(rollout, "max_in_trial"));
+        put_fact(&buf, "done", lkg_tool_word(rollout, "done"));
+        lkg_buf_printf(&buf, "failed     %s, halts with %s\n", lkg_tool_word(rollout, "failed"),
+                       lkg_tool_word(rollout, "max_failures"));
+        if (*node) {
+                lkg_buf_puts(&buf, "           node ");
+                lkg_tool_put_clean(&buf, node);
+                lkg_buf_puts(&buf, ": ");
+                lkg_tool_put_clean(&buf, lkg_tool_word(rollout, "failed_reason"));
+                lkg_buf_putc(&buf, '\n');
+        }
+        return lkg_tool_print(&buf, status);
+}
+
+static int print_rollout_map(const struct lkg_tool *tool, const struct lkg_view *view,
+                             const struct lkg_value *rollout, int status)
+{
+        static const struct lkg_tool_member members[] = {
+                { "state", "state" },
+                { "max_in_trial", "maxInTrial", true },
+                { "max_failures", "maxFailures", true },
+                { "in_trial", "inTrial", true },
+                { "done", "done", true },
+                { "failed", "failed", true },
+                { "failed_node", "failedNode" },
+                { "failed_reason", "failedReason" },
+                { "slot", "slot" },
+                { "waiting", "waiting" },
+        };
+        struct lkg_value *map = lkg_tool_document();
+
+        lkg_tool_map_string(map, "component", view->component);
+        lkg_tool_map_bool(map, "halted", has_halted(rollout));
+        lkg_tool_map_members(map, rollout, members, LKG_ARRAY_SIZE(members));
+        return lkg_tool_print_map(tool, map, status);
+}
+
+/* Exit status 1 if it has halted. With a ConfigMap: see verb-rollout-fleet.c. */
+int lkg_verb_rollout(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rollout = NULL;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        int r, status;
+
+        if (lkg_rollout_is_of_fleet(tool))
+                return lkg_verb_rollout_of_fleet(tool);
+        lkg_view_open(tool, true, &view);
+        r = lkg_view_read(&view, &text, NULL, "status/%s/rollout", view.component);
+        if (r == -ENOENT)
+                lkg_tool_end(tool, LKG_TOOL_FAILED,
+                             "%s takes part in no rollout with slots (annotation "
+                             "lkgfs.io/rollout-max-in-trial of its ConfigMap)",
+                             view.component);
+        if (r < 0)
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/status/%s/rollout': %s", view.root, view.component,
+                             strerror(-r));
+        rollout = lkg_tool_pairs(text);
+        status = has_halted(rollout) ? LKG_TOOL_DIFFERENT : LKG_TOOL_OK;
+        return lkg_tool_structured(tool) ? print_rollout_map(tool, &view, rollout, status)
+                                         : print_rollout(rollout, status);
+}
