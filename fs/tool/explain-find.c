@@ -206,43 +206,18 @@ void lkg_explain_find(const char *word, const char *kind, struct lkg_explained_l
         }
 }
 
-/* Calls @offer with every name that may be explained: fields with and without their parents, flags, gates. */
-static void each_name(const char *word, const char *kind, void (*offer)(const char *name, void *userdata),
-                      void *userdata)
-{
-        for (size_t i = 0; i < lkg_n_kinds; i++) {
-                if (!kind_wanted(&lkg_kinds[i], kind))
-                        continue;
-                for (size_t j = 0; *word != '-' && j < *lkg_kinds[i].n_fields; j++) {
-                        const char *path = lkg_kinds[i].fields[j].path, *dot = strrchr(path, '.');
-
-                        offer(path, userdata);
-                        if (dot)
-                                offer(dot + 1, userdata);
-                }
-                for (size_t j = 0; j < *lkg_kinds[i].n_flags; j++)
-                        offer(lkg_kinds[i].flags[j].name, userdata);
-        }
-        for (size_t i = 0; *word != '-' && i < lkg_n_gates; i++)
-                offer(lkg_gates[i].name, userdata);
-}
-
-static void offer_spelling(const char *name, void *userdata)
-{
-        lkg_nearest_offer(userdata, name);
-}
-
-struct containing {
+struct seeking {
         const char *part;
-        struct lkg_explain_near *near;
+        struct lkg_nearest nearest;    /* by its spelling */
+        struct lkg_explain_near *near; /* some that contain the part */
 };
 
-static void offer_containing(const char *name, void *userdata)
+static void offer(struct seeking *s, const char *name)
 {
-        const struct containing *c = userdata;
-        struct lkg_explain_near *near = c->near;
+        struct lkg_explain_near *near = s->near;
 
-        if (near->n == LKG_ARRAY_SIZE(near->names) || !strcasestr(name, c->part))
+        lkg_nearest_offer(&s->nearest, name);
+        if (near->n == LKG_ARRAY_SIZE(near->names) || !strcasestr(name, s->part))
                 return;
         for (size_t i = 0; i < near->n; i++)
                 if (strcasestr(near->names[i], name) || strcasestr(name, near->names[i]))
@@ -250,18 +225,31 @@ static void offer_containing(const char *name, void *userdata)
         near->names[near->n++] = name;
 }
 
+/* Of every name that may be explained: fields with and without their parents, flags, gates. */
 void lkg_explain_nearest(const char *word, const char *kind, struct lkg_explain_near *ret)
 {
-        struct containing containing = { .part = word + strspn(word, "-"), .near = ret };
-        struct lkg_nearest nearest;
+        struct seeking s = { .part = word + strspn(word, "-"), .near = ret };
+        bool flags_only = *word == '-';
 
         *ret = (struct lkg_explain_near){ 0 };
-        if (strlen(containing.part) < 3)
+        if (strlen(s.part) < 3)
                 return; /* a short word is similar to everything */
-        lkg_nearest_init(&nearest, containing.part);
-        each_name(word, kind, offer_spelling, &nearest);
-        if (lkg_nearest_best(&nearest))
-                ret->names[ret->n++] = lkg_nearest_best(&nearest);
-        else
-                each_name(word, kind, offer_containing, &containing);
+        lkg_nearest_init(&s.nearest, s.part);
+        for (size_t i = 0; i < lkg_n_kinds; i++) {
+                if (!kind_wanted(&lkg_kinds[i], kind))
+                        continue;
+                for (size_t j = 0; !flags_only && j < *lkg_kinds[i].n_fields; j++) {
+                        const char *path = lkg_kinds[i].fields[j].path, *dot = strrchr(path, '.');
+
+                        offer(&s, path);
+                        if (dot)
+                                offer(&s, dot + 1);
+                }
+                for (size_t j = 0; j < *lkg_kinds[i].n_flags; j++)
+                        offer(&s, lkg_kinds[i].flags[j].name);
+        }
+        for (size_t i = 0; !flags_only && i < lkg_n_gates; i++)
+                offer(&s, lkg_gates[i].name);
+        if (lkg_nearest_best(&s.nearest))
+                *ret = (struct lkg_explain_near){ .names = { lkg_nearest_best(&s.nearest) }, .n = 1 };
 }

@@ -219,34 +219,28 @@ static bool same_screen(const char *a, const char *b)
         }
 }
 
-int lkg_screen_show(const struct lkg_tool *tool, struct lkg_screen *screen, const char *text,
-                    const char *compared)
+int lkg_screen_show(const struct lkg_tool *tool, char **shown, const char *text, const char *compared)
 {
         bool terminal = isatty(STDOUT_FILENO) == 1;
-        const char *before = terminal ? CLEAR_SCREEN : screen->shown ? "\n" : "";
+        const char *before = terminal ? CLEAR_SCREEN : *shown ? "\n" : "";
         int r;
 
-        if (!terminal && screen->shown && same_screen(compared, screen->shown))
+        if (!terminal && *shown && same_screen(compared, *shown))
                 return LKG_TOOL_OK;
         r = lkg_write_all(STDOUT_FILENO, before, strlen(before));
         if (r >= 0)
                 r = lkg_write_all(STDOUT_FILENO, text, strlen(text));
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "standard output: %s", strerror(-r));
-        free(screen->shown);
-        screen->shown = lkg_tool_format("%s", compared);
+        free(*shown);
+        *shown = lkg_tool_format("%s", compared);
         return LKG_TOOL_OK;
-}
-
-void lkg_screen_deinit(struct lkg_screen *screen)
-{
-        free(screen->shown);
 }
 
 int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool))
 {
         static const struct timespec pause = { .tv_sec = (time_t)(PAUSE_NS / LKG_NSEC_PER_SEC) };
-        LKG_CLEANUP(lkg_screen_deinit) struct lkg_screen screen = { .shown = NULL };
+        LKG_CLEANUP(lkg_freep) char *shown = NULL;
         struct lkg_tool once = *tool;
 
         once.options.colour =
@@ -259,7 +253,7 @@ int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool
                         return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-status));
                 if (status == LKG_TOOL_USAGE)
                         return status; /* it has said why */
-                r = lkg_screen_show(tool, &screen, text, text);
+                r = lkg_screen_show(tool, &shown, text, text);
                 if (r != LKG_TOOL_OK)
                         return r;
                 (void)nanosleep(&pause, NULL);

@@ -601,18 +601,13 @@ int lkg_tool_complete(int n, char **words);
 /* run.c */
 /** lkg_tool_watch() - run the verb once a second, print its output whenever it changes. Ends by a signal, or after a usage error. */
 int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool));
-/* What was shown last. All zero = nothing. */
-struct lkg_screen {
-        char *shown;
-};
 /**
  * lkg_screen_show() - print @text: on a terminal in the place of what was shown before, elsewhere only if it differs.
+ * @shown: what was shown last, NULL = nothing; the caller frees
  * @compared: @text without what changes all the time
  * Return: LKG_TOOL_OK; LKG_TOOL_FAILED after a message.
  */
-int lkg_screen_show(const struct lkg_tool *tool, struct lkg_screen *screen, const char *text,
-                    const char *compared);
-void lkg_screen_deinit(struct lkg_screen *screen);
+int lkg_screen_show(const struct lkg_tool *tool, char **shown, const char *text, const char *compared);
 
 /* verb-diff.c */
 /** lkg_tool_put_changed() - append the name of the field. */

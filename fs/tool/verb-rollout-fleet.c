@@ -63,20 +63,20 @@ static int print(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
 
 /* A terminal sees ages grow; anything else gets a new table when something else has changed. */
 static int show_screen(const struct lkg_tool *tool, const struct lkg_fleet *fleet, const char *trouble,
-                       struct lkg_screen *screen)
+                       char **shown)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf ageless = LKG_BUF_INIT;
 
         lkg_fleet_show(fleet, lkg_realtime_ns(), trouble, &text);
         lkg_fleet_show(fleet, 0, trouble, &ageless);
-        return lkg_screen_show(tool, screen, lkg_tool_text(&text), lkg_tool_text(&ageless));
+        return lkg_screen_show(tool, shown, lkg_tool_text(&text), lkg_tool_text(&ageless));
 }
 
 static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
         static const struct timespec pause = { .tv_sec = (time_t)(PAUSE_NS / LKG_NSEC_PER_SEC) };
-        LKG_CLEANUP(lkg_screen_deinit) struct lkg_screen screen = { .shown = NULL };
+        LKG_CLEANUP(lkg_freep) char *shown = NULL;
         uint64_t nodes_ns = lkg_boottime_ns();
         char trouble[LKG_API_WORDS_MAX] = "";
         int r;
@@ -84,7 +84,7 @@ static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
         for (;;) {
                 bool nodes = lkg_boottime_ns() >= nodes_ns + NODES_PAUSE_NS;
 
-                r = show_screen(tool, fleet, trouble, &screen);
+                r = show_screen(tool, fleet, trouble, &shown);
                 if (r != LKG_TOOL_OK)
                         return r;
                 (void)nanosleep(&pause, NULL);
