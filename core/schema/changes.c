@@ -4,8 +4,7 @@
 #include <lkg/documents.h>
 #include <lkg/schema.h>
 
-#include "changes.h"
-#include "defaults.h"
+#include "pipeline.h"
 #include "tree.h"
 
 static const char *const class_names[] = {

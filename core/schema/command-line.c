@@ -9,7 +9,6 @@
 #include <lkg/tree.h>
 
 #include "findings-codes.h"
-#include "flag-value.h"
 
 /* @release: 0 = any */
 static bool is_in(const struct lkg_flag *flag, unsigned release)

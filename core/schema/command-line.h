@@ -28,3 +28,63 @@ struct lkg_command_line {
  */
 int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_line *line,
                     struct lkg_value *object, struct lkg_value *zeros, struct lkg_report *report);
+
+/*
+ * ---- a command line being applied: shared by its grammar (command-line.c), the values of its flags (flag-value.c), and the
+ * flags that are lists or maps (flag-lists.c) ----
+ */
+
+struct lkg_flag_apply {
+        const struct lkg_schema *schema;
+        const struct lkg_flag *flags;
+        size_t n_flags;
+        unsigned char *used; /* by flag: enum lkg_flag_used; zeroed at first */
+        struct lkg_value *object;
+        /* fields that a flag set to zero: path -> value as given; NULL = not needed */
+        struct lkg_value *zeros;
+        struct lkg_report *report;
+        bool observed; /* see lkg_judge_config */
+        unsigned runs;
+        bool refused;
+};
+
+enum lkg_flag_used {
+        LKG_FLAG_AGAIN = 1 << 0, /* lists and maps are cleared by the first use only */
+        /* was given as nothing, and the component has let go of where it keeps the value */
+        LKG_FLAG_GONE = 1 << 1,
+        /* the document has a duration as an integer, and so has every later value */
+        LKG_FLAG_INTEGER = 1 << 2,
+};
+
+/* One use of a flag. */
+struct lkg_flag_use {
+        struct lkg_flag_apply *apply;
+        const struct lkg_flag *flag;
+        const struct lkg_schema_node *node; /* of the field; NULL = it sets none */
+        struct lkg_source *source;
+        struct lkg_span text;
+        unsigned char *used;          /* of this flag */
+        struct lkg_value *collection; /* a list or map under construction */
+};
+
+/**
+ * lkg_flag_refuse() - report a mistake in the command line; a warning if the line was only discovered.
+ * Return: 0.
+ */
+int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_flag_refuse_lost() - the same for what the release that runs takes: always an error. */
+int lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_flag_refuse_value() - the same for the value of a flag, which is shown unless it is secret. */
+int lkg_flag_refuse_value(const struct lkg_flag_use *use, const char *why);
+
+/** lkg_flag_string(), lkg_flag_number() - a value with the flag as its source. NULL = no memory. */
+struct lkg_value *lkg_flag_string(const struct lkg_flag_use *use, struct lkg_span text);
+struct lkg_value *lkg_flag_number(const struct lkg_flag_use *use, int64_t n);
+
+/**
+ * lkg_flag_use() - set the field of @flag to @text.
+ * Return: 0, also if it was refused; -ENOMEM.
+ */
+int lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text);
+/** lkg_flag_use_list() - the same for a flag that is a list or a map. */
+int lkg_flag_use_list(struct lkg_flag_use *use);

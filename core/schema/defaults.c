@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "defaults.h"
+#include "pipeline.h"
 
 #include <lkg/text.h>
 #include <lkg/tree.h>
 
-#include "typed-internal.h"
+#include "typed.h"
 
-#include "values/address.h"
+#include "values/values.h"
 
 /* ---- defaults of the tables ---- */
 

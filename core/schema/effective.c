@@ -7,22 +7,9 @@
 
 #include "findings-codes.h"
 #include "judge.h"
-#include "typed-internal.h"
+#include "typed.h"
 
 /* ---- judging ---- */
-
-/* If a value of a wrong type was left out, no component would run with this result. */
-static bool was_decoded(const struct lkg_report *report)
-{
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
-
-                if (f->severity == LKG_ERROR &&
-                    (f->code == LKG_F_WRONG_TYPE || f->code == LKG_F_NOT_FITTING))
-                        return false;
-        }
-        return true;
-}
 
 int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, struct lkg_value **ret)
 {
@@ -44,7 +31,7 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
         if (r == 0)
                 r = lkg_judge_candidate(&candidate, again);
         if (r == 0)
-                *ret = was_decoded(&candidate.report) ? LKG_STEAL(candidate.effective) : NULL;
+                *ret = lkg_has_misfit(&candidate.report) ? NULL : LKG_STEAL(candidate.effective);
         lkg_value_unref(candidate.effective);
         lkg_value_unref(candidate.doc);
         lkg_report_deinit(&candidate.report);

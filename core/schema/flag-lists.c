@@ -6,16 +6,14 @@
  * Items are collected in the order of the text. If a later one turns out to be wrong, the component does not start, and what
  * was collected is dropped.
  */
-#include "flag-value.h"
+#include "command-line.h"
 
 #include <lkg/text.h>
 #include <lkg/tree.h>
 
 #include "findings-codes.h"
 #include "gates.h"
-#include "values/names.h"
-#include "values/number.h"
-#include "values/quantity.h"
+#include "values/values.h"
 
 /* ---- collecting ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The effect of one use of a flag on the document: a setter for each type of flag with a single value. */
-#include "flag-value.h"
+#include "command-line.h"
 
 #include <stdarg.h>
 
@@ -8,9 +8,7 @@
 #include <lkg/tree.h>
 
 #include "findings-codes.h"
-#include "values/address.h"
-#include "values/number.h"
-#include "values/quantity.h"
+#include "values/values.h"
 
 LKG_PRINTF(3, 0)
 static int refuse(struct lkg_flag_apply *apply, bool warning, const char *fmt, va_list ap)

@@ -3,7 +3,7 @@
 #include "gates.h"
 
 #include "findings-codes.h"
-#include "rules-table.h"
+#include "rules.h"
 
 #include <lkg/schema.h>
 #include <lkg/text.h>

@@ -8,7 +8,7 @@
 #include <lkg/schema.h>
 #include <lkg/documents.h>
 
-#include "rules-table.h"
+#include "rules.h"
 #include "tree.h"
 
 #define DRAFT  "http://json-schema.org/draft-07/schema#"

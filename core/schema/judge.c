@@ -567,7 +567,7 @@ static bool is_misfit(const struct lkg_finding *finding)
         return finding->code == LKG_F_WRONG_TYPE || finding->code == LKG_F_NOT_FITTING;
 }
 
-static bool has_misfit(const struct lkg_report *report)
+bool lkg_has_misfit(const struct lkg_report *report)
 {
         for (size_t i = 0; i < report->n_findings; i++)
                 if (is_misfit(&report->findings[i]))
@@ -578,11 +578,11 @@ static bool has_misfit(const struct lkg_report *report)
 /* Is a value missing in the result because it did not decode? A sum without it would be wrong. */
 static bool any_misfit(const struct lkg_judge *judge, const struct lkg_report *report)
 {
-        bool found =
-                has_misfit(report) || has_misfit(&judge->base_report) || has_misfit(&judge->flag_report);
+        bool found = lkg_has_misfit(report) || lkg_has_misfit(&judge->base_report) ||
+                     lkg_has_misfit(&judge->flag_report);
 
         for (size_t i = 0; !found && i < judge->n_layers; i++)
-                found = has_misfit(&judge->layers[i].report);
+                found = lkg_has_misfit(&judge->layers[i].report);
         return found;
 }
 

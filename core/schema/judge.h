@@ -33,6 +33,9 @@ struct lkg_judge {
         size_t n_layers;
 };
 
+/** lkg_has_misfit() - was a value left out because it did not decode? No component would run with the rest. */
+bool lkg_has_misfit(const struct lkg_report *report);
+
 /**
  * lkg_lint_layer() - findings about one layer alone (advice beyond the component's own checks).
  * @doc:   as parsed, a map

@@ -6,9 +6,9 @@
 #include <lkg/documents.h>
 #include <lkg/tree.h>
 
-#include "defaults.h"
-#include "rules-table.h"
-#include "values/address.h"
+#include "pipeline.h"
+#include "rules.h"
+#include "values/values.h"
 
 struct lint {
         const struct lkg_schema *schema;

@@ -12,12 +12,11 @@
  * exist on this machine", "the total amount ... is not equal to the value ... determined by Node Allocatable feature"; too
  * many reserved processes did not stop it. Only read: swap, topology manager, protectKernelDefaults.
  */
-#include "rules-table.h"
+#include "rules.h"
 
 #include <inttypes.h>
 
-#include "values/number.h"
-#include "values/quantity.h"
+#include "values/values.h"
 
 /* Sums of decimal fractions are not exact: nothing is refused for a rounding error. */
 #define MORE_THAN(a, b) ((a) > (b) * (1 + 1e-12))

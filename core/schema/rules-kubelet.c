@@ -5,13 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "rules-table.h"
-#include "values/cpuset.h"
-#include "values/image.h"
-#include "values/names.h"
-#include "values/quantity.h"
-#include "values/sysctl.h"
-#include "values/url.h"
+#include "rules.h"
+#include "values/values.h"
 
 #define MSEC   INT64_C(1000000)
 #define SEC    INT64_C(1000000000)

@@ -6,8 +6,8 @@
  * document like the conversion: one syncPeriod and minSyncPeriod, those of the active mode, and clusterCIDR
  * split at commas.
  */
-#include "rules-table.h"
-#include "values/address.h"
+#include "rules.h"
+#include "values/values.h"
 
 #define NO_MAX INT64_MAX
 

@@ -4,15 +4,11 @@
  * (eviction, cm, logs, sysctl, kubelet.go) and component-base cli/flag of 1.33 to 1.37. The kubelet exits a moment after it has accepted the
  * configuration, so these are warnings. What depends on the host is in rules-host.c.
  */
-#include "rules-table.h"
+#include "rules.h"
 
 #include <lkg/documents.h>
 
-#include "values/address.h"
-#include "values/number.h"
-#include "values/quantity.h"
-#include "values/sysctl.h"
-#include "values/url.h"
+#include "values/values.h"
 
 /* ---- eviction ---- */
 

@@ -2,8 +2,8 @@
 /*
  * The `logging` section, the same in both kinds: component-base, logs/api/v1, Validate.
  */
-#include "rules-table.h"
-#include "values/quantity.h"
+#include "rules.h"
+#include "values/values.h"
 
 static const char alpha_gate[] = "LoggingAlphaOptions", beta_gate[] = "LoggingBetaOptions";
 

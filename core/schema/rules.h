@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The component's own validation: every rule is checked and every violation is reported, not only the first.
+ * Rules as rows, and the messages of violations. Rules about one field are rows of a table; rules between
+ * fields are functions; both report in the same form:
  *
- * The document is typed (lkg/schema.h), complete with defaults and flags. A finding has the position of the
- * value that violates the rule; if the rule is between two fields, it names both positions. A default has no
- * position, so the finding names the value that can be changed.
+ *     maxPods (--max-pods): -5 is out of range; it must not be negative
+ *
+ * The flag is named only if the value came from the command line. Nothing here allocates, so only the parser
+ * of a value can fail, and only for lack of memory.
  */
 #pragma once
 
@@ -12,6 +14,17 @@
 #include "gates.h"
 #include "typed.h"
 
+#define LKG_RULE_PATH_MAX 512 /* bytes of a path with list indexes and quoted keys, with its final NUL */
+
+/* ---- judging ---- */
+
+/*
+ * The component's own validation: every rule is checked and every violation is reported, not only the first.
+ *
+ * The document is typed (lkg/schema.h), complete with defaults and flags. A finding has the position of the
+ * value that violates the rule; if the rule is between two fields, it names both positions. A default has no
+ * position, so the finding names the value that can be changed.
+ */
 struct lkg_rules {
         const struct lkg_schema *schema;
         const struct lkg_value *object;
@@ -42,3 +55,139 @@ int lkg_rules_later(const struct lkg_rules *rules);
 int lkg_startup_amount(struct lkg_span value, double capacity, double *ret);
 /** lkg_rules_host() - report values that this host cannot bear; nothing for facts that are unknown. */
 int lkg_rules_host(const struct lkg_rules *rules);
+
+/* ---- rows ---- */
+
+enum lkg_rule_kind {
+        LKG_RULE_NUMBER,   /* an integer from min to max */
+        LKG_RULE_DURATION, /* nanoseconds from min to max */
+        LKG_RULE_WORD,     /* one of words */
+        LKG_RULE_SET,      /* not empty */
+        LKG_RULE_UNSET,    /* zero, false or empty; no duration */
+        LKG_RULE_PARSE,    /* what parse accepts; of a list, each item */
+        /* one of words, or what entry accepts; of a list, each item, of a map, each member: for the component's start */
+        LKG_RULE_ENTRY,
+};
+
+enum lkg_rule_flags {
+        LKG_RULE_ZERO_OK = 1 << 0,  /* 0 passes although it is below min */
+        LKG_RULE_EMPTY_OK = 1 << 1, /* the empty text passes */
+        LKG_RULE_GATE_OFF = 1 << 2, /* judged while the gate is off; else while it is on */
+        LKG_RULE_NIL = 1 << 3,      /* unset means not there at all: the component tells it from zero */
+        LKG_RULE_LATER = 1 << 4,    /* the component's start, not its validation: a warning */
+};
+
+struct lkg_value_rule {
+        const char *path; /* dotted, without list indexes */
+        enum lkg_rule_kind kind;
+        const char *want; /* a clause: what would be right */
+        int64_t min, max;
+        const char *words; /* separated by ", ", for messages */
+        /* lkg/schema values: 0; -EINVAL and a reason (LKG_REFUSAL_MAX bytes); -ENOMEM */
+        int (*parse)(const char *text, size_t size, char *reason);
+        int (*entry)(struct lkg_span key, struct lkg_span value,
+                     char *reason); /* the same; @key: of a map */
+        const char *gate;
+        const char *when, *is; /* judged only while the field @when has the word @is */
+        unsigned flags;        /* enum lkg_rule_flags */
+        unsigned since, until; /* releases; 0 = from the first / to the last */
+};
+
+/* The rows of each kind, and those of `logging` in both. */
+extern const struct lkg_value_rule lkg_kubelet_rules[], lkg_kubeproxy_rules[], lkg_logging_rules[];
+extern const size_t lkg_n_kubelet_rules, lkg_n_kubeproxy_rules, lkg_n_logging_rules;
+
+/*
+ * No rule uses a field or a gate that could not be read: nothing follows from it. So rules read both with these
+ * functions alone. Once a rule has read such a one, lkg_breach*() report nothing until the next rule begins.
+ */
+void lkg_rule_begin(const struct lkg_rules *rules);
+const struct lkg_value *lkg_rule_get(const struct lkg_rules *rules, const char *path);
+/** lkg_rule_items() - a list or map whose items are judged one by one: those that could be read count. */
+const struct lkg_value *lkg_rule_items(const struct lkg_rules *rules, const char *path);
+bool lkg_rule_bool(const struct lkg_rules *rules, const char *path);
+int64_t lkg_rule_int(const struct lkg_rules *rules, const char *path);
+int64_t lkg_rule_duration(const struct lkg_rules *rules, const char *path);
+struct lkg_span lkg_rule_text(const struct lkg_rules *rules, const char *path); /* borrowed */
+/** lkg_rule_gate() - is the feature gate on? */
+bool lkg_rule_gate(const struct lkg_rules *rules, const char *name);
+
+/**
+ * lkg_rules_apply() - check all rows.
+ * Return: 0; -ENOMEM.
+ */
+int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows);
+
+/** lkg_breach_missing() - report a missing or empty text. @at: its parent, or the empty text. */
+void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
+                        const char *want);
+/**
+ * lkg_breach() - report a rule that one value violates.
+ * @code:  enum lkg_schema_code; LKG_F_REFUSED_LATER is a warning, and so is LKG_F_HOST while the host's facts are not
+ *         given; all others are errors
+ * @path:  as shown, with list indexes
+ * @value: the value at fault; NULL = unset
+ * @fmt:   text after the value
+ */
+void lkg_breach(const struct lkg_rules *rules, unsigned code, const char *path,
+                const struct lkg_value *value, const char *fmt, ...) LKG_PRINTF(5, 6);
+
+/* One of two fields that conflict; @says is the text between its value and the other field. */
+struct lkg_operand {
+        const char *path;
+        const struct lkg_value *value; /* NULL = unset */
+        const char *says;
+};
+
+#define LKG_FLAG_NOTE_MAX 96
+/** lkg_flag_note() - ` (--flag)` if the command line set it, else nothing. Return: @buf. */
+const char *lkg_flag_note(const struct lkg_value *value, char buf[static LKG_FLAG_NOTE_MAX]);
+
+/**
+ * lkg_breach_gate() - report a value that needs a feature gate, and where a layer has turned the gate off.
+ * @want: what would be right
+ */
+void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *path,
+                     const struct lkg_value *value, const char *gate, const char *want);
+
+/**
+ * lkg_breach_between() - report a violated rule between two fields: at the field that the later layer set,
+ * naming the other field, its value and its position.
+ * @want: what would be right, or NULL when @says says it
+ */
+void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const struct lkg_operand *a,
+                        const struct lkg_operand *b, const char *want);
+
+/**
+ * lkg_rule_parse() - check one value with a parser.
+ * Return: 0, also if it was reported; -ENOMEM.
+ */
+int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
+                   const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason));
+
+/**
+ * lkg_rule_parse_item() - the same for an item of a list, or a member of one.
+ * @member: NULL = the item itself
+ *
+ * Most values are valid: the path `list[i].member` is built only for invalid ones.
+ */
+int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char *list, size_t i,
+                        const char *member, const struct lkg_value *value,
+                        int (*parse)(const char *text, size_t size, char *reason));
+
+/** lkg_rule_item_path() - `list[i]` or `list[i].member` for messages. Return: @buf. */
+const char *lkg_rule_item_path(const char *list, size_t i, const char *member,
+                               char buf[static LKG_RULE_PATH_MAX]);
+
+/** lkg_rule_word() - is @text one of @words, which are separated by ", "? */
+bool lkg_rule_word(const char *words, const char *text, size_t size);
+
+/**
+ * lkg_rule_key_path() - `map.key` for messages, the key quoted if it has unusual bytes.
+ * Return: @buf.
+ */
+const char *lkg_rule_key_path(const char *path, const char *key, size_t size,
+                              char buf[static LKG_RULE_PATH_MAX]);
+
+/** lkg_rule_hidden_metrics() - showHiddenMetricsForVersion of both kinds. */
+void lkg_rule_hidden_metrics(const struct lkg_rules *rules);

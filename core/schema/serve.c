@@ -12,7 +12,7 @@
 #include <lkg/documents.h>
 #include <lkg/tree.h>
 
-#include "values/quantity.h"
+#include "values/values.h"
 
 #define ROUNDS_MAX 3
 

@@ -8,7 +8,7 @@
 #include <lkg/text.h>
 #include <lkg/schema.h>
 
-#include "changes.h"
+#include "tree.h"
 
 /* ---- places: the text of `origin` ---- */
 

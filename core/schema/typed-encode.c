@@ -6,8 +6,8 @@
 #include <lkg/text.h>
 #include <lkg/tree.h>
 
-#include "typed-internal.h"
-#include "values/quantity.h"
+#include "typed.h"
+#include "values/values.h"
 
 /* A list that is printed unchanged. */
 #define STAMP_PRINTED 0x8000u

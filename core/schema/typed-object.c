@@ -79,11 +79,6 @@ int64_t lkg_value_duration(const struct lkg_value *value)
         return ns;
 }
 
-int64_t lkg_object_duration(const struct lkg_value *object, const char *path)
-{
-        return lkg_value_duration(lkg_object_get(object, path));
-}
-
 /*
  * Return the map under @key for changing: a new one if it is missing, else a copy. A member that is
  * referenced once may still be seen through another map: shallow copies share their leaves until one of them

@@ -15,8 +15,7 @@
 #include <lkg/tree.h>
 
 #include "findings-codes.h"
-#include "typed-internal.h"
-#include "values/quantity.h"
+#include "values/values.h"
 
 /* The current position, for messages: `registerWithTaints[0].key`. */
 struct step {

@@ -49,6 +49,48 @@ int lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value 
 int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret);
 
+/* ---- shared by what makes a typed document of another one: copying as little of it as possible ---- */
+
+/**
+ * lkg_typed_canonical() - return @value with this text: itself if it already has this text.
+ * Return: 0 or -ENOMEM.
+ */
+int lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const char *text,
+                        struct lkg_value **ret);
+
+/** lkg_typed_zero() - return the zero value of @node, with the source of @at; NULL = no source. */
+int lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at, struct lkg_value **ret);
+
+/**
+ * lkg_typed_start_map() - start the result of @value, a map, with its first @n members. NULL = no memory.
+ */
+struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const struct lkg_value *value,
+                                      size_t n);
+
+/** lkg_typed_may_share() - can @value itself be the result, if its members can? */
+bool lkg_typed_may_share(const struct lkg_value *before, const struct lkg_value *value);
+
+/**
+ * lkg_typed_put_item() - put @item (taken over) in place of item @i of @value; *@list stays NULL while
+ * nothing differs.
+ */
+int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value *item,
+                       struct lkg_value **list);
+
+/** lkg_typed_is_stamped() - is this list stamped as being of @node's type, and with the bits of @also? */
+bool lkg_typed_is_stamped(const struct lkg_schema_node *node, const struct lkg_value *list, uint16_t also);
+
+/**
+ * lkg_typed_rebuild() - make a struct of what becomes of each of its fields.
+ * @value:  typed; NULL = no field is there
+ * @member: @was: the field's value, or NULL; *@ret: its new value, one reference; stays NULL for none
+ * @ret:    @value itself if nothing differs; NULL if there is no field
+ */
+int lkg_typed_rebuild(const struct lkg_schema_node *node, const struct lkg_value *value,
+                      int (*member)(const struct lkg_schema_node *node, const struct lkg_value *was,
+                                    const void *userdata, struct lkg_value **ret),
+                      const void *userdata, struct lkg_value **ret);
+
 /* ---- typed-object.c: reading and changing a typed document ---- */
 
 /* Missing values are returned as zero. @path is dotted, without lists. */
@@ -58,9 +100,8 @@ bool lkg_object_bool(const struct lkg_value *object, const char *path);
 int64_t lkg_object_int(const struct lkg_value *object, const char *path);
 double lkg_object_float(const struct lkg_value *object, const char *path);
 struct lkg_span lkg_object_text(const struct lkg_value *object, const char *path); /* borrowed */
-int64_t lkg_object_duration(const struct lkg_value *object, const char *path); /* ns; of a flush value too */
-int64_t lkg_value_int(const struct lkg_value *value);                          /* NULL = 0 */
-int64_t lkg_value_duration(const struct lkg_value *value);
+int64_t lkg_value_int(const struct lkg_value *value);                              /* NULL = 0 */
+int64_t lkg_value_duration(const struct lkg_value *value); /* ns; of a flush value too */
 /** lkg_text_of() - return the text of a string, including NUL bytes; else empty. Borrowed. */
 struct lkg_span lkg_text_of(const struct lkg_value *value);
 

@@ -3,7 +3,7 @@
  * Any bytes as a quantity: an accepted one equals its canonical text (unless it is capped at 2^63-1 or
  * rounded up to 1n), and rounding never makes it smaller.
  */
-#include <core/schema/values/quantity.h>
+#include <core/schema/values/values.h>
 
 #include "fuzz-document.h"
 

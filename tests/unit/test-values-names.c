@@ -9,8 +9,7 @@
 
 #include <lkg/text.h>
 
-#include "core/schema/values/image.h"
-#include "core/schema/values/names.h"
+#include "core/schema/values/values.h"
 
 static char reason[LKG_REFUSAL_MAX];
 
@@ -191,9 +190,9 @@ static void test_image_pattern(void **state)
         }
         /* The registry does not count for the length of the path. */
         memcpy((char *)many('b', 257, buf), "a/", 2);
-        assert_int_equal(lkg_image_name(buf, 257, reason), 0);
+        assert_int_equal(lkg_image_pattern(buf, 257, reason), 0);
         memcpy((char *)many('b', 257, buf), "a_", 2);
-        assert_int_equal(lkg_image_name(buf, 257, reason), -EINVAL);
+        assert_int_equal(lkg_image_pattern(buf, 257, reason), -EINVAL);
         assert_non_null(strstr(reason, "longer than 255"));
 }
 

@@ -8,8 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/schema/values/cpuset.h"
-#include "core/schema/values/number.h"
+#include "core/schema/values/values.h"
 
 static void test_bool(void **state)
 {

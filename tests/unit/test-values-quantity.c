@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/schema/values/quantity.h"
+#include "core/schema/values/values.h"
 
 static struct lkg_quantity parse(const char *text)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cpuset.h"
-#include "number.h"
+#include "values.h"
 
 static int cpu(struct lkg_span text, int64_t *ret, char *reason)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "image.h"
+#include "values.h"
 
 #define PATH_MAX_SIZE 255
 
@@ -113,7 +113,8 @@ static bool path(struct lkg_span s)
         return true;
 }
 
-int lkg_image_name(const char *text, size_t size, char *reason)
+/* A name with or without registry, without tag and digest. */
+static int image_name(const char *text, size_t size, char *reason)
 {
         struct lkg_span all = { text, size }, first, rest;
 
@@ -151,7 +152,7 @@ static int pattern(const char *text, size_t size, int (*name)(const char *, size
 
 int lkg_image_pattern(const char *text, size_t size, char *reason)
 {
-        return pattern(text, size, lkg_image_name, reason);
+        return pattern(text, size, image_name, reason);
 }
 
 /* Is the first part of a name its registry, and not part of the path on docker.io? */
@@ -168,7 +169,7 @@ static bool is_registry(struct lkg_span first)
 static int full_name(const char *text, size_t size, char *reason)
 {
         struct lkg_span all = { text, size }, first, rest;
-        int r = lkg_image_name(text, size, reason);
+        int r = image_name(text, size, reason);
 
         if (r < 0)
                 return r;

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "number.h"
+#include "values.h"
 
 int lkg_bool_parse(const char *text, size_t size, bool *ret, char *reason)
 {

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "quantity.h"
+#include "values.h"
 
 #define NANO         (-9)                  /* scale of the finest value */
 #define SHORT_DIGITS 18                    /* most decimal digits that are an int64 for sure */

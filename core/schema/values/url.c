@@ -3,8 +3,7 @@
  * Checks only the parts that can fail: control characters, the scheme, userinfo, the host, percent escapes of
  * the path and of the fragment. A query is never refused.
  */
-#include "url.h"
-#include "address.h"
+#include "values.h"
 
 /* The parts of a URL in which percent escapes have a different meaning. */
 enum url_part { PART_ANY, PART_HOST, PART_ZONE };

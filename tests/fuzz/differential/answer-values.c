@@ -4,7 +4,7 @@
 
 #include <lkg/text.h>
 
-#include "core/schema/values/quantity.h"
+#include "core/schema/values/values.h"
 
 static const char *text_of(const struct lkg_value *request, size_t *ret_size)
 {
