@@ -5,6 +5,7 @@
  */
 
 #include <lkg/base.h>
+#include <lkg/documents.h>
 #include <lkg/tree.h>
 
 struct pair {
@@ -106,24 +107,52 @@ static struct lkg_value *step(const struct lkg_value *value, const char *key, si
         return NULL;
 }
 
+const char *lkg_pointer_next(const char *pointer, char **ret, size_t *ret_size)
+{
+        size_t n = strcspn(++pointer, "/"), size = 0;
+        char *name = malloc(n + 1);
+
+        if (!name)
+                return NULL;
+        for (size_t i = 0; i < n; i++) {
+                if (pointer[i] == '~' && i + 1 < n && (pointer[i + 1] == '0' || pointer[i + 1] == '1'))
+                        name[size++] = pointer[++i] == '0' ? '~' : '/';
+                else
+                        name[size++] = pointer[i];
+        }
+        name[size] = '\0';
+        *ret = name;
+        *ret_size = size;
+        return pointer + n;
+}
+
+void lkg_pointer_append(struct lkg_buf *buf, const char *name, size_t size)
+{
+        lkg_buf_putc(buf, '/');
+        if (!memchr(name, '~', size) && !memchr(name, '/', size)) {
+                lkg_buf_append(buf, name, size);
+                return;
+        }
+        for (size_t i = 0; i < size; i++) {
+                if (name[i] == '~')
+                        lkg_buf_puts(buf, "~0");
+                else if (name[i] == '/')
+                        lkg_buf_puts(buf, "~1");
+                else
+                        lkg_buf_putc(buf, name[i]);
+        }
+}
+
 static struct lkg_value *get_json_pointer(const struct lkg_value *value, const char *pointer)
 {
         while (value && *pointer == '/') {
-                size_t n = strcspn(++pointer, "/"), size = 0;
-                char *key = malloc(n + 1);
+                LKG_CLEANUP(lkg_freep) char *name = NULL;
+                size_t size;
 
-                if (!key)
+                pointer = lkg_pointer_next(pointer, &name, &size);
+                if (!pointer)
                         return NULL;
-                for (size_t i = 0; i < n; i++) {
-                        if (pointer[i] == '~' && i + 1 < n &&
-                            (pointer[i + 1] == '0' || pointer[i + 1] == '1'))
-                                key[size++] = pointer[++i] == '0' ? '~' : '/';
-                        else
-                                key[size++] = pointer[i];
-                }
-                value = step(value, key, size);
-                free(key);
-                pointer += n;
+                value = step(value, name, size);
         }
         return (struct lkg_value *)value;
 }
@@ -172,23 +201,6 @@ static bool levels_push(struct levels *levels, const struct lkg_value *map, size
         return true;
 }
 
-static void append_token(struct lkg_buf *buf, const char *key, size_t size)
-{
-        lkg_buf_putc(buf, '/');
-        if (!memchr(key, '~', size) && !memchr(key, '/', size)) {
-                lkg_buf_append(buf, key, size);
-                return;
-        }
-        for (size_t i = 0; i < size; i++) {
-                if (key[i] == '~')
-                        lkg_buf_puts(buf, "~0");
-                else if (key[i] == '/')
-                        lkg_buf_puts(buf, "~1");
-                else
-                        lkg_buf_putc(buf, key[i]);
-        }
-}
-
 static bool is_inner(const struct lkg_value *value)
 {
         return lkg_value_type(value) == LKG_MAP && lkg_value_size(value) > 0;
@@ -210,7 +222,7 @@ static int walk_levels(struct levels *levels, struct lkg_buf *pointer, lkg_leaf_
                 }
                 level->i++;
                 pointer->size = level->pointer_size;
-                append_token(pointer, key, size);
+                lkg_pointer_append(pointer, key, size);
                 if (lkg_buf_failed(pointer))
                         return -ENOMEM;
                 if (is_inner(value)) {

@@ -29,29 +29,6 @@ static int refuse(const struct context *ctx, const char *text)
         return -EBADMSG;
 }
 
-/*
- * Take the next token of a JSON pointer, unescaped.
- * Return: the rest of the pointer; NULL: no memory.
- */
-static const char *next_token(const char *pointer, char **ret, size_t *ret_size)
-{
-        size_t n = strcspn(++pointer, "/"), size = 0;
-        char *token = malloc(n + 1);
-
-        if (!token)
-                return NULL;
-        for (size_t i = 0; i < n; i++) {
-                if (pointer[i] == '~' && i + 1 < n && (pointer[i + 1] == '0' || pointer[i + 1] == '1'))
-                        token[size++] = pointer[++i] == '0' ? '~' : '/';
-                else
-                        token[size++] = pointer[i];
-        }
-        token[size] = '\0';
-        *ret = token;
-        *ret_size = size;
-        return pointer + n;
-}
-
 /* Parse a list index. Valid indexes are below @n. `-` is @n - 1 if @end is set (add). */
 static int list_index(const struct context *ctx, const char *token, size_t n, bool end, size_t *ret)
 {
@@ -123,7 +100,7 @@ static int change_at(const struct context *ctx, struct lkg_value *container, con
                 size_t size, i = 0;
                 int r;
 
-                pointer = next_token(pointer, &token, &size);
+                pointer = lkg_pointer_next(pointer, &token, &size);
                 if (!pointer)
                         return -ENOMEM;
                 if (*pointer == '\0')
@@ -209,7 +186,7 @@ static int find(const struct context *ctx, struct lkg_value *doc, const char *po
                         return refuse(
                                 ctx,
                                 "the path leads through a field that does not exist or is no map or list");
-                pointer = next_token(pointer, &token, &size);
+                pointer = lkg_pointer_next(pointer, &token, &size);
                 if (!pointer)
                         return -ENOMEM;
                 if (lkg_value_type(value) == LKG_MAP) {

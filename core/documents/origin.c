@@ -14,26 +14,12 @@ static void column_text(struct lkg_buf *buf, const char *text)
 }
 
 /* Put one name of a pointer; it is escaped, so that no URL is detected in the pointer itself. */
-static int put_name(const char *escaped, size_t size, bool secret, struct lkg_buf *buf)
+static int put_name(const char *name, size_t size, bool secret, struct lkg_buf *buf)
 {
-        LKG_CLEANUP(lkg_buf_deinit)
-        struct lkg_buf name = LKG_BUF_INIT, masked = LKG_BUF_INIT, shown = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT, shown = LKG_BUF_INIT;
 
-        for (size_t i = 0; i < size; i++) {
-                bool escape = escaped[i] == '~' && i + 1 < size;
-
-                lkg_buf_putc(&name, !escape ? escaped[i] : escaped[++i] == '0' ? '~' : '/');
-        }
-        lkg_buf_putc(&name, '\0');
-        if (lkg_buf_failed(&name))
-                return -ENOMEM;
-        (void)lkg_mask_name(name.data, name.size - 1, secret, &masked);
-        for (size_t i = 0; i < masked.size; i++) {
-                if (masked.data[i] == '~' || masked.data[i] == '/')
-                        lkg_buf_puts(&shown, masked.data[i] == '~' ? "~0" : "~1");
-                else
-                        lkg_buf_putc(&shown, masked.data[i]);
-        }
+        (void)lkg_mask_name(name, size, secret, &masked);
+        lkg_pointer_append(&shown, masked.data ? masked.data : "", masked.size);
         lkg_buf_putc(&shown, '\0');
         if (lkg_buf_failed(&masked) || lkg_buf_failed(&shown))
                 return -ENOMEM;
@@ -57,12 +43,14 @@ int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
                 return lkg_buf_failed(buf) ? -ENOMEM : 0;
         }
         while (r == 0 && *pointer == '/') {
-                size_t n = strcspn(++pointer, "/");
+                LKG_CLEANUP(lkg_freep) char *name = NULL;
+                size_t size;
 
-                lkg_buf_putc(buf, '/');
-                r = put_name(pointer, n, secret, buf);
-                secret |= lkg_holds_secret_name(pointer, n);
-                pointer += n;
+                pointer = lkg_pointer_next(pointer, &name, &size);
+                if (!pointer)
+                        return -ENOMEM;
+                r = put_name(name, size, secret, buf);
+                secret |= lkg_holds_secret_name(name, size);
         }
         return lkg_buf_failed(buf) ? -ENOMEM : r;
 }

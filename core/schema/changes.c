@@ -4,8 +4,8 @@
 #include <lkg/documents.h>
 #include <lkg/schema.h>
 
-#include "pipeline.h"
 #include "tree.h"
+#include "pipeline.h"
 
 static const char *const class_names[] = {
         [LKG_CHANGE_RESTART] = "restart",
@@ -41,20 +41,17 @@ const char *lkg_danger_name(enum lkg_danger danger)
 
 /* ---- the field of a pointer ---- */
 
-static const struct lkg_schema_node *step(const struct lkg_schema_node *node, const char *name, size_t size)
+/* The node of the first name of *@pointer, which goes on to the next one; NULL: there is none. */
+static const struct lkg_schema_node *step(const struct lkg_schema_node *node, const char **pointer)
 {
-        char plain[256]; /* names of fields have no ~ and are shorter */
-        size_t n = 0;
+        LKG_CLEANUP(lkg_freep) char *name = NULL;
+        size_t size;
+        const char *rest = lkg_pointer_next(*pointer, &name, &size);
 
+        *pointer = rest ? rest : "";
         if (node->class != LKG_CLASS_STRUCT)
                 return node->item;
-        for (size_t i = 0; i < size && n < sizeof(plain); i++) {
-                bool escaped = name[i] == '~' && i + 1 < size;
-
-                plain[n++] = !escaped ? name[i] : name[i + 1] == '1' ? '/' : '~';
-                i += escaped;
-        }
-        return n < sizeof(plain) ? lkg_node_member_folded(node, plain, n) : NULL;
+        return rest ? lkg_node_member_folded(node, name, size) : NULL;
 }
 
 const struct lkg_field *lkg_schema_field(const struct lkg_schema *schema, const char *pointer)
@@ -62,13 +59,11 @@ const struct lkg_field *lkg_schema_field(const struct lkg_schema *schema, const 
         const struct lkg_schema_node *node = schema ? lkg_schema_root(schema) : NULL, *found = NULL;
 
         while (node && *pointer == '/') {
-                size_t size = strcspn(++pointer, "/");
-                const struct lkg_schema_node *next = step(node, pointer, size);
+                const struct lkg_schema_node *next = step(node, &pointer);
 
                 if (!next)
                         return node->class == LKG_CLASS_STRUCT ? NULL : node->field;
                 found = node = next;
-                pointer += size;
         }
         return found ? found->field : NULL;
 }
@@ -80,12 +75,8 @@ static const struct lkg_schema_node *node_at(const struct lkg_schema *schema, co
 {
         const struct lkg_schema_node *node = schema ? lkg_schema_root(schema) : NULL;
 
-        while (node && *pointer == '/') {
-                size_t size = strcspn(++pointer, "/");
-
-                node = node->class == LKG_CLASS_STRUCT ? step(node, pointer, size) : NULL;
-                pointer += size;
-        }
+        while (node && *pointer == '/')
+                node = node->class == LKG_CLASS_STRUCT ? step(node, &pointer) : NULL;
         return node;
 }
 

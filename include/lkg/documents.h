@@ -107,6 +107,14 @@ bool lkg_value_equal(const struct lkg_value *a, const struct lkg_value *b);
  * '/', a JSON pointer (RFC 6901). Borrowed or NULL.
  */
 struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char *pointer);
+/**
+ * lkg_pointer_next() - take the first name off a JSON pointer, which begins with `/`.
+ * @ret: the name, not escaped any more; heap, NUL-terminated
+ * Return: the rest of the pointer; NULL = no memory.
+ */
+const char *lkg_pointer_next(const char *pointer, char **ret, size_t *ret_size);
+/** lkg_pointer_append() - append `/` and a name, escaped, to a JSON pointer. */
+void lkg_pointer_append(struct lkg_buf *pointer, const char *name, size_t size);
 
 /*
  * One leaf of a walk: a scalar, an empty map, or a list with its complete value (a list is replaced as a
