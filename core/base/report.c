@@ -164,6 +164,14 @@ bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *f
         return false;
 }
 
+const struct lkg_finding *lkg_report_first_error(const struct lkg_report *report)
+{
+        for (size_t i = 0; i < report->n_findings; i++)
+                if (report->findings[i].severity == LKG_ERROR)
+                        return &report->findings[i];
+        return NULL;
+}
+
 bool lkg_report_has_code(const struct lkg_report *report, size_t first, unsigned code)
 {
         for (size_t i = first; i < report->n_findings; i++)
@@ -466,6 +474,16 @@ int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where
         if (code < 0 && length > 0 && err->message[length - 1] != '.')
                 (void)snprintf(err->message + length, sizeof(err->message) - length, ": %s",
                                strerror(-code));
+        return code;
+}
+
+int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)lkg_error_setv(err, code, where, fmt, ap);
+        va_end(ap);
         return code;
 }
 

@@ -7,11 +7,11 @@
 #include <lkg/file.h>
 #include <lkg/messages.h>
 
-enum type { TEXT, LIST, NUMBER, RESTART };
+enum setting_type { TEXT, LIST, NUMBER, RESTART };
 
-struct row {
+struct setting_row {
         const char *name;
-        enum type type;
+        enum setting_type type;
         size_t offset, count; /* of its member, and of the number of items of a list */
         enum { ANY, NAME_OR_NONE, PATH, PATH_OR_NONE } want; /* of a text or an item */
         const char *text;                                    /* by default; NULL = "" */
@@ -21,7 +21,7 @@ struct row {
 #define S(member) offsetof(struct lkg_settings, member)
 #define C(member) offsetof(struct lkg_settings_component, member)
 
-static const struct row rows[] = {
+static const struct setting_row rows[] = {
         { "state_dir", TEXT, S(state_dir), .want = PATH, .text = "/var/lib/lkgfs" },
         { "runtime_dir", TEXT, S(runtime_dir), .want = PATH, .text = "/run/lkgfs" },
         { "source_dir", TEXT, S(source_dir), .want = PATH_OR_NONE },
@@ -37,7 +37,7 @@ static const struct row rows[] = {
         { NULL },
 };
 
-static const struct row component_rows[] = {
+static const struct setting_row component_rows[] = {
         { "component_unit", TEXT, C(unit) },
         { "component_file", TEXT, C(file) },
         { "component_uid", NUMBER, C(uid) },
@@ -107,7 +107,7 @@ static int set_restart(enum lkg_settings_restart *ret, const char *value)
  * Names are used in paths below the runtime directory, and the process that decodes the configuration may be
  * compromised.
  */
-static bool is_fit(const struct row *row, const char *value)
+static bool is_fit(const struct setting_row *row, const char *value)
 {
         if (!*value)
                 return row->want != PATH;
@@ -117,7 +117,7 @@ static bool is_fit(const struct row *row, const char *value)
 }
 
 /* Return: 0, also for an unknown key, which a newer engine may send; -EBADMSG: an invalid value; -ENOMEM. */
-static int set_key(const struct row *row, void *of, const char *name, const char *value)
+static int set_key(const struct setting_row *row, void *of, const char *name, const char *value)
 {
         while (row->name && strcmp(row->name, name) != 0)
                 row++;
@@ -136,7 +136,7 @@ static int set_key(const struct row *row, void *of, const char *name, const char
         return -EBADMSG;
 }
 
-static int set_defaults(const struct row *row, void *of)
+static int set_defaults(const struct setting_row *row, void *of)
 {
         int r = 0;
 
@@ -203,7 +203,7 @@ int lkg_settings_parse(const char *data, size_t size, struct lkg_settings **ret,
         return 0;
 }
 
-static void free_members(const struct row *row, void *of)
+static void free_members(const struct setting_row *row, void *of)
 {
         for (; row->name; row++) {
                 char **items = row->type == LIST ? *(char ***)member(of, row->offset) : NULL;
@@ -239,7 +239,7 @@ static void format_text(struct lkg_buf *buf, const char *name, const char *value
         lkg_buf_putc(buf, '\n');
 }
 
-static void format_members(const struct row *row, const void *of, struct lkg_buf *buf)
+static void format_members(const struct setting_row *row, const void *of, struct lkg_buf *buf)
 {
         for (; row->name; row++) {
                 const void *at = member(of, row->offset);

@@ -222,6 +222,35 @@ int lkg_name_dns_subdomain(const char *text, size_t size, char *reason)
         return 0;
 }
 
+void lkg_copy_span(struct lkg_span text, char *ret)
+{
+        if (text.size > 0)
+                memcpy(ret, text.data, text.size);
+        ret[text.size] = '\0';
+}
+
+/* A character of an identifier or of a ConfigMap key. Not isalnum(), which depends on the locale. */
+static bool identifier_byte(char c)
+{
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+               c == '_' || c == '-';
+}
+
+bool lkg_identifier_in(struct lkg_span text)
+{
+        if (text.size == 0 || text.size > LKG_IDENTIFIER_MAX)
+                return false;
+        for (size_t i = 0; i < text.size; i++)
+                if (!identifier_byte(text.data[i]))
+                        return false;
+        return !lkg_span_is(text, ".") && !lkg_span_is(text, "..");
+}
+
+bool lkg_identifier_ok(const char *text)
+{
+        return lkg_identifier_in(lkg_span(text, strlen(text)));
+}
+
 /* ---- nearest ---- */
 
 #define NAME_BYTES_MAX 64
@@ -324,6 +353,31 @@ ssize_t lkg_base64_decode(const char *from, size_t size, char *to)
                 to[n++] = (char)(bits >> 2);
         }
         return (ssize_t)n;
+}
+
+/* ---- versions ---- */
+
+/* Strip leading zeros, so that length and digits alone decide. NULL: not a decimal number. */
+static const char *digits_of(const char *version)
+{
+        if (!version[0] || version[strspn(version, "0123456789")] != '\0')
+                return NULL;
+        version += strspn(version, "0");
+        return version;
+}
+
+enum lkg_version_order lkg_version_compare(const char *a, const char *b)
+{
+        const char *x = digits_of(a), *y = digits_of(b);
+        size_t n, m;
+        int order;
+
+        if (!x || !y)
+                return strcmp(a, b) == 0 ? LKG_VERSION_SAME : LKG_VERSION_OTHER;
+        n = strlen(x);
+        m = strlen(y);
+        order = n != m ? (n < m ? -1 : 1) : strcmp(x, y);
+        return order < 0 ? LKG_VERSION_OLDER : order > 0 ? LKG_VERSION_NEWER : LKG_VERSION_SAME;
 }
 
 /* ---- strings ---- */

@@ -195,6 +195,13 @@ struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key)
         return lkg_map_get_n(map, key, strlen(key));
 }
 
+const struct lkg_value *lkg_map_get_map(const struct lkg_value *map, const char *key)
+{
+        const struct lkg_value *value = map && map->type == LKG_MAP ? lkg_map_get(map, key) : NULL;
+
+        return value && value->type == LKG_MAP ? value : NULL;
+}
+
 const char *lkg_map_get_string(const struct lkg_value *map, const char *key)
 {
         const struct lkg_value *value = lkg_map_get(map, key);

@@ -5,48 +5,9 @@
 
 #include <lkg/lifecycle.h>
 
-int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
-{
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)lkg_error_setv(err, code, where, fmt, ap);
-        va_end(ap);
-        return code;
-}
-
-void lkg_copy_span(struct lkg_span text, char *ret)
-{
-        if (text.size > 0)
-                memcpy(ret, text.data, text.size);
-        ret[text.size] = '\0';
-}
-
-/* A character of an identifier or of a ConfigMap key. Not isalnum(), which depends on the locale. */
-static bool identifier_byte(char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-               c == '_' || c == '-';
-}
-
-bool lkg_identifier_in(struct lkg_span text)
-{
-        if (text.size == 0 || text.size > LKG_IDENTIFIER_MAX)
-                return false;
-        for (size_t i = 0; i < text.size; i++)
-                if (!identifier_byte(text.data[i]))
-                        return false;
-        return !lkg_span_is(text, ".") && !lkg_span_is(text, "..");
-}
-
 bool lkg_configmap_key_ok(struct lkg_span text)
 {
         return lkg_identifier_in(text) && (text.size < 2 || memcmp(text.data, "..", 2) != 0);
-}
-
-bool lkg_identifier_ok(const char *text)
-{
-        return lkg_identifier_in(lkg_span(text, strlen(text)));
 }
 
 bool lkg_config_source_equal(const struct lkg_config_source *a, const struct lkg_config_source *b)

@@ -20,14 +20,10 @@ static const char *file_name(const struct lkg_configmap_options *options)
 /* Reports the first error; a decoder that fails has reported at least one. */
 static int undecodable(const struct lkg_report *report, struct lkg_error *err)
 {
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
-                const struct lkg_where where = { f->file, f->line, f->column };
+        const struct lkg_finding *f = lkg_report_first_error(report);
+        const struct lkg_where where = { f ? f->file : NULL, f ? f->line : 0, f ? f->column : 0 };
 
-                if (f->severity == LKG_ERROR)
-                        return lkg_refuse_because(err, -EBADMSG, &where, "%s", f->text);
-        }
-        return lkg_refuse_because(err, -EBADMSG, NULL, "cannot be decoded");
+        return lkg_refuse_because(err, -EBADMSG, &where, "%s", f ? f->text : "cannot be decoded");
 }
 
 /* Refuses a second document, which is ignored in a layer: it would be unclear which object is meant. */

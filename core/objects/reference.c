@@ -302,21 +302,17 @@ static int from_json(struct lkg_span text, struct lkg_reference *ret, struct lkg
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+        const struct lkg_finding *f;
         int r = lkg_decode_json(text.data, text.size, LKG_DECODE_STRICT, NULL, &report, &value);
 
         if (r == 0)
                 return lkg_reference_from_node_source(value, ret, err);
         if (r != -EBADMSG)
                 return lkg_error_set(err, r, NULL, "read reference");
-        for (size_t i = 0; i < report.n_findings; i++) {
-                const struct lkg_finding *f = &report.findings[i];
-
-                if (f->severity == LKG_ERROR)
-                        return lkg_refuse_because(err, -EINVAL, NULL,
-                                                  INVALID "line %u, column %u of its JSON: %s", f->line,
-                                                  f->column, f->text);
-        }
-        return lkg_refuse_because(err, -EINVAL, NULL, INVALID "its JSON cannot be read");
+        f = lkg_report_first_error(&report);
+        return f ? lkg_refuse_because(err, -EINVAL, NULL, INVALID "line %u, column %u of its JSON: %s",
+                                      f->line, f->column, f->text)
+                 : lkg_refuse_because(err, -EINVAL, NULL, INVALID "its JSON cannot be read");
 }
 
 static int from_path(struct lkg_span text, struct lkg_reference *ret, struct lkg_error *err)

@@ -101,18 +101,22 @@ static bool read_slot(struct lkg_slot_keeper *keeper, const struct lkg_value *ob
         return false;
 }
 
+static const char *version_of(const struct lkg_value *object)
+{
+        const struct lkg_value *metadata = lkg_map_get_map(object, "metadata");
+
+        return metadata ? lkg_map_get_string(metadata, "resourceVersion") : NULL;
+}
+
 static void take_part(struct lkg_slot_keeper *keeper, const struct lkg_value *list)
 {
-        const struct lkg_value *metadata = lkg_map_get(list, "metadata"),
-                               *items = lkg_map_get(list, "items");
+        const struct lkg_value *items = lkg_map_get(list, "items");
         size_t n = items && lkg_value_type(items) == LKG_LIST ? lkg_value_size(items) : 0;
-        const char *version = metadata && lkg_value_type(metadata) == LKG_MAP
-                                      ? lkg_map_get_string(metadata, "resourceVersion")
-                                      : NULL;
+        const char *version = version_of(list);
         struct lkg_rollout_slot slot;
 
         if (keeper->n_parts++ == 0) {
-                if (version && lkg_slot_version_older(version, keeper->floor))
+                if (version && lkg_version_compare(version, keeper->floor) == LKG_VERSION_OLDER)
                         lkg_seeker_forget(&keeper->seeker);
                 lkg_seeker_list_begins(&keeper->seeker, version ? version : "");
         }
@@ -144,10 +148,7 @@ static void lose_watch(struct lkg_slot_keeper *keeper)
 static int on_event(const struct lkg_watch_event *event, void *userdata)
 {
         struct lkg_slot_keeper *keeper = userdata;
-        const struct lkg_value *metadata = lkg_map_get(event->object, "metadata");
-        const char *version = metadata && lkg_value_type(metadata) == LKG_MAP
-                                      ? lkg_map_get_string(metadata, "resourceVersion")
-                                      : NULL;
+        const char *version = version_of(event->object);
         struct lkg_rollout_slot slot;
 
         if (event->type == LKG_EVENT_ERROR)

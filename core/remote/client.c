@@ -7,8 +7,7 @@
 #include <lkg/process.h>
 #include <lkg/limits.h>
 
-#include "api-answer.h"
-#include "api-request.h"
+#include "api.h"
 
 #define WATCH_GRACE_S 30u /* a server that does not end a watch as it was asked to */
 /* limits of a reply without a byte: more than a minute, the time between two bookmarks */
@@ -451,10 +450,8 @@ int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resour
 
 const char *lkg_list_token(const struct lkg_value *list)
 {
-        const struct lkg_value *metadata = lkg_map_get(list, "metadata");
-        const char *token = metadata && lkg_value_type(metadata) == LKG_MAP
-                                    ? lkg_map_get_string(metadata, "continue")
-                                    : NULL;
+        const struct lkg_value *metadata = lkg_map_get_map(list, "metadata");
+        const char *token = metadata ? lkg_map_get_string(metadata, "continue") : NULL;
 
         return token && *token ? token : NULL;
 }

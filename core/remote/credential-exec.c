@@ -54,13 +54,6 @@ int lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t s
 
 /* ---- one answer ---- */
 
-static const struct lkg_value *map_in(const struct lkg_value *map, const char *name)
-{
-        const struct lkg_value *value = lkg_map_get(map, name);
-
-        return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
-}
-
 /* Return a member that is one line of text, as a token must be; NULL otherwise. */
 static const char *line_in(const struct lkg_value *map, const char *name)
 {
@@ -98,7 +91,7 @@ static const char *judge(const struct lkg_value *doc, const char *api_version, s
                 return "its output is not of kind ExecCredential";
         if (!version || strcmp(version, api_version) != 0)
                 return "its output is of another apiVersion than the kubeconfig names";
-        status = map_in(doc, "status");
+        status = lkg_map_get_map(doc, "status");
         if (!status)
                 return "its output has no status";
         token = line_in(status, "token");

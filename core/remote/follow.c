@@ -55,17 +55,14 @@ static void want_get(struct lkg_follow *follow, uint64_t when_ns)
 
 static void poll_later(struct lkg_follow *follow, struct lkg_moment at)
 {
-        want_get(follow,
-                 at.now_ns + lkg_jitter(follow->poll_interval_ns, LKG_FOLLOW_POLL_PERCENT, at.random));
+        want_get(follow, at.now_ns + lkg_jitter(follow->limits.poll_interval_ns, LKG_FOLLOW_POLL_PERCENT,
+                                                at.random));
 }
 
 void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint64_t now_ns)
 {
         *follow = (struct lkg_follow){
-                .poll_interval_ns = poll_interval_ns,
-                .idle_max_ns = LKG_FOLLOW_IDLE_NS,
-                .half_max_ns = LKG_FOLLOW_HALF_NS,
-                .quiet_ns = LKG_FOLLOW_QUIET_NS,
+                .limits = { poll_interval_ns, LKG_FOLLOW_IDLE_NS, LKG_FOLLOW_HALF_NS, LKG_FOLLOW_QUIET_NS },
                 .get_at_ns = now_ns,
         };
 }
@@ -74,7 +71,6 @@ void lkg_follow_begin(struct lkg_follow *follow, uint64_t poll_interval_ns, uint
 
 static void works(struct lkg_follow *follow, struct lkg_moment at)
 {
-        follow->failed = false;
         follow->status = LKG_API_OK;
         follow->failing_since_ns = 0;
         lkg_backoff_succeeded(&follow->backoff, at.now_ns);
@@ -91,7 +87,6 @@ static void learned(struct lkg_follow *follow, struct lkg_moment at)
 static uint64_t fails(struct lkg_follow *follow, enum lkg_api_status status, uint64_t retry_after_ns,
                       struct lkg_moment at)
 {
-        follow->failed = true;
         follow->n_failures++;
         follow->status = status;
         if (follow->failing_since_ns == 0)
@@ -388,7 +383,7 @@ unsigned lkg_follow_ended(struct lkg_follow *follow, enum lkg_api_status status,
 
 unsigned lkg_follow_cut(struct lkg_follow *follow, struct lkg_moment at)
 {
-        if (!follow->open || at.now_ns - follow->byte_ns < follow->quiet_ns)
+        if (!follow->open || at.now_ns - follow->byte_ns < follow->limits.quiet_ns)
                 return lkg_follow_ended(follow, LKG_API_UNREACHABLE, 200, 0, at);
         follow->watching = false;
         follow->watch_at_ns = at.now_ns;
@@ -433,8 +428,8 @@ static uint64_t silent_at(const struct lkg_follow *follow)
 {
         if (!follow->watching)
                 return NEVER;
-        return least(!follow->open || follow->marked ? follow->byte_ns + follow->idle_max_ns : NEVER,
-                     follow->half_ns ? follow->half_ns + follow->half_max_ns : NEVER);
+        return least(!follow->open || follow->marked ? follow->byte_ns + follow->limits.idle_max_ns : NEVER,
+                     follow->half_ns ? follow->half_ns + follow->limits.half_max_ns : NEVER);
 }
 
 bool lkg_follow_silent(const struct lkg_follow *follow, uint64_t now_ns)
@@ -462,7 +457,7 @@ enum lkg_informer_mode lkg_follow_mode(const struct lkg_follow *follow)
 {
         if (follow->streaming)
                 return LKG_INFORMER_WATCH;
-        if (follow->failed)
+        if (follow->status != LKG_API_OK)
                 return LKG_INFORMER_DOWN;
         return follow->polling ? LKG_INFORMER_POLL : LKG_INFORMER_STARTING;
 }

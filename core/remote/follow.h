@@ -13,7 +13,7 @@
 
 #include <lkg/client.h>
 
-#include "answered-object.h"
+#include "api.h"
 
 #define LKG_FOLLOW_IDLE_NS (150 * LKG_NSEC_PER_SEC) /* bookmarks come every minute, once one has come */
 #define LKG_FOLLOW_HALF_NS (30 * LKG_NSEC_PER_SEC)  /* from the beginning of an event to its end */
@@ -45,14 +45,18 @@ enum lkg_follow_do {
 
 enum lkg_follow_knowledge { LKG_FOLLOW_UNKNOWN, LKG_FOLLOW_ABSENT, LKG_FOLLOW_PRESENT };
 
-struct lkg_follow {
+struct lkg_follow_limits {
         uint64_t poll_interval_ns;
         uint64_t idle_max_ns, half_max_ns, quiet_ns; /* LKG_FOLLOW_IDLE_NS, _HALF_NS, _QUIET_NS */
+};
+
+struct lkg_follow {
+        struct lkg_follow_limits limits;
 
         enum lkg_follow_knowledge known;
         /* PRESENT: of the last reported state; ABSENT: of the last object that existed, "" = none */
         struct lkg_object_id id;
-        char position[LKG_OBJECT_ID_MAX + 1]; /* "" = the state of now */
+        char position[LKG_IDENTIFIER_MAX + 1]; /* "" = the state of now */
         bool expired; /* the server has forgotten our position: the next watch begins with the state of now */
 
         uint64_t get_at_ns;   /* when to read next; UINT64_MAX = no read is wanted */
@@ -78,9 +82,8 @@ struct lkg_follow {
         struct lkg_backoff doubts; /* how often a watch may make us read again */
         uint64_t doubt_at_ns;
 
-        bool failed; /* the last try */
         uint64_t n_failures;
-        enum lkg_api_status status;
+        enum lkg_api_status status; /* of the last try */
         uint64_t failing_since_ns, success_wall_ns;
 };
 

@@ -4,7 +4,7 @@
  * sets the timer, and frees an informer that was released inside one of its own callbacks.
  */
 #include <lkg/text.h>
-#include "api-request.h"
+#include "api.h"
 #include "follow.h"
 
 #define ENVELOPE_BYTES 256u /* bytes of an event around its object */
@@ -238,7 +238,7 @@ static void break_by_server(struct lkg_informer *informer, const struct lkg_valu
 static int take_bookmark(struct lkg_informer *informer, const struct lkg_value *object, unsigned *ret,
                          struct lkg_error *err)
 {
-        char version[LKG_OBJECT_ID_MAX + 1];
+        char version[LKG_IDENTIFIER_MAX + 1];
         int r = lkg_object_read_version(object, "the watch sent", version, err);
 
         if (r == 0)
@@ -387,11 +387,11 @@ void lkg_informer_fetch(struct lkg_informer *informer, bool anew)
 static void set_limits(struct lkg_follow *follow, const struct lkg_informer_options *options)
 {
         if (options->idle_ns > 0)
-                follow->idle_max_ns = options->idle_ns;
+                follow->limits.idle_max_ns = options->idle_ns;
         if (options->half_ns > 0)
-                follow->half_max_ns = options->half_ns;
+                follow->limits.half_max_ns = options->half_ns;
         if (options->quiet_ns > 0)
-                follow->quiet_ns = options->quiet_ns;
+                follow->limits.quiet_ns = options->quiet_ns;
         follow->backoff.first_ns = follow->doubts.first_ns = options->backoff_ns;
 }
 

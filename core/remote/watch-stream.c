@@ -49,28 +49,12 @@ static bool event_type(const char *name, enum lkg_event_type *ret)
         return false;
 }
 
-/*
- * Set the reason why a line is invalid. Not lkg_error_set(), which would append the text of a meaningless
- * errno.
- */
-static int refuse(struct lkg_error *err, int code, const char *fmt, ...) LKG_PRINTF(3, 4);
-static int refuse(struct lkg_error *err, int code, const char *fmt, ...)
-{
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)lkg_error_setv(err, code, NULL, fmt, ap);
-        va_end(ap);
-        return code;
-}
-
 static int refuse_json(const struct lkg_report *report, struct lkg_error *err)
 {
-        for (size_t i = 0; i < report->n_findings; i++)
-                if (report->findings[i].severity == LKG_ERROR)
-                        return refuse(err, -EBADMSG, "the watch sent no JSON: column %u: %s",
-                                      report->findings[i].column, report->findings[i].text);
-        return refuse(err, -EBADMSG, "the watch sent no JSON");
+        const struct lkg_finding *f = lkg_report_first_error(report);
+
+        return lkg_refuse_because(err, -EBADMSG, NULL, "the watch sent no JSON: column %u: %s",
+                                  f ? f->column : 0, f ? f->text : "it cannot be decoded");
 }
 
 static int take_event(const struct lkg_value *event, int (*fn)(const struct lkg_watch_event *, void *),
@@ -80,16 +64,18 @@ static int take_event(const struct lkg_value *event, int (*fn)(const struct lkg_
         const char *name;
 
         if (lkg_value_type(event) != LKG_MAP)
-                return refuse(err, -EBADMSG, "the watch sent a %s; want {\"type\": ..., \"object\": ...}",
-                              lkg_type_name(lkg_value_type(event)));
+                return lkg_refuse_because(err, -EBADMSG, NULL,
+                                          "the watch sent a %s; want {\"type\": ..., \"object\": ...}",
+                                          lkg_type_name(lkg_value_type(event)));
         name = lkg_map_get_string(event, "type");
         if (!name)
-                return refuse(err, -EBADMSG, "the watch sent an event without a type");
+                return lkg_refuse_because(err, -EBADMSG, NULL, "the watch sent an event without a type");
         if (!event_type(name, &ret.type))
                 return 0;
         ret.object = lkg_map_get(event, "object");
         if (!ret.object || lkg_value_type(ret.object) != LKG_MAP)
-                return refuse(err, -EBADMSG, "the watch sent an event %s without an object", name);
+                return lkg_refuse_because(err, -EBADMSG, NULL,
+                                          "the watch sent an event %s without an object", name);
         return fn(&ret, userdata);
 }
 
@@ -108,7 +94,7 @@ static int take_line(const struct lkg_watch_stream *stream, const char *text, si
         r = lkg_admit_text(stream->admission, LKG_ADMIT_OBJECT, stream->what ? stream->what : "a watch",
                            text, size, &why);
         if (r == -EKEYREJECTED)
-                return refuse(err, -EBADMSG, "an event of the watch is not read: %s", why);
+                return lkg_refuse_because(err, -EBADMSG, NULL, "an event of the watch is not read: %s", why);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "read an event of the watch");
         r = lkg_decode_json(text, size, LKG_DECODE_STRICT, /* source= */ NULL, &report, &event);
@@ -124,10 +110,11 @@ static int check_size(const struct lkg_watch_stream *stream, size_t size, struct
 {
         if (size <= stream->max_bytes && stream->line.size <= stream->max_bytes - size)
                 return 0;
-        return refuse(err, -EFBIG,
-                      "the watch sent an event of more than %zu bytes (remote.maxBytes, and what is around "
-                      "the object)",
-                      stream->max_bytes);
+        return lkg_refuse_because(
+                err, -EFBIG, NULL,
+                "the watch sent an event of more than %zu bytes (remote.maxBytes, and what is around "
+                "the object)",
+                stream->max_bytes);
 }
 
 static int collect(struct lkg_watch_stream *stream, const char *data, size_t size, struct lkg_error *err)

@@ -42,20 +42,6 @@ const struct lkg_rollout_slot *lkg_ledger_find(const struct lkg_ledger *ledger, 
         return find(ledger, hash, index);
 }
 
-/* resourceVersions are numbers, and may be compared (Kubernetes API concepts, "Resource versions", since 1.35). */
-bool lkg_slot_version_older(const char *a, const char *b)
-{
-        size_t n, m;
-
-        if (!*a || !*b || strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b))
-                return false;
-        a += strspn(a, "0");
-        b += strspn(b, "0");
-        n = strlen(a);
-        m = strlen(b);
-        return n != m ? n < m : strcmp(a, b) < 0;
-}
-
 static void remove_at(struct lkg_ledger *ledger, size_t at)
 {
         memmove(&ledger->items[at], &ledger->items[at + 1],
@@ -112,8 +98,8 @@ int lkg_ledger_put(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slo
                 return r;
         known->listed = true;
         /* An event that crossed with a newer answer, or a list that did. */
-        if (lkg_slot_version_older(slot->version, known->version) &&
-            (!list_version || lkg_slot_version_older(list_version, known->version)))
+        if (lkg_version_compare(slot->version, known->version) == LKG_VERSION_OLDER &&
+            (!list_version || lkg_version_compare(list_version, known->version) == LKG_VERSION_OLDER))
                 return 0;
         same = strcmp(known->version, slot->version) == 0;
         seen_ns = same && known->seen_ns ? known->seen_ns : now_ns;
@@ -155,7 +141,7 @@ unsigned lkg_ledger_failed_before(const struct lkg_ledger *ledger, const struct 
         for (size_t i = place(ledger, slot->hash, 0);
              i < ledger->n_items && strcmp(ledger->items[i].hash, slot->hash) == 0; i++)
                 n += ledger->items[i].state == LKG_SLOT_FAILED &&
-                     lkg_slot_version_older(ledger->items[i].version, slot->version);
+                     lkg_version_compare(ledger->items[i].version, slot->version) == LKG_VERSION_OLDER;
         return n;
 }
 

@@ -221,7 +221,8 @@ void lkg_seeker_listed(struct lkg_seeker *seeker, struct lkg_seeker_moment at)
         for (size_t i = seeker->ledger.n_items; i-- > 0;) {
                 const struct lkg_rollout_slot *slot = &seeker->ledger.items[i];
 
-                if (!slot->listed && !lkg_slot_version_older(seeker->list_version, slot->version))
+                if (!slot->listed &&
+                    lkg_version_compare(seeker->list_version, slot->version) != LKG_VERSION_OLDER)
                         lkg_ledger_remove(&seeker->ledger, slot->hash, slot->index);
         }
         for (size_t i = 0; i < seeker->ledger.n_items; i++)

@@ -71,23 +71,6 @@ void lkg_slot_give_back(struct lkg_rollout_slot *slot)
 
 /* ---- reading ---- */
 
-static int LKG_PRINTF(2, 3) refuse(struct lkg_error *err, const char *fmt, ...)
-{
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void)lkg_error_setv(err, -EINVAL, NULL, fmt, ap);
-        va_end(ap);
-        return -EINVAL;
-}
-
-static const struct lkg_value *map_member(const struct lkg_value *map, const char *name)
-{
-        const struct lkg_value *value = map ? lkg_map_get(map, name) : NULL;
-
-        return value && lkg_value_type(value) == LKG_MAP ? value : NULL;
-}
-
 /* The texts of an object. */
 struct texts {
         const struct lkg_value *map;  /* data, or annotations */
@@ -98,15 +81,17 @@ struct texts {
 static int find_texts(const struct lkg_value *object, enum lkg_slot_kind kind, struct texts *ret,
                       struct lkg_error *err)
 {
-        const struct lkg_value *metadata = map_member(object, "metadata");
+        const struct lkg_value *metadata = lkg_map_get_map(object, "metadata");
 
-        *ret = kind == LKG_SLOT_LEASE ? (struct texts){ map_member(metadata, "annotations"), PREFIX,
-                                                        map_member(object, "spec") }
-                                      : (struct texts){ map_member(object, "data"), "", NULL };
+        *ret = kind == LKG_SLOT_LEASE ? (struct texts){ lkg_map_get_map(metadata, "annotations"), PREFIX,
+                                                        lkg_map_get_map(object, "spec") }
+                                      : (struct texts){ lkg_map_get_map(object, "data"), "", NULL };
         if (!metadata || !ret->map)
-                return refuse(err, "it has no metadata or no %s",
-                              kind == LKG_SLOT_LEASE ? "annotations" : "data");
-        return kind == LKG_SLOT_LEASE && !ret->spec ? refuse(err, "it has no spec") : 0;
+                return lkg_refuse_because(err, -EINVAL, NULL, "it has no metadata or no %s",
+                                          kind == LKG_SLOT_LEASE ? "annotations" : "data");
+        return kind == LKG_SLOT_LEASE && !ret->spec
+                       ? lkg_refuse_because(err, -EINVAL, NULL, "it has no spec")
+                       : 0;
 }
 
 /* A member of the spec counts, whatever an annotation of that name says. */
@@ -133,7 +118,7 @@ static int check_identifier(const char *text, const char *field, char *ret, size
                 return 0;
         if (!text || (required && n == 0) || n >= size ||
             strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != n)
-                return refuse(err, "%s is no identifier", field);
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s is no identifier", field);
         memcpy(ret, text, n + 1);
         return 0;
 }
@@ -152,10 +137,10 @@ static int take_number(const struct texts *in, const char *field, unsigned max, 
         unsigned long value;
 
         if (!text || !*text || strlen(text) > 7 || strspn(text, "0123456789") != strlen(text))
-                return refuse(err, "%s is no number", field);
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s is no number", field);
         value = strtoul(text, NULL, 10);
         if (value > max)
-                return refuse(err, "%s is larger than %u", field, max);
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s is larger than %u", field, max);
         *ret = (unsigned)value;
         return 0;
 }
@@ -169,7 +154,7 @@ static int take_state(const struct texts *in, enum lkg_rollout_slot_state *ret, 
                         *ret = (enum lkg_rollout_slot_state)i;
                         return 0;
                 }
-        return refuse(err, "state is not free, held or failed");
+        return lkg_refuse_because(err, -EINVAL, NULL, "state is not free, held or failed");
 }
 
 /* For people, and cut: what another node has written must not be the reason why a failure does not count. */
@@ -234,7 +219,7 @@ static int check_name(const struct lkg_value *metadata, const struct texts *in,
         int r;
 
         if (!format || strcmp(format, FORMAT) != 0)
-                return refuse(err, "version is not " FORMAT);
+                return lkg_refuse_because(err, -EINVAL, NULL, "version is not " FORMAT);
         r = take_identifier(in, "uid", id.uid, sizeof(id.uid), true, err);
         if (r == 0)
                 r = take_identifier(in, "key", id.key, sizeof(id.key), true, err);
@@ -251,14 +236,16 @@ static int check_name(const struct lkg_value *metadata, const struct texts *in,
         memcpy(slot->hash, id.hash, sizeof(slot->hash));
         memcpy(slot->sha256, id.sha256, sizeof(slot->sha256));
         lkg_slot_name(slot, want);
-        return name && strcmp(name, want) == 0 ? 0 : refuse(err, "its name is not %s", want);
+        return name && strcmp(name, want) == 0
+                       ? 0
+                       : lkg_refuse_because(err, -EINVAL, NULL, "its name is not %s", want);
 }
 
 int lkg_slot_read(enum lkg_slot_kind kind, const struct lkg_value *object, struct lkg_rollout_slot *ret,
                   struct lkg_error *err)
 {
-        const struct lkg_value *metadata = map_member(object, "metadata"),
-                               *labels = map_member(metadata, "labels");
+        const struct lkg_value *metadata = lkg_map_get_map(object, "metadata"),
+                               *labels = lkg_map_get_map(metadata, "labels");
         struct lkg_rollout_slot slot = { .index = 0 };
         struct texts in;
         int r = find_texts(object, kind, &in, err);

@@ -228,6 +228,16 @@ int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where
 int lkg_error_setv(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt,
                    va_list ap) LKG_PRINTF(4, 0);
 
+/**
+ * lkg_refuse_because() - lkg_error_set() without the system's error text after the message.
+ *
+ * The refusal comes from a rule and not from the system, and some messages are reasons of the
+ * dynamic-configuration proposal, which monitoring compares literally.
+ * Return: @code.
+ */
+int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
+        LKG_PRINTF(4, 5);
+
 /** lkg_error_wrap() - prepend `purpose: ` to an error on its way up. Return: @code. */
 int lkg_error_wrap(struct lkg_error *err, int code, const char *fmt, ...) LKG_PRINTF(3, 4);
 
@@ -288,6 +298,8 @@ void lkg_report_add_copy(struct lkg_report *report, const struct lkg_finding *fi
 void lkg_report_add_words(struct lkg_report *report, size_t i, const char *words);
 /** lkg_report_has() - does @report list a finding with the same text and position? */
 bool lkg_report_has(const struct lkg_report *report, const struct lkg_finding *finding);
+/** lkg_report_first_error() - NULL: it has none, or none is listed. */
+const struct lkg_finding *lkg_report_first_error(const struct lkg_report *report);
 /** lkg_report_has_code() - has a finding from the @first one on this code? */
 bool lkg_report_has_code(const struct lkg_report *report, size_t first, unsigned code);
 /** lkg_report_equal() - do both list the same findings in the same order, and omit the same number? */

@@ -96,6 +96,8 @@ struct lkg_value *lkg_map_get(const struct lkg_value *map, const char *key); /* 
 /** lkg_map_at() - member @i in byte order of the keys. Borrowed; NULL = there is none, and @ret_key is unchanged. */
 struct lkg_value *lkg_map_at(const struct lkg_value *map, size_t i, const char **ret_key,
                              size_t *ret_key_size);
+/** lkg_map_get_map() - a member that is a map; NULL: there is none, or @map is NULL or no map itself. */
+const struct lkg_value *lkg_map_get_map(const struct lkg_value *map, const char *key);
 /** lkg_map_get_string() - text of a string member, or NULL; NULL also if it contains a NUL byte. */
 const char *lkg_map_get_string(const struct lkg_value *map, const char *key);
 

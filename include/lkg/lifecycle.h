@@ -21,12 +21,11 @@
  * Not to be confused with struct lkg_source of doc.h, the file from which a value was read.
  */
 
-#define LKG_IDENTIFIER_MAX 253u
-#define LKG_SOURCE_ID_MAX  255u /* NAME_MAX */
-#define LKG_KEY_DEFAULT    "kubelet"
-#define LKG_UID_LOCAL      "local" /* in ids of local configurations; no object may have this uid */
-#define LKG_REASON_MAX     512u    /* why something is bad or unclear, for messages */
-#define LKG_SHORT_HASH     12u     /* hex digits of a SHA-256 that represent it in ids */
+#define LKG_SOURCE_ID_MAX 255u /* NAME_MAX */
+#define LKG_KEY_DEFAULT   "kubelet"
+#define LKG_UID_LOCAL     "local" /* in ids of local configurations; no object may have this uid */
+#define LKG_REASON_MAX    512u    /* why something is bad or unclear, for messages */
+#define LKG_SHORT_HASH    12u     /* hex digits of a SHA-256 that represent it in ids */
 
 /* All empty = the local configuration. */
 struct lkg_config_source {
@@ -39,9 +38,6 @@ static inline bool lkg_config_source_is_local(const struct lkg_config_source *so
 {
         return source->uid[0] == '\0';
 }
-
-/** lkg_identifier_ok() - `[A-Za-z0-9._-]{1,253}`, not `.` or `..`. */
-bool lkg_identifier_ok(const char *text);
 
 /** lkg_config_source_equal() - the same object, version and key; two local ones are equal. */
 bool lkg_config_source_equal(const struct lkg_config_source *a, const struct lkg_config_source *b);
@@ -94,26 +90,10 @@ int lkg_config_source_check(const struct lkg_config_source *source, struct lkg_e
 int lkg_config_source_parse_id(const char *text, struct lkg_config_source *ret);
 
 /**
- * lkg_refuse_because() - lkg_error_set() without the system's error text after the message.
- *
- * The refusal comes from a rule and not from the system, and some messages are reasons of the
- * dynamic-configuration proposal, which monitoring compares literally.
- * Return: @code.
- */
-int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
-        LKG_PRINTF(4, 5);
-
-/** lkg_identifier_in() - lkg_identifier_ok() for a span. */
-bool lkg_identifier_in(struct lkg_span text);
-
-/**
  * lkg_configmap_key_ok() - may a ConfigMap have this key? `[-._a-zA-Z0-9]+`, at most 253, not `.`, `..`, nor
  * `..` first.
  */
 bool lkg_configmap_key_ok(struct lkg_span text);
-
-/** lkg_copy_span() - copy @text to @ret[LKG_IDENTIFIER_MAX + 1]; the caller has checked its length. */
-void lkg_copy_span(struct lkg_span text, char *ret);
 
 /* ---- decide ---- */
 

@@ -114,8 +114,6 @@ void lkg_slot_name(const struct lkg_rollout_slot *slot, char ret[static LKG_SLOT
 void lkg_slot_write(enum lkg_slot_kind kind, const struct lkg_rollout_slot *slot,
                     const struct lkg_rollout_id *id, const char *ns, struct lkg_json *json);
 
-/** lkg_slot_version_older() - is resourceVersion @a before @b? false: not, or they are no numbers. */
-bool lkg_slot_version_older(const char *a, const char *b);
 /** lkg_slot_give_back() - nobody holds it, and no failure is noted in it. */
 void lkg_slot_give_back(struct lkg_rollout_slot *slot);
 

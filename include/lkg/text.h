@@ -345,6 +345,28 @@ int lkg_duration_parse_plain(const char *text, uint64_t *ret_ns);
 /** lkg_duration_format() - write the canonical form: `1m0s`, `1.5s`, `100ms`, `0s`. Return: its length. */
 size_t lkg_duration_format(int64_t ns, char buf[static LKG_DURATION_MAX]);
 
+/* ---- identifiers: of objects of an API server, and parts of paths ---- */
+
+#define LKG_IDENTIFIER_MAX 253u
+
+/** lkg_identifier_in(), lkg_identifier_ok() - `[A-Za-z0-9._-]{1,253}`, not `.` or `..`. */
+bool lkg_identifier_in(struct lkg_span text);
+bool lkg_identifier_ok(const char *text);
+/** lkg_copy_span() - copy @text to @ret[LKG_IDENTIFIER_MAX + 1]; the caller has checked its length. */
+void lkg_copy_span(struct lkg_span text, char *ret);
+
+/* ---- resourceVersions ---- */
+
+enum lkg_version_order { LKG_VERSION_OLDER, LKG_VERSION_SAME, LKG_VERSION_NEWER, LKG_VERSION_OTHER };
+
+/**
+ * lkg_version_compare() - is @a older than, the same as or newer than @b, or just different?
+ *
+ * Decimal versions of any length are compared as numbers (they count the changes of the whole store, so they
+ * are comparable between objects, too); other versions only for equality.
+ */
+enum lkg_version_order lkg_version_compare(const char *a, const char *b);
+
 /* ---- json-out ---- */
 
 /*

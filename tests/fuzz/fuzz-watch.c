@@ -59,13 +59,13 @@ static void break_watch(struct reader *reader, enum lkg_api_status status)
 
 static void check_identifier(const char *text)
 {
-        FUZZ_CHECK(text[0] && strlen(text) <= LKG_OBJECT_ID_MAX && !strchr(text, '/'));
+        FUZZ_CHECK(text[0] && strlen(text) <= LKG_IDENTIFIER_MAX && !strchr(text, '/'));
         FUZZ_CHECK(strcmp(text, ".") != 0 && strcmp(text, "..") != 0);
 }
 
 static void follow(struct reader *reader, const struct lkg_watch_event *event)
 {
-        char version[LKG_OBJECT_ID_MAX + 1];
+        char version[LKG_IDENTIFIER_MAX + 1];
         struct lkg_object_id id;
         struct lkg_error err = { 0 };
 

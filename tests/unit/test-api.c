@@ -7,8 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/remote/api-answer.h"
-#include "core/remote/api-request.h"
+#include "core/remote/api.h"
 
 #include <lkg/text.h>
 

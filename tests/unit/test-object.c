@@ -9,7 +9,7 @@
 
 #include <lkg/documents.h>
 
-#include "core/remote/answered-object.h"
+#include "core/remote/api.h"
 
 static void test_versions_are_compared_as_numbers_of_any_length(void **state)
 {
@@ -130,7 +130,7 @@ static void test_refuses_what_is_another_object_or_hostile(void **state)
 
 static void test_longest_identifier(void **state)
 {
-        char long_uid[LKG_OBJECT_ID_MAX + 2], text[1024];
+        char long_uid[LKG_IDENTIFIER_MAX + 2], text[1024];
         struct lkg_object_id id;
 
         (void)state;
@@ -152,7 +152,7 @@ static void test_a_bookmark_has_a_version_alone(void **state)
         struct lkg_value *good = decode(
                                  "{\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"12\"}}"),
                          *bad = decode("{\"metadata\":{\"resourceVersion\":\"1/2\"}}"), *none = decode("{}");
-        char version[LKG_OBJECT_ID_MAX + 1];
+        char version[LKG_IDENTIFIER_MAX + 1];
 
         (void)state;
         assert_int_equal(lkg_object_read_version(good, "the watch sent", version, NULL), 0);

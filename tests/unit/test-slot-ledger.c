@@ -102,9 +102,9 @@ static void test_versions_that_go_back(void **state)
         struct node node;
 
         (void)state;
-        assert_true(lkg_slot_version_older("3000", "5000"));
-        assert_false(lkg_slot_version_older("10000", "5000"));
-        assert_false(lkg_slot_version_older("5000", ""));
+        assert_true(lkg_version_compare("3000", "5000") == LKG_VERSION_OLDER);
+        assert_false(lkg_version_compare("10000", "5000") == LKG_VERSION_OLDER);
+        assert_false(lkg_version_compare("5000", "") == LKG_VERSION_OLDER);
         begin(&node);
         list(&node, &slot, 1, S);
         (void)strcpy(slot.version, "3000");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of an API server, and what its answer means: see api.h. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -6,11 +7,175 @@
 #include <lkg/documents.h>
 #include <lkg/limits.h>
 
-#include "api-answer.h"
-#include "api-request.h"
+#include "api.h"
 
 #define MESSAGE_BYTES_MAX 240u /* of the server's own message */
 #define WHAT_BYTES        160  /* "get configmaps NAMESPACE/NAME", cut if a name is too long */
+
+/* ---- requests ---- */
+
+static int copy_text(const char *text, const char **ret)
+{
+        *ret = text ? strdup(text) : NULL;
+        return text && !*ret ? -ENOMEM : 0;
+}
+
+int lkg_resource_copy(const struct lkg_resource *resource, struct lkg_resource *ret)
+{
+        struct lkg_resource copy = { 0 };
+
+        if (copy_text(resource->group_version, &copy.group_version) < 0 ||
+            copy_text(resource->plural, &copy.plural) < 0 || copy_text(resource->kind, &copy.kind) < 0 ||
+            copy_text(resource->ns, &copy.ns) < 0 || copy_text(resource->name, &copy.name) < 0 ||
+            copy_text(resource->subresource, &copy.subresource) < 0) {
+                lkg_resource_deinit(&copy);
+                return -ENOMEM;
+        }
+        *ret = copy;
+        return 0;
+}
+
+void lkg_resource_deinit(struct lkg_resource *resource)
+{
+        free((char *)(uintptr_t)resource->group_version);
+        free((char *)(uintptr_t)resource->plural);
+        free((char *)(uintptr_t)resource->kind);
+        free((char *)(uintptr_t)resource->ns);
+        free((char *)(uintptr_t)resource->name);
+        free((char *)(uintptr_t)resource->subresource);
+        *resource = (struct lkg_resource){ 0 };
+}
+
+/* RFC 3986, 2.3: encode everything except unreserved characters as %XX; valid in a path and in a query. */
+static void encode(struct lkg_buf *buf, const char *text)
+{
+        for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+                if ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+                    strchr("-._~", *p))
+                        lkg_buf_putc(buf, (char)*p);
+                else
+                        lkg_buf_printf(buf, "%%%02X", *p);
+        }
+}
+
+static int append_segment(struct lkg_buf *path, const char *what, const char *text, struct lkg_error *err)
+{
+        char quoted[5 * 64 + 8];
+
+        if (!*text || strcmp(text, ".") == 0 || strcmp(text, "..") == 0 || strpbrk(text, "/%"))
+                return lkg_error_set(err, -EINVAL, NULL, "%s is no %s of an object.",
+                                     lkg_quote(text, strlen(text), quoted), what);
+        lkg_buf_putc(path, '/');
+        encode(path, text);
+        return 0;
+}
+
+static int finish(const struct lkg_buf *path, struct lkg_error *err)
+{
+        return lkg_buf_failed(path) ? lkg_error_set(err, -ENOMEM, NULL, "path of a request") : 0;
+}
+
+int lkg_api_path(const struct lkg_resource *resource, bool with_name, struct lkg_buf *path,
+                 struct lkg_error *err)
+{
+        int r = 0;
+
+        lkg_buf_puts(path, strchr(resource->group_version, '/') ? "/apis/" : "/api/");
+        lkg_buf_puts(path, resource->group_version);
+        if (resource->ns) {
+                lkg_buf_puts(path, "/namespaces");
+                r = append_segment(path, "namespace", resource->ns, err);
+        }
+        if (r >= 0)
+                r = append_segment(path, "resource", resource->plural, err);
+        if (r >= 0 && with_name && resource->name)
+                r = append_segment(path, "name", resource->name, err);
+        if (r >= 0 && with_name && resource->name && resource->subresource)
+                r = append_segment(path, "subresource", resource->subresource, err);
+        return r < 0 ? r : finish(path, err);
+}
+
+int lkg_api_watch_path(const struct lkg_resource *resource, const char *version, unsigned seconds,
+                       struct lkg_buf *path, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf unused = LKG_BUF_INIT;
+        /* Here the name is part of a selector, but the same names are refused as in a path. */
+        int r = append_segment(&unused, "name", resource->name, err);
+
+        if (r >= 0)
+                r = lkg_api_path(resource, /* with_name= */ false, path, err);
+        if (r < 0)
+                return r;
+        lkg_buf_puts(path, "?watch=true&allowWatchBookmarks=true&fieldSelector=metadata.name%3D");
+        encode(path, resource->name);
+        lkg_buf_printf(path, "&timeoutSeconds=%u", seconds);
+        if (version && !*version) {
+                lkg_buf_puts(path, "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
+        } else if (version) {
+                lkg_buf_puts(path, "&resourceVersion=");
+                encode(path, version);
+        }
+        return finish(path, err);
+}
+
+static void put_label(struct lkg_buf *path, const char *label, const char *value)
+{
+        lkg_buf_puts(path, "labelSelector=");
+        encode(path, label);
+        lkg_buf_puts(path, "%3D");
+        encode(path, value);
+}
+
+int lkg_api_watch_list_path(const struct lkg_resource *resource, const char *label, const char *value,
+                            const char *version, unsigned seconds, struct lkg_buf *path,
+                            struct lkg_error *err)
+{
+        int r = lkg_api_path(resource, /* with_name= */ false, path, err);
+
+        if (r < 0)
+                return r;
+        lkg_buf_puts(path, "?");
+        put_label(path, label, value);
+        lkg_buf_printf(path,
+                       "&watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
+        encode(path, version);
+        return finish(path, err);
+}
+
+int lkg_api_select_path(const struct lkg_resource *resource, const struct lkg_selection *selection,
+                        struct lkg_buf *path, struct lkg_error *err)
+{
+        int r = lkg_api_path(resource, /* with_name= */ false, path, err);
+        const char *separator = "?";
+
+        if (r < 0)
+                return r;
+        if (selection->label) {
+                lkg_buf_puts(path, separator);
+                put_label(path, selection->label, selection->value);
+                separator = "&";
+        }
+        if (selection->limit) {
+                lkg_buf_printf(path, "%slimit=%u", separator, selection->limit);
+                separator = "&";
+        }
+        if (selection->token) {
+                lkg_buf_printf(path, "%scontinue=", separator);
+                encode(path, selection->token);
+        }
+        return finish(path, err);
+}
+
+void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size)
+{
+        const char *ns = resource->ns ? resource->ns : "", *name = resource->name ? resource->name : "";
+
+        (void)snprintf(buf, size, "%s%s%s%s%s%s%s", resource->plural, resource->subresource ? "/" : "",
+                       resource->subresource ? resource->subresource : "", *ns || *name ? " " : "", ns,
+                       *ns && *name ? "/" : "", name);
+}
+
+/* ---- answers ---- */
 
 static const char *const status_names[] = {
         [LKG_API_OK] = "ok",
@@ -297,4 +462,94 @@ int lkg_api_judge(const struct lkg_api_question *question, const struct lkg_http
         if (find_row(result->status)->status != LKG_API_OK)
                 return judge_failure(question, result, what, ret);
         return question->stream ? 0 : judge_object(question, result, what, ret, ret_object);
+}
+
+/* ---- which object, in which state ---- */
+
+/* Return the text of a string; data is NULL if @value is not a string. */
+static struct lkg_span text_of(const struct lkg_value *value)
+{
+        struct lkg_span text = { NULL, 0 };
+
+        if (value && lkg_value_type(value) == LKG_STRING)
+                text.data = lkg_value_text(value, &text.size);
+        return text;
+}
+
+static int read_identifier(const struct lkg_value *metadata, const char *field, const char *what, char *ret,
+                           struct lkg_error *err)
+{
+        struct lkg_span text = text_of(metadata ? lkg_map_get(metadata, field) : NULL);
+        char quoted[5 * 64 + 8];
+
+        if (!text.data)
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s an object without metadata.%s", what,
+                                          field);
+        if (!lkg_identifier_in(text))
+                return lkg_refuse_because(
+                        err, -EINVAL, NULL, "%s metadata.%s %s; want 1 to %u of A-Z a-z 0-9 . _ -", what,
+                        field, lkg_quote(text.data, text.size, quoted), LKG_IDENTIFIER_MAX);
+        lkg_copy_span(text, ret);
+        return 0;
+}
+
+/* @required: the field must be present. */
+static int check_text(const struct lkg_value *map, const char *field, const char *label, const char *want,
+                      bool required, const char *what, struct lkg_error *err)
+{
+        const struct lkg_value *value = lkg_map_get(map, field);
+        struct lkg_span text = text_of(value);
+        char quoted[5 * 64 + 8];
+
+        if (!value && !required)
+                return 0;
+        if (!text.data)
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s an object without %s; want %s", what,
+                                          label, want);
+        if (!lkg_span_is(text, want))
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s %s %s; want %s", what, label,
+                                          lkg_quote(text.data, text.size, quoted), want);
+        return 0;
+}
+
+int lkg_object_read(const struct lkg_value *object, const struct lkg_resource *resource, const char *what,
+                    struct lkg_object_id *ret, struct lkg_error *err)
+{
+        const struct lkg_value *metadata = lkg_map_get_map(object, "metadata");
+        struct lkg_object_id id = { 0 };
+        int r;
+
+        if (!metadata)
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s an object without metadata", what);
+        r = check_text(object, "kind", "kind", resource->kind, false, what, err);
+        if (r == 0)
+                r = check_text(object, "apiVersion", "apiVersion", resource->group_version, false, what,
+                               err);
+        if (r == 0)
+                r = check_text(metadata, "name", "metadata.name", resource->name, true, what, err);
+        if (r == 0 && resource->ns)
+                r = check_text(metadata, "namespace", "metadata.namespace", resource->ns, false, what, err);
+        if (r == 0)
+                r = read_identifier(metadata, "uid", what, id.uid, err);
+        if (r == 0)
+                r = read_identifier(metadata, "resourceVersion", what, id.version, err);
+        if (r == 0)
+                *ret = id;
+        return r;
+}
+
+int lkg_object_read_version(const struct lkg_value *object, const char *what,
+                            char ret[static LKG_IDENTIFIER_MAX + 1], struct lkg_error *err)
+{
+        return read_identifier(lkg_map_get_map(object, "metadata"), "resourceVersion", what, ret, err);
+}
+
+bool lkg_object_says_gone(const struct lkg_value *object)
+{
+        const struct lkg_value *code = lkg_map_get(object, "code");
+        struct lkg_span reason = text_of(lkg_map_get(object, "reason"));
+
+        if (code && lkg_value_type(code) == LKG_NUMBER && strcmp(lkg_value_text(code, NULL), "410") == 0)
+                return true;
+        return reason.data && (lkg_span_is(reason, "Expired") || lkg_span_is(reason, "Gone"));
 }

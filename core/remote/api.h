@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Resources as API paths and as text for messages; the meaning of a reply; which state of an object it is. Pure. Source: Kubernetes API
+ * concepts, "Resource URIs"; API conventions, "Response Status Kind" and "HTTP Status codes".
+ */
+#pragma once
+
+#include <lkg/client.h>
+
+/**
+ * lkg_resource_copy() - copy a resource with its texts.
+ * Return: 0 or -ENOMEM; then @ret is empty.
+ */
+int lkg_resource_copy(const struct lkg_resource *resource, struct lkg_resource *ret);
+void lkg_resource_deinit(struct lkg_resource *resource);
+
+/**
+ * lkg_api_path() - /api/v1/... or /apis/GROUP/VERSION/..., of the object, or of the collection if @with_name
+ * is false.
+ * Return: 0; -EINVAL: empty, `.`, `..`, or with `/` or `%` (apimachinery, pkg/api/validation/path); -ENOMEM.
+ */
+int lkg_api_path(const struct lkg_resource *resource, bool with_name, struct lkg_buf *path,
+                 struct lkg_error *err);
+
+/**
+ * lkg_api_watch_path() - the same with the query of a watch on one object. @version: as in
+ * lkg_client_watch().
+ */
+int lkg_api_watch_path(const struct lkg_resource *resource, const char *version, unsigned seconds,
+                       struct lkg_buf *path, struct lkg_error *err);
+
+/** lkg_api_watch_list_path() - a watch on the objects of a collection that have a label, from @version on. */
+int lkg_api_watch_list_path(const struct lkg_resource *resource, const char *label, const char *value,
+                            const char *version, unsigned seconds, struct lkg_buf *path,
+                            struct lkg_error *err);
+
+/** lkg_api_select_path() - objects of a collection. */
+int lkg_api_select_path(const struct lkg_resource *resource, const struct lkg_selection *selection,
+                        struct lkg_buf *path, struct lkg_error *err);
+
+/** lkg_api_describe() - "nodes/status n1", "configmaps kube-system/kubelet-config", "events default", "nodes". */
+void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size);
+
+/* The request that the reply belongs to. */
+struct lkg_api_question {
+        const char *verb; /* the verb as in RBAC: get, watch, create, patch */
+        const struct lkg_resource *resource;
+        bool stream;                           /* of status 200: no object is expected */
+        const struct lkg_admission *admission; /* asked before the reply is decoded; NULL = no check */
+};
+
+/**
+ * lkg_api_judge() - return status and message, and on success the object.
+ * @ret:        object stays NULL unless @ret_object is set
+ * @ret_object: the decoded reply, caller owns one reference; NULL unless status is LKG_API_OK and it is not
+ * a stream
+ *
+ * Return: 0; -ENOMEM: nothing is known.
+ */
+int lkg_api_judge(const struct lkg_api_question *question, const struct lkg_http_result *result,
+                  struct lkg_api_answer *ret, struct lkg_value **ret_object);
+
+/* One state of an object: uid and resourceVersion, checked before use (both become names of directories). */
+struct lkg_object_id {
+        char uid[LKG_IDENTIFIER_MAX + 1], version[LKG_IDENTIFIER_MAX + 1];
+};
+
+/**
+ * lkg_object_read() - is @object the one that @resource names, and which state of it?
+ * @what: the beginning of a message: "the watch sent"
+ *
+ * metadata.name is always compared; kind, apiVersion and metadata.namespace only if @object has them. uid
+ * and resourceVersion must match `[A-Za-z0-9._-]{1,253}` and not be `.` or `..`.
+ *
+ * Return: 0; -EINVAL.
+ */
+int lkg_object_read(const struct lkg_value *object, const struct lkg_resource *resource, const char *what,
+                    struct lkg_object_id *ret, struct lkg_error *err);
+
+/**
+ * lkg_object_read_version() - read only the resourceVersion, for a bookmark.
+ * Return: 0; -EINVAL.
+ */
+int lkg_object_read_version(const struct lkg_value *object, const char *what,
+                            char ret[static LKG_IDENTIFIER_MAX + 1], struct lkg_error *err);
+
+/**
+ * lkg_object_says_gone() - does @object, the Status of an ERROR event, say that a version is too old to
+ * resume from?
+ */
+bool lkg_object_says_gone(const struct lkg_value *object);
