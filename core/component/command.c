@@ -146,7 +146,7 @@ static int parse_condemn(const char *text, size_t size, struct lkg_command_call 
 
         *ret = (struct lkg_command_call){ .action = LKG_DO_CONDEMN };
         if (!end || parse_id(text, ret) < 0) {
-                (void)snprintf(what, sizeof(what), "%.150s is no uid and no source id",
+                (void)snprintf(what, sizeof(what), "%.150s is neither a uid nor a source id",
                                lkg_quote(text, strnlen(text, size), quoted));
                 return refuse(why, LKG_COMMAND_BAD, what, NULL);
         }

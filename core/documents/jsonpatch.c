@@ -116,9 +116,8 @@ static int change_at(const struct context *ctx, struct lkg_value *container, con
                         child = lkg_list_get(container, i);
                 }
                 if (!child || (lkg_value_type(child) != LKG_MAP && lkg_value_type(child) != LKG_LIST))
-                        return refuse(
-                                ctx,
-                                "the path leads through a field that does not exist or is no map or list");
+                        return refuse(ctx, "the path leads through a field that does not exist or is not a "
+                                           "map or list");
                 copy = lkg_value_clone_shallow(child);
                 if (!copy)
                         return -ENOMEM;
@@ -150,7 +149,7 @@ static int change(const struct context *ctx, struct lkg_value **doc, const char 
                         return -ENOMEM;
         } else {
                 if (lkg_value_type(*doc) != LKG_MAP && lkg_value_type(*doc) != LKG_LIST)
-                        return refuse(ctx, "the document is no map or list");
+                        return refuse(ctx, "the document is not a map or list");
                 copy = lkg_value_clone_shallow(*doc);
                 if (!copy)
                         return -ENOMEM;
@@ -183,9 +182,8 @@ static int find(const struct context *ctx, struct lkg_value *doc, const char *po
                 int r;
 
                 if (!value || (lkg_value_type(value) != LKG_MAP && lkg_value_type(value) != LKG_LIST))
-                        return refuse(
-                                ctx,
-                                "the path leads through a field that does not exist or is no map or list");
+                        return refuse(ctx, "the path leads through a field that does not exist or is not a "
+                                           "map or list");
                 pointer = lkg_pointer_next(pointer, &token, &size);
                 if (!pointer)
                         return -ENOMEM;

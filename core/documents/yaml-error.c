@@ -66,7 +66,7 @@ static int unreadable(struct lkg_yaml *p)
         place_of_offset(p, text->fault_offset, &line, &column);
         if (text->fault_offset < p->size && p->data[text->fault_offset] == '\0')
                 return fail_at(p, LKG_C_BYTES, line, column,
-                               "a NUL byte; this is no text file, save it as plain UTF-8 text");
+                               "a NUL byte; this is not a text file, save it as plain UTF-8 text");
         return fail_at(p, LKG_C_BYTES, line, column, "%s; save the file as plain UTF-8 text", text->fault);
 }
 

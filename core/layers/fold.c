@@ -326,10 +326,10 @@ static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step
                                u->config->component);
                 return;
         }
-        lkg_report_add(
-                &step->report, LKG_ERROR, LKG_C_KUBECONFIG, &where,
-                "a kubeconfig is no configuration layer and is not read; put a document of the component's "
-                "kind here (the component's --kubeconfig names the file of a kubeconfig)");
+        lkg_report_add(&step->report, LKG_ERROR, LKG_C_KUBECONFIG, &where,
+                       "a kubeconfig is not a configuration layer and is not read; put a document of the "
+                       "component's "
+                       "kind here (the component's --kubeconfig names the file of a kubeconfig)");
 }
 
 /* Is it a kubeadm patch file without a patch? kubeadm reads and ignores it. */

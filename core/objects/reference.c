@@ -323,11 +323,11 @@ static int from_path(struct lkg_span text, struct lkg_reference *ret, struct lkg
         struct lkg_span rest;
 
         if (n_slashes < 1 || n_slashes > 2)
-                return lkg_refuse_because(err, -EINVAL, NULL,
-                                          INVALID
-                                          "%s is no reference; want namespace/name, namespace/name/key, a "
-                                          "NodeConfigSource as JSON, or local",
-                                          lkg_quote(text.data, text.size, quoted));
+                return lkg_refuse_because(
+                        err, -EINVAL, NULL,
+                        INVALID "%s is not a reference; want namespace/name, namespace/name/key, a "
+                                "NodeConfigSource as JSON, or local",
+                        lkg_quote(text.data, text.size, quoted));
         (void)lkg_span_cut(text, '/', &given.text[PART_NS], &rest);
         (void)lkg_span_cut(rest, '/', &given.text[PART_NAME], &given.text[PART_KEY]);
         if (n_slashes == 2 && given.text[PART_KEY].size == 0)

@@ -96,7 +96,7 @@ static bool read_slot(struct lkg_slot_keeper *keeper, const struct lkg_value *ob
         if (lkg_slot_read(slot_kind(keeper), object, ret, &err) == 0)
                 return true;
         if (keeper->n_wrong++ == 0) /* once: whoever may write there could fill the log */
-                lkg_log_warning("an object in namespace %s is no slot of a rollout: %s",
+                lkg_log_warning("an object in namespace %s is not a slot of a rollout: %s",
                                 slot_namespace(keeper), err.message);
         return false;
 }

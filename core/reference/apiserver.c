@@ -171,7 +171,7 @@ static void find_names(struct lkg_apiserver *api)
                 return;
         lkg_quote(name.data, name.size, quoted);
         (void)snprintf(api->name_fault, sizeof(api->name_fault),
-                       "%.300s is no name of a Node: %.150s; set remote.nodeName", quoted, reason);
+                       "%.300s is not the name of a Node: %.150s; set remote.nodeName", quoted, reason);
 }
 
 static char *describe_settings(const struct lkg_config *config)

@@ -374,7 +374,7 @@ static bool is_asked_for(const struct lkg_resource *resource, bool list, const s
         };
 
         if (lkg_value_type(object) != LKG_MAP) {
-                lkg_buf_puts(words, ": the answer is no object");
+                lkg_buf_puts(words, ": the answer is not an object");
                 return false;
         }
         metadata = lkg_map_get(object, "metadata");
@@ -400,7 +400,7 @@ static bool is_asked_for(const struct lkg_resource *resource, bool list, const s
 /* Append the first mistake of a document. @code: of decode() */
 static void append_finding(struct lkg_buf *words, int code, const struct lkg_report *report)
 {
-        lkg_buf_puts(words, code == -EKEYREJECTED ? ": the answer is not read" : ": the answer is no JSON");
+        lkg_buf_puts(words, code == -EKEYREJECTED ? ": the answer is not read" : ": the answer is not JSON");
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
 

@@ -84,7 +84,7 @@ static const char *judge(const struct lkg_value *doc, const char *api_version, s
         const char *token, *certificate, *key, *ends, *version, *kind;
 
         if (lkg_value_type(doc) != LKG_MAP)
-                return "its output is no ExecCredential";
+                return "its output is not an ExecCredential";
         version = text_in(doc, "apiVersion");
         kind = text_in(doc, "kind");
         if (!kind || strcmp(kind, "ExecCredential") != 0)
@@ -144,7 +144,7 @@ static int take_answer(struct lkg_exec_state *state, const char *api_version, ui
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         LKG_CLEANUP(lkg_wipe_freep) char *answer = LKG_STEAL(state->answer);
         struct lkg_exec_state got = { 0 };
-        const char *why = "its output is no JSON";
+        const char *why = "its output is not JSON";
         int r = lkg_decode_json(answer, state->answer_size, 0, NULL, &report, &doc);
 
         if (r == 0) {

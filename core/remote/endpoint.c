@@ -37,7 +37,7 @@ static int judge_ipv6(struct lkg_span text, char *reason)
                 if (strlen(buf) == text.size && inet_pton(AF_INET6, buf, &address) == 1)
                         return 0;
         }
-        return lkg_refuse(reason, "what stands in brackets is no IPv6 address");
+        return lkg_refuse(reason, "what stands in brackets is not an IPv6 address");
 }
 
 static int judge_name(struct lkg_span text, char *reason)

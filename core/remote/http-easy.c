@@ -97,7 +97,8 @@ static int parse_server(const struct lkg_http_transfer *t, struct address *ret, 
             lkg_curl.url_get(url, CURLUPART_HOST, &ret->host, 0) != CURLUE_OK ||
             lkg_curl.url_get(url, CURLUPART_PORT, &ret->port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
             lkg_curl.url_get(url, CURLUPART_PATH, &ret->path, 0) != CURLUE_OK)
-                return lkg_error_set(err, -EINVAL, NULL, "the address of the API server is no https URL.");
+                return lkg_error_set(err, -EINVAL, NULL,
+                                     "the address of the API server is not an https URL.");
         if (strcmp(ret->path, "/") == 0)
                 *ret->path = '\0';
         return 0;

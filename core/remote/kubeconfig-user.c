@@ -145,7 +145,7 @@ static void check_interactive(struct lkg_reader *r, const struct lkg_section *s,
         if (lkg_span_is(mode, "Always"))
                 lkg_reader_say(
                         r, LKG_ERROR, lkg_section_get(s, "interactiveMode"),
-                        "%s.interactiveMode is Always, and here is no terminal; want Never or IfAvailable",
+                        "%s.interactiveMode is Always, and there is no terminal; want Never or IfAvailable",
                         s->path);
         else if (mode.size > 0)
                 lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, "interactiveMode"),

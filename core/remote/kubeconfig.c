@@ -363,7 +363,7 @@ static void read_document(struct lkg_reader *r, const struct lkg_value *doc)
         if (!lkg_is_type(doc, LKG_MAP)) {
                 lkg_reader_say(r, LKG_ERROR, doc,
                                lkg_is_null(doc) ? "the file is empty; want a kubeconfig (kind: Config)"
-                                                : "this is no map; want a kubeconfig (kind: Config)");
+                                                : "this is not a map; want a kubeconfig (kind: Config)");
                 return;
         }
         lkg_reader_known(r, &top, top_fields);

@@ -79,8 +79,8 @@ static void describe_credential(const struct lkg_reporter *reporter, char *ret, 
         else if (!identity->user || identity->token || identity->username || identity->impersonate)
                 (void)snprintf(ret, size, "the credential of %.120s does not say whose it is", file);
         else if (!identity->is_node_group)
-                (void)snprintf(ret, size, "the credential of %.120s is that of %.100s, who is no node", file,
-                               identity->user);
+                (void)snprintf(ret, size, "the credential of %.120s is that of %.100s, who is not a node",
+                               file, identity->user);
         else
                 (void)snprintf(ret, size, "the credential of %.120s is that of %.100s", file,
                                identity->user);

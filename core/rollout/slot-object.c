@@ -118,7 +118,7 @@ static int check_identifier(const char *text, const char *field, char *ret, size
                 return 0;
         if (!text || (required && n == 0) || n >= size ||
             strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != n)
-                return lkg_refuse_because(err, -EINVAL, NULL, "%s is no identifier", field);
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s is not an identifier", field);
         memcpy(ret, text, n + 1);
         return 0;
 }
@@ -137,7 +137,7 @@ static int take_number(const struct texts *in, const char *field, unsigned max, 
         unsigned long value;
 
         if (!text || !*text || strlen(text) > 7 || strspn(text, "0123456789") != strlen(text))
-                return lkg_refuse_because(err, -EINVAL, NULL, "%s is no number", field);
+                return lkg_refuse_because(err, -EINVAL, NULL, "%s is not a number", field);
         value = strtoul(text, NULL, 10);
         if (value > max)
                 return lkg_refuse_because(err, -EINVAL, NULL, "%s is larger than %u", field, max);

@@ -90,7 +90,7 @@ static void skip_value(const struct lkg_flag_apply *apply, const char *name, siz
  */
 static int refuse_word(struct lkg_flag_apply *apply, size_t i)
 {
-        return lkg_flag_refuse(apply, "word %zu of the command line is no flag%s", i + 1,
+        return lkg_flag_refuse(apply, "word %zu of the command line is not a flag%s", i + 1,
                                apply->observed ? "" : ", and the component takes no other words");
 }
 
@@ -129,7 +129,8 @@ static int take_long(struct lkg_flag_apply *apply, const char *name, const struc
 
         if (size == 0 || *name == '-')
                 return lkg_flag_refuse(
-                        apply, "word %zu of the command line is no flag; a flag is two hyphens and a name",
+                        apply,
+                        "word %zu of the command line is not a flag; a flag is two hyphens and a name",
                         *i + 1);
         if (!flag) {
                 if (name[size] != '=')

@@ -160,7 +160,8 @@ static int one_pair(struct lkg_flag_use *use, struct lkg_span item, char separat
         char piece[LKG_PIECE_MAX];
 
         if (!lkg_span_cut(item, separator, &key, &value))
-                return lkg_refuse(why, "%s is no pair; want name%cvalue", lkg_piece(item, piece), separator);
+                return lkg_refuse(why, "%s is not a pair; want name%cvalue", lkg_piece(item, piece),
+                                  separator);
         return fn(use, lkg_span_trim(key), lkg_span_trim(value), why);
 }
 
@@ -390,7 +391,7 @@ static int no_reservation(struct lkg_span text, char *why)
 {
         char piece[LKG_PIECE_MAX];
 
-        return lkg_refuse(why, "%s is no reservation; want node:type=quantity, such as 0:memory=1Gi",
+        return lkg_refuse(why, "%s is not a reservation; want node:type=quantity, such as 0:memory=1Gi",
                           lkg_piece(text, piece));
 }
 
@@ -487,7 +488,7 @@ static int parse_vmodule(struct lkg_flag_use *use, char *why)
                 if (pattern.size == 0 || level.size == 0 || lkg_span_count(level, '=') > 0)
                         return lkg_refuse(why, "%s is not pattern=N", lkg_piece(item, piece));
                 if (lkg_uint_parse(level.data, level.size, 10, 31, &n, NULL) < 0)
-                        return lkg_refuse(why, "%s is no verbosity; want a number up to 2147483647",
+                        return lkg_refuse(why, "%s is not a verbosity; want a number up to 2147483647",
                                           lkg_piece(level, piece));
                 r = add_pattern(use, pattern, n);
         }

@@ -160,7 +160,7 @@ static int refuse_foreign(const struct lkg_judge *judge, const struct lkg_value 
                     (strcmp(row->kind, kind) == 0 && strcmp(row->api_version, version) == 0))
                         continue;
                 lkg_report_add(report, LKG_ERROR, LKG_F_NOT_ONE_OF, &where,
-                               "kind: %s of %s is nothing that %s reads; want %s of %s (if another program "
+                               "kind: %s of %s is not read by %s; want %s of %s (if another program "
                                "reads it, name the component otherwise, or set its kind and apiVersion)",
                                lkg_quote(kind, strlen(kind), quoted[0]),
                                lkg_quote(version, strlen(version), quoted[1]), component, row->kind,

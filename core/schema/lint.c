@@ -72,7 +72,7 @@ static void report_unknown(const struct lint *lint, const struct lkg_schema_node
                 lkg_nearest_offer(&nearest, node->members[i]->name);
         best = lkg_nearest_best(&nearest);
         lkg_report_add(lint->report, LKG_WARNING, LKG_F_UNKNOWN_FIELD, &where,
-                       "%s%s%s is no field of %s in %s and is ignored by the component%s%s%s",
+                       "%s%s%s is not a field of %s in %s and is ignored by the component%s%s%s",
                        node->field->path, *node->field->path ? ": " : "", quoted,
                        lkg_schema_kind(lint->schema), now, best ? "; did you mean " : "", best ? best : "",
                        best ? "?" : "");

@@ -218,7 +218,8 @@ static int add_reserved_memory(const struct lkg_rules *rules, const struct lkg_v
                 if (nodes.size > 0 && !is_in(nodes, n, n))
                         lkg_breach(rules, LKG_F_HOST_LACKS,
                                    lkg_rule_item_path("reservedMemory", i, "numaNode", path), node,
-                                   "is no NUMA node of this host; want one of %s", rules->host->numa_nodes);
+                                   "is not a NUMA node of this host; want one of %s",
+                                   rules->host->numa_nodes);
                 r = value ? lkg_startup_amount(lkg_text_of(value), 0, &amount) : 0;
                 *unknown |= r == -EINVAL;
                 r = r == -EINVAL ? 0 : r;

@@ -258,9 +258,9 @@ static void check_curves(const struct lkg_rules *rules)
 
                 (void)snprintf(path, sizeof(path), "%s[%zu]", field, i);
                 if (!is_curve(lkg_value_int(item)))
-                        lkg_breach(
-                                rules, LKG_F_REFUSED_LATER, path, item,
-                                "is no key exchange that the component knows; want one such as 29 (X25519)");
+                        lkg_breach(rules, LKG_F_REFUSED_LATER, path, item,
+                                   "is not a key exchange that the component knows; want one such as 29 "
+                                   "(X25519)");
         }
 }
 
@@ -573,10 +573,11 @@ static void check_cgroup_driver(const struct lkg_rules *rules)
 
         if (text.size == 0 || lkg_span_is(text, "systemd") || lkg_span_is(text, "cgroupfs"))
                 return;
-        lkg_report_add(rules->report, LKG_WARNING, LKG_F_WORD_UNKNOWN, &where,
-                       "cgroupDriver: %s is no driver, and the component takes it for cgroupfs unless the "
-                       "container runtime names another; want systemd or cgroupfs",
-                       lkg_quote(text.data, text.size, quoted));
+        lkg_report_add(
+                rules->report, LKG_WARNING, LKG_F_WORD_UNKNOWN, &where,
+                "cgroupDriver: %s is not a driver, and the component takes it for cgroupfs unless the "
+                "container runtime names another; want systemd or cgroupfs",
+                lkg_quote(text.data, text.size, quoted));
 }
 
 int lkg_rules_later(const struct lkg_rules *rules)

@@ -317,7 +317,7 @@ static int decode_int(struct decode *d, const struct lkg_schema_node *node, cons
         r = integer(number, &n);
         if (r == -EINVAL)
                 return misfit(d, node, value, step, LKG_F_NOT_FITTING,
-                              "is no integer; write it without fraction and "
+                              "is not an integer; write it without fraction and "
                               "exponent");
         if (r < 0 || n < node->min || n > node->max || (node->min == 0 && *number == '-'))
                 return misfit(d, node, value, step, LKG_F_NOT_FITTING,

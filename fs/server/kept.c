@@ -217,7 +217,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
                 return 0;
         /* This hands over the view itself. Only a supervisor may mount, so only a supervisor is answered. */
         if (lkg_peer_of_host(peer, CAP_SYS_ADMIN, atomic_load(&server.shm->mount_namespace)) < 0) {
-                lkg_log_warning("%s: somebody who is no supervisor was turned away", LKG_HANDOVER_SOCKET);
+                lkg_log_warning("%s: somebody who is not a supervisor was turned away", LKG_HANDOVER_SOCKET);
                 (void)close(peer);
                 return 0;
         }

@@ -115,7 +115,7 @@ const struct lkg_tool_option lkg_tool_option_rows[] = {
           "exit 1 for errors, not for warnings" },
         { "output", 'o', "FORMAT", LKG_OPT_REPORT, REPORT_FORMAT, AT(format), "html (default) or tar" },
         { "file", 0, "FILE", LKG_OPT_REPORT, STRING, AT(report.file),
-          "write it there (default: standard output, if it is no terminal)" },
+          "write it there (default: standard output, if it is not a terminal)" },
         { "log", 0, "FILE", LKG_OPT_REPORT, STRING, AT(report.log), "log of lkgfsd (default: the journal)" },
         { "color", 0, "WHEN", 0, COLOUR, AT(colour), "auto, always or never" },
         { "help", 'h', NULL, 0, FLAG, AT(help), "this text" },

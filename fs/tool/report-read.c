@@ -51,6 +51,8 @@ static void send_file(struct reading *reading, const char *path)
         r = fd < 0 || fstat(fd, &st) < 0 ? -errno
             : S_ISREG(st.st_mode)        ? lkg_read_file(fd, FILE_BYTES_MAX, &text, &size, NULL)
                                          : -EINVAL;
+        if (r == 0 && lkg_view_is_no_answer(text))
+                r = -ETIMEDOUT;
         if (r == 0 && reading->masks)
                 r = lkg_report_mask_document(text, size, &masked);
         if (r == 0 && reading->bytes + size > VIEW_BYTES_MAX)
@@ -482,6 +484,17 @@ static void judge_layers(const struct lkg_tool *tool, struct lkg_parts *parts)
         }
 }
 
+/* Where the fields come from is not known, because there is no view or the engine is silent. */
+static bool lacks_origins(const struct lkg_parts *parts)
+{
+        char component[256];
+
+        for (size_t i = 0; lkg_parts_under(parts, "status/", i, component); i++)
+                if (!*lkg_parts_text(parts, "status/%s/origin", component))
+                        return true;
+        return !lkg_parts_next(parts, NULL, "status/");
+}
+
 /* A job's working directory is the root. The mount is not touched. */
 static char *absolute(const char **path)
 {
@@ -512,7 +525,7 @@ void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret)
                 (void)collect(&at, lkg_verb_doctor, JOB_LIMIT_S, "doctor.json", ret);
                 (void)collect(&at, lkg_verb_status, JOB_LIMIT_S, "status.json", ret);
         }
-        if (!lkg_parts_next(ret, NULL, "status/"))
+        if (lacks_origins(ret))
                 judge_layers(&at, ret);
         if (access("/run/systemd/system", F_OK) == 0) {
                 (void)collect(&at, show_manager, JOB_LIMIT_S, "environment/systemd", ret);

@@ -571,7 +571,12 @@ int lkg_view_components(const struct lkg_view *view, struct lkg_strings *ret);
 int lkg_view_bad_names(const struct lkg_view *view,
                        struct lkg_strings *ret); /* none if the directory is missing */
 
-/** lkg_view_read() - read one file below the root, without its final newline. Return: 0 or -errno. Caller frees. */
+/** lkg_view_is_no_answer() - is it what the file server says in place of a text that a silent engine did not write? */
+bool lkg_view_is_no_answer(const char *text);
+/**
+ * lkg_view_read() - read one file below the root, without its final newline.
+ * Return: 0, caller frees; -ETIMEDOUT: the engine does not answer; another -errno.
+ */
 int lkg_view_read(const struct lkg_view *view, char **ret, struct stat *ret_st, const char *fmt, ...)
         LKG_PRINTF(4, 5);
 /** lkg_view_status() - a file in status/ of the component; NULL = it cannot be read. Caller frees. */

@@ -227,7 +227,7 @@ static uint64_t read_number(const struct lkg_tool *tool, const char *word)
 
         if (lkg_record_parse_u64(word, &number) < 0 || number == 0)
                 lkg_tool_end(tool, LKG_TOOL_USAGE,
-                             "\"%.60s\" is no generation; want its number, see `lkgfs history`", word);
+                             "\"%.60s\" is not a generation; want its number, see `lkgfs history`", word);
         return number;
 }
 

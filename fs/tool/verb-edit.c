@@ -475,7 +475,7 @@ int lkg_verb_edit(const struct lkg_tool *tool)
         if (!is_dropin_name(edit.name))
                 return lkg_tool_fail(
                         tool, LKG_TOOL_USAGE,
-                        "\"%.60s\" is no drop-in; want a name that ends in .conf, without a slash "
+                        "\"%.60s\" is not a drop-in; want a name that ends in .conf, without a slash "
                         "and without a dot at its beginning",
                         edit.name);
         if (geteuid() != 0)

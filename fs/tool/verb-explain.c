@@ -163,8 +163,8 @@ static int refuse_unknown(const struct lkg_tool *tool)
         lkg_buf_puts(&buf, near.n ? "?" : "; `lkgfs explain` lists the codes");
 
         return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                             "\"%.60s\" is no field, flag, feature gate or finding code%s", tool->words[0],
-                             lkg_tool_text(&buf));
+                             "\"%.60s\" is not a field, flag, feature gate or finding code%s",
+                             tool->words[0], lkg_tool_text(&buf));
 }
 
 int lkg_verb_explain(const struct lkg_tool *tool)

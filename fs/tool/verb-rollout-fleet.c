@@ -38,7 +38,7 @@ static int read_reference(const struct lkg_tool *tool, struct lkg_reference *ret
         if (lkg_reference_from_text(text, strlen(text), ret, &err) < 0 ||
             ret->type != LKG_REFERENCE_CONFIGMAP)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "\"%.100s\" is no ConfigMap; want NAMESPACE/NAME[/KEY]", text);
+                                     "\"%.100s\" is not a ConfigMap; want NAMESPACE/NAME[/KEY]", text);
         return LKG_TOOL_OK;
 }
 

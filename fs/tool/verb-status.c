@@ -284,7 +284,7 @@ static void append_typo(const struct lkg_report *findings, struct lkg_buf *buf)
                 lkg_buf_printf(buf, "; but %.*s", (int)strcspn(f->text, " "), f->text);
                 if (f->file)
                         lkg_buf_printf(buf, " (%s:%u)", f->file, f->line);
-                lkg_buf_printf(buf, " is no field and counts for nothing%s", hint);
+                lkg_buf_printf(buf, " is not a field and counts for nothing%s", hint);
                 return;
         }
 }

@@ -9,6 +9,7 @@
 #include "tool.h"
 
 #include <lkg/component.h>
+#include <lkg/publication.h>
 
 #define FSTYPE         "fuse.lkgfs"
 #define FILE_BYTES_MAX (16u << 20)
@@ -281,15 +282,30 @@ int lkg_view_bad_names(const struct lkg_view *view, struct lkg_strings *ret)
 
 /* ---- files ---- */
 
+bool lkg_view_is_no_answer(const char *text)
+{
+        static const char *const begins[] = { "# " LKG_NOT_ANSWERING, "{\"error\":\"" LKG_NOT_ANSWERING };
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(begins); i++)
+                if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+                        return true;
+        return false;
+}
+
 static int read_path(const struct lkg_view *view, const char *path, char **ret, size_t *ret_size,
                      struct stat *ret_st)
 {
         LKG_CLEANUP(lkg_closep)
         int fd = openat(view->fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        int r;
 
         if (fd < 0 || (ret_st && fstat(fd, ret_st) < 0))
                 return -errno;
-        return lkg_tool_need(lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, NULL));
+        r = lkg_tool_need(lkg_read_file(fd, FILE_BYTES_MAX, ret, ret_size, NULL));
+        if (r < 0 || !lkg_view_is_no_answer(*ret))
+                return r;
+        free(LKG_STEAL(*ret));
+        return -ETIMEDOUT;
 }
 
 int lkg_view_read(const struct lkg_view *view, char **ret, struct stat *ret_st, const char *fmt, ...)

@@ -138,7 +138,7 @@ def test_no_file_for_a_kind_without_a_table(mounts):
     assert mount.condition()[0] == "True" and "effective.yaml" not in os.listdir(mount.vpath("status", "kubelet"))
     mount.write_config(components=[{"name": "kubelet"}])
     mount.reload()
-    mount.wait_for(lambda: mount.condition()[0] == "False" and "nothing that kubelet reads" in mount.status("findings"), "a refusal")
+    mount.wait_for(lambda: mount.condition()[0] == "False" and "not read by kubelet" in mount.status("findings"), "a refusal")
     mount.write("kubelet.conf.base", BASE)
     assert mark(mount, "maxPods") == ("110", "base kubelet.conf")
 

@@ -407,7 +407,7 @@ def test_uid_0_alone_is_no_supervisor(shared, how):
         assert got.stdout.split() == [b"0", b"0"] or b"PermissionError" in got.stderr, got
     else:
         assert got.stdout.split() == [b"0", b"0"], got
-        wait_log(shared, "somebody who is no supervisor was turned away", since)
+        wait_log(shared, "somebody who is not a supervisor was turned away", since)
     check_engine_works(shared, 91)
 
 

@@ -372,4 +372,4 @@ def test_a_misspelt_field_is_in_the_first_line_of_status(mount):
     mount.drop("90-capacity.conf", "maxPod: 80\n")
     first = tool(mount, "status")[1].splitlines()[0]
     assert first.startswith("kubelet: True serving generation ") and '; but "maxPod" (' in first, first
-    assert "90-capacity.conf:3) is no field and counts for nothing; did you mean" in first and "maxPods" in first, first
+    assert "90-capacity.conf:3) is not a field and counts for nothing; did you mean" in first and "maxPods" in first, first

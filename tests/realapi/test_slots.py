@@ -286,7 +286,7 @@ def test_what_is_no_slot_is_ignored(either):
         either.make({"name": name, "labels": {"lkgfs.io/configmap-uid": uid}}, data)
     node = either.node()
     node.follows(obj)
-    assert "is no slot of a rollout" in node.mount.log()
+    assert "is not a slot of a rollout" in node.mount.log()
 
 
 def test_more_slots_than_fit_into_an_answer(slots):
@@ -357,4 +357,4 @@ def test_a_host_without_a_name_says_so(leases):
     """No Node needs to be readable for remote.static, so a wrong name shows only here."""
     node = leases.node(nodeName="Under_Score")
     leases.put("maxPods: 42\n")
-    node.wait("condition", "waiting for a rollout slot: \"Under_Score\" is no name of a Node: ")
+    node.wait("condition", "waiting for a rollout slot: \"Under_Score\" is not the name of a Node: ")

@@ -340,14 +340,14 @@ static void test_another_object_is_not_believed(void **state)
                 { "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":[]}",
                   "the answer has no metadata" },
                 { "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "the answer has no metadata" },
-                { "[]", "the answer is no object" },
-                { "null", "the answer is no object" },
-                { "7", "the answer is no object" },
-                { "", "the answer is no JSON" },
-                { "<html>", "the answer is no JSON" },
-                { "{\"apiVersion\":\"v1\",", "the answer is no JSON: line 1 column" },
-                { OBJECT("v1", "ConfigMap", "kube-system", "cm") "x", "the answer is no JSON" },
-                { "apiVersion: v1\nkind: ConfigMap\n", "the answer is no JSON" },
+                { "[]", "the answer is not an object" },
+                { "null", "the answer is not an object" },
+                { "7", "the answer is not an object" },
+                { "", "the answer is not JSON" },
+                { "<html>", "the answer is not JSON" },
+                { "{\"apiVersion\":\"v1\",", "the answer is not JSON: line 1 column" },
+                { OBJECT("v1", "ConfigMap", "kube-system", "cm") "x", "the answer is not JSON" },
+                { "apiVersion: v1\nkind: ConfigMap\n", "the answer is not JSON" },
         };
 
         (void)state;

@@ -62,10 +62,11 @@ static void test_grammar_errors(void **state)
                 "error: no flag \"max-pod\" in 1.37, and the component does not start with it; did you mean "
                 "--max-pods? [LKG5020]\n");
         assert_string_equal(KUBELET("{}", "--max-pods"), "error: --max-pods needs a value [LKG5020]\n");
-        assert_string_equal(KUBELET("{}", "five"), "error: word 1 of the command line is no flag, and the "
-                                                   "component takes no other words [LKG5020]\n");
-        assert_non_null(strstr(KUBELET("{}", "---max-pods=5"), "is no flag"));
-        assert_non_null(strstr(KUBELET("{}", "--=5"), "is no flag"));
+        assert_string_equal(KUBELET("{}", "five"),
+                            "error: word 1 of the command line is not a flag, and the "
+                            "component takes no other words [LKG5020]\n");
+        assert_non_null(strstr(KUBELET("{}", "---max-pods=5"), "is not a flag"));
+        assert_non_null(strstr(KUBELET("{}", "--=5"), "is not a flag"));
         assert_non_null(strstr(KUBELET("{}", "-x"), "no flag \"x\""));
         assert_non_null(strstr(KUBELET("{}", "-max-pods=5"), "no flag \"m\""));
         assert_non_null(strstr(KUBELET("{}", "-v"), "--v needs a value"));
@@ -138,8 +139,8 @@ static void test_bool(void **state)
         assert_string_equal(KUBELET("{protectKernelDefaults: true}", "--protect-kernel-defaults=0"), "{}");
         assert_non_null(strstr(KUBELET("{}", "--fail-swap-on=yes"), "--fail-swap-on: \"yes\""));
         /* the next word is not its value */
-        assert_non_null(
-                strstr(KUBELET("{}", "--fail-swap-on", "false"), "word 2 of the command line is no flag"));
+        assert_non_null(strstr(KUBELET("{}", "--fail-swap-on", "false"),
+                               "word 2 of the command line is not a flag"));
 }
 
 static void test_integers(void **state)
@@ -298,7 +299,8 @@ static void test_texts_with_several_values(void **state)
                 else
                         assert_non_null(strstr(KUBELET("{}", rows[i].word), "LKG5020"));
         }
-        assert_non_null(strstr(KUBELET("{}", "--system-reserved= "), "\" \" is no pair; want name=value"));
+        assert_non_null(
+                strstr(KUBELET("{}", "--system-reserved= "), "\" \" is not a pair; want name=value"));
         assert_non_null(
                 strstr(KUBELET("{}", "--feature-gates=PodLifecycleSleepActionAllowZero=x"),
                        "the value of \"PodLifecycleSleepActionAllowZero\" is not a boolean; want true or "

@@ -94,8 +94,8 @@ static void test_exec_answers_of_no_use(void **state)
         static const struct {
                 const char *text, *want;
         } rows[] = {
-                { "hello", "its output is no JSON" },
-                { "[]", "its output is no ExecCredential" },
+                { "hello", "its output is not JSON" },
+                { "[]", "its output is not an ExecCredential" },
                 { "{\"kind\":\"Status\"}", "its output is not of kind ExecCredential" },
                 { "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}",
                   "its output is of another apiVersion than the kubeconfig names" },

@@ -262,9 +262,9 @@ static void test_json(void **state)
 static void test_nul_bytes(void **state)
 {
         (void)state;
-        assert_string_equal(
-                answer("a: 1\n\0b", 7, LKG_FORMAT_YAML, 0),
-                "f:2:1: error: a NUL byte; this is no text file, save it as plain UTF-8 text [LKG1002]\n");
+        assert_string_equal(answer("a: 1\n\0b", 7, LKG_FORMAT_YAML, 0),
+                            "f:2:1: error: a NUL byte; this is not a text file, save it as plain UTF-8 text "
+                            "[LKG1002]\n");
         assert_string_equal(
                 answer("{\"a\":\0}", 7, LKG_FORMAT_JSON, 0),
                 "f:1:6: error: found byte 0x00 where JSON wants a value (strings stand in double quotes) "

@@ -149,7 +149,7 @@ static void test_the_first_place_that_is_set_counts(void **state)
         tell_node(n, "node-1", "nonsense");
         assert_null(fake_find("configmaps"));
         assert_has(n, "status/kubelet/condition",
-                   UNCLEAR "invalid NodeConfigSource, \"nonsense\" is no reference");
+                   UNCLEAR "invalid NodeConfigSource, \"nonsense\" is not a reference");
 }
 
 static void test_what_is_not_allowed_is_never_fetched(void **state)
@@ -814,7 +814,7 @@ static void test_name_of_the_node(void **state)
         start(n);
         settle(n);
         assert_null(fake_find("nodes"));
-        assert_has(n, "status/kubelet/condition", UNCLEAR "\"Not_A_Name\" is no name of a Node: ");
+        assert_has(n, "status/kubelet/condition", UNCLEAR "\"Not_A_Name\" is not the name of a Node: ");
 }
 
 int main(void)

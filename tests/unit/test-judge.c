@@ -288,7 +288,7 @@ static void test_kind_of_another_component_is_refused(void **state)
                NULL);
         assert_string_equal(judge(&s),
                             "/e/base.yaml:2:7: error: kind: \"KubeSchedulerConfiguration\" of "
-                            "\"kubescheduler.config.k8s.io/v1\" is nothing that kubelet reads; "
+                            "\"kubescheduler.config.k8s.io/v1\" is not read by kubelet; "
                             "want KubeletConfiguration "
                             "of kubelet.config.k8s.io/v1beta1 (if another program reads it, name "
                             "the component otherwise, "
@@ -296,14 +296,14 @@ static void test_kind_of_another_component_is_refused(void **state)
                             "kube-scheduler: it belongs to the component that reads it [LKG5031]\n");
         tear_down(&s);
         set_up(&s, &config, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n", NULL);
-        assert_non_null(strstr(judge(&s), "is nothing that kubelet reads"));
+        assert_non_null(strstr(judge(&s), "is not read by kubelet"));
         tear_down(&s);
         set_up(&s, &config, HEADER "maxPods: 5\n", NULL);
         assert_string_equal(judge(&s), "");
         tear_down(&s);
         config.component = lkg_schema_reader("kube-proxy");
         set_up(&s, &config, HEADER "maxPods: 5\n", NULL);
-        assert_non_null(strstr(judge(&s), "is nothing that kube-proxy reads; want KubeProxyConfiguration"));
+        assert_non_null(strstr(judge(&s), "is not read by kube-proxy; want KubeProxyConfiguration"));
         tear_down(&s);
 }
 

@@ -367,7 +367,7 @@ static void test_mistakes(void **state)
                 { { .user = "exec: {command: p, apiVersion: client.authentication.k8s.io/v1beta1, "
                             "interactiveMode: Always}" },
                   .exec = true,
-                  .want = "/k/config:2:112: error: users[u].user.exec.interactiveMode is Always, and here "
+                  .want = "/k/config:2:112: error: users[u].user.exec.interactiveMode is Always, and there "
                           "is no terminal; want Never "
                           "or IfAvailable" END },
                 { { .user = EXEC(", args: [1]") },
@@ -500,7 +500,7 @@ static void test_no_kubeconfig_at_all(void **state)
 {
         static const char *const rows[][2] = {
                 { "", "/k/config:1:1: error: the file is empty; want a kubeconfig (kind: Config)" END },
-                { "- a\n", "/k/config:1:1: error: this is no map; want a kubeconfig (kind: Config)" END },
+                { "- a\n", "/k/config:1:1: error: this is not a map; want a kubeconfig (kind: Config)" END },
         };
         struct lkg_kubeconfig *k;
         char *said, *big = malloc(LKG_KUBECONFIG_BYTES_MAX + 2);

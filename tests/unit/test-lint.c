@@ -70,13 +70,14 @@ static void test_unknown_field_and_the_nearest(void **state)
 {
         (void)state;
         assert_string_equal(said(0, HEADER "maxPodz: 5\n", NULL),
-                            "/e/b:3:10: warning: \"maxPodz\" is no field of KubeletConfiguration in 1.37 "
+                            "/e/b:3:10: warning: \"maxPodz\" is not a field of KubeletConfiguration in 1.37 "
                             "and is ignored by the "
                             "component; did you mean maxPods? [LKG5003]\n");
-        assert_said(said(0, HEADER "authentication: {webhok: {}}\n", NULL),
-                    "authentication: \"webhok\" is no field of KubeletConfiguration in 1.37 and is ignored "
-                    "by the component; "
-                    "did you mean webhook?");
+        assert_said(
+                said(0, HEADER "authentication: {webhok: {}}\n", NULL),
+                "authentication: \"webhok\" is not a field of KubeletConfiguration in 1.37 and is ignored "
+                "by the component; "
+                "did you mean webhook?");
         assert_said(said(0, HEADER "registerWithTaints: [{key: a, effect: NoSchedule, valu: x}]\n", NULL),
                     "\"valu\"");
         assert_said(said(0, HEADER, HEADER "qqqqqqq: 5\n"), "/e/d/1.conf:3:10: warning: \"qqqqqqq\"");

@@ -309,7 +309,7 @@ static void test_what_cannot_be_understood_is_unknown(void **state)
 
         follow(b, "");
         tell_node(b, "node-1", "nonsense", NULL);
-        UNKNOWN(b, "invalid NodeConfigSource, \"nonsense\" is no reference");
+        UNKNOWN(b, "invalid NodeConfigSource, \"nonsense\" is not a reference");
         assert_null(fake_find("configmaps"));
         tell_node(b, "node-1", "other/cfg", NULL);
         UNKNOWN(b, "ConfigMap other/cfg is not one of remote.allowedSources");

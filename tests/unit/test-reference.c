@@ -149,12 +149,13 @@ static void test_refused(void **state)
                   "invalid NodeConfigSource, configMapRef: unknown field \"kubeletConfigKey\"" },
                 { "", "invalid NodeConfigSource, the text is empty; want namespace/name, or local" },
                 { " \n", "invalid NodeConfigSource, the text is empty; want namespace/name, or local" },
-                { "null", "invalid NodeConfigSource, \"null\" is no reference; want namespace/name, "
+                { "null", "invalid NodeConfigSource, \"null\" is not a reference; want namespace/name, "
                           "namespace/name/key, a NodeConfigSource as JSON, or local" },
-                { "Local", "invalid NodeConfigSource, \"Local\" is no reference; want namespace/name, "
+                { "Local", "invalid NodeConfigSource, \"Local\" is not a reference; want namespace/name, "
                            "namespace/name/key, a NodeConfigSource as JSON, or local" },
-                { "a/b/c/d", "invalid NodeConfigSource, \"a/b/c/d\" is no reference; want namespace/name, "
-                             "namespace/name/key, a NodeConfigSource as JSON, or local" },
+                { "a/b/c/d",
+                  "invalid NodeConfigSource, \"a/b/c/d\" is not a reference; want namespace/name, "
+                  "namespace/name/key, a NodeConfigSource as JSON, or local" },
                 { "a/", "invalid NodeConfigSource, name: Required value: name must be set" },
                 { "/b", "invalid NodeConfigSource, namespace: Required value: namespace must be set" },
                 { "a/b/", "invalid NodeConfigSource, kubeletConfigKey: Required value: want a key behind "

@@ -339,7 +339,7 @@ static void test_nothing_is_written_with_another_credential(void **state)
                 { &token, LKG_CREDENTIAL_KUBECONFIG,
                   "the credential of /etc/lkgfs/kubeconfig does not say whose it is" },
                 { &admin, LKG_CREDENTIAL_KUBECONFIG,
-                  "the credential of /etc/lkgfs/kubeconfig is that of kubernetes-admin, who is no node" },
+                  "the credential of /etc/lkgfs/kubeconfig is that of kubernetes-admin, who is not a node" },
                 { &other_node, LKG_CREDENTIAL_NODE,
                   "the credential of /etc/lkgfs/kubeconfig is that of system:node:n2" },
         };

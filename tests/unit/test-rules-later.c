@@ -290,8 +290,8 @@ static void test_reasons(void **state)
                   NULL },
                 { "memoryManagerPolicy: \"static\"", "unknown policy" },
                 { "tlsCurvePreferences: [29, 4588]", NULL },
-                { "tlsCurvePreferences: [30]", "no key exchange" },
-                { "tlsCurvePreferences: [-29]", "no key exchange" },
+                { "tlsCurvePreferences: [30]", "not a key exchange" },
+                { "tlsCurvePreferences: [-29]", "not a key exchange" },
                 { "evictionSoft: {memory.available: 100%}", NULL },
                 { "evictionSoft: {memory.available: 00%}", "no grace period" },
         };

@@ -153,7 +153,7 @@ static void test_the_spec_of_a_lease_counts(void **state)
         assert_true(asprintf(&changed, "%.*s\"lkgfs.io/node\":\"node-1\",%s",
                              (int)(strstr(text, "\"lkgfs.io/version\"") - text), text,
                              strstr(text, "\"lkgfs.io/version\"")) > 0);
-        check_refused(LKG_SLOT_LEASE, changed, "node is no identifier");
+        check_refused(LKG_SLOT_LEASE, changed, "node is not an identifier");
         free(text);
         free(changed);
 }

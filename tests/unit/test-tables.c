@@ -105,7 +105,7 @@ static void check_default(const struct lkg_field *field)
         struct lkg_value *value = NULL;
 
         if (lkg_decode_json(field->def, strlen(field->def), LKG_DECODE_STRICT, NULL, &report, &value) < 0)
-                fail_msg("%s: default %s is no JSON", field->path, field->def);
+                fail_msg("%s: default %s is not JSON", field->path, field->def);
         lkg_value_unref(value);
         lkg_report_deinit(&report);
 }

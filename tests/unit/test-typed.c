@@ -138,8 +138,8 @@ static void test_integers_overflow(void **state)
 static void test_fractions_are_no_integers_in_a_json_base(void **state)
 {
         (void)state;
-        assert_non_null(strstr(typed("{\"maxPods\": 50.0}"), "maxPods: 50.0 is no integer"));
-        assert_non_null(strstr(typed("{\"maxPods\": 5e1}"), "maxPods: 5e1 is no integer"));
+        assert_non_null(strstr(typed("{\"maxPods\": 50.0}"), "maxPods: 50.0 is not an integer"));
+        assert_non_null(strstr(typed("{\"maxPods\": 5e1}"), "maxPods: 5e1 is not an integer"));
         assert_string_equal(folded("{\"maxPods\": 5e1}"), "{\"maxPods\":50}");
         assert_string_equal(typed("{maxPods: 50.0}"), "{\"maxPods\":50}");
 }
