@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts about the machine, passed to the judge; those that change are read for each judgement. */
+/* Facts about the machine, passed to the judge; those that change are read when a document depends on them. */
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -126,23 +126,45 @@ static void read_kernel(const char *root, char *ret, size_t size)
         }
 }
 
-void lkg_host_look(struct lkg_host *host, const char *root)
+static double read_pids(const char *root)
 {
         double max = read_number(root, "/proc/sys/kernel/pid_max"),
                threads = read_number(root, "/proc/sys/kernel/threads-max");
 
-        read_list(root, "/sys/devices/system/cpu/online", host->cpus, sizeof(host->cpus));
-        read_list(root, "/sys/devices/system/node/online", host->numa_nodes, sizeof(host->numa_nodes));
-        host->memory = read_memory(root);
-        host->storage = read_storage(root);
-        host->pids = threads > 0 && threads < max ? threads : max;
-        host->swap = read_swap(root);
-        read_kernel(root, host->kernel, sizeof(host->kernel));
+        return threads > 0 && threads < max ? threads : max;
 }
 
-static void look(struct lkg_host *host)
+void lkg_host_look(struct lkg_host *host, enum lkg_host_fact fact, const char *root)
 {
-        lkg_host_look(host, "");
+        switch (fact) {
+        case LKG_HOST_CPUS:
+                read_list(root, "/sys/devices/system/cpu/online", host->cpus, sizeof(host->cpus));
+                break;
+        case LKG_HOST_NUMA_NODES:
+                read_list(root, "/sys/devices/system/node/online", host->numa_nodes,
+                          sizeof(host->numa_nodes));
+                break;
+        case LKG_HOST_MEMORY:
+                host->memory = read_memory(root);
+                break;
+        case LKG_HOST_STORAGE:
+                host->storage = read_storage(root);
+                break;
+        case LKG_HOST_PIDS:
+                host->pids = read_pids(root);
+                break;
+        case LKG_HOST_SWAP:
+                host->swap = read_swap(root);
+                break;
+        case LKG_HOST_KERNEL:
+                read_kernel(root, host->kernel, sizeof(host->kernel));
+                break;
+        }
+}
+
+static void look(struct lkg_host *host, enum lkg_host_fact fact)
+{
+        lkg_host_look(host, fact, "");
 }
 
 void lkg_host_detect(struct lkg_host *ret)

@@ -599,16 +599,11 @@ static bool names_flag(const struct lkg_judge *judge, const char *flag)
 static int check_host(const struct lkg_judge *judge, const struct lkg_rules *as,
                       const struct lkg_report *report)
 {
-        struct lkg_host host = judge->config.host;
         struct lkg_rules rules = *as;
 
         if (any_misfit(judge, report))
                 return 0;
-        if (host.look)
-                host.look(&host);
-        if (names_flag(judge, "root-dir"))
-                host.storage = 0; /* its file system is another one */
-        rules.host = &host;
+        rules.other_root = names_flag(judge, "root-dir");
         rules.no_eviction = names_flag(judge, "experimental-allocatable-ignore-eviction");
         return lkg_rules_host(&rules);
 }

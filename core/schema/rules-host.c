@@ -143,6 +143,16 @@ static const char *amount_text(const struct resource *resource, double amount, c
         return buf;
 }
 
+/* The host is asked now: memory and CPUs come and go, swap is switched on. */
+static struct lkg_host ask(const struct lkg_rules *rules, enum lkg_host_fact fact)
+{
+        struct lkg_host host = *rules->host;
+
+        if (host.look)
+                host.look(&host, fact);
+        return host;
+}
+
 /* validateNodeAllocatable() */
 static int check_allocatable(const struct lkg_rules *rules, const struct resource *resource, double capacity)
 {
@@ -168,17 +178,23 @@ static int check_allocatable(const struct lkg_rules *rules, const struct resourc
 static int check_cpus(const struct lkg_rules *rules)
 {
         static const char field[] = "reservedSystemCPUs";
-        struct lkg_span online = list_of(rules->host->cpus),
-                        reserved = lkg_object_text(rules->object, field);
+        const struct lkg_span reserved = lkg_object_text(rules->object, field);
+        struct lkg_span online;
+        struct lkg_host host;
+        struct sum sum;
+        int r = add_up(rules, &cpu, 0, &sum);
 
+        if (r < 0 || (!sum.value && reserved.size == 0))
+                return r;
+        host = ask(rules, LKG_HOST_CPUS);
+        online = list_of(host.cpus);
         if (online.size == 0)
                 return 0;
         if (reserved.size == 0)
                 return check_allocatable(rules, &cpu, count(online, online));
         if (!is_subset(reserved, online))
                 lkg_breach(rules, LKG_F_HOST_LACKS, field, lkg_object_get(rules->object, field),
-                           "names CPUs that are not online on this host; want some of %s",
-                           rules->host->cpus);
+                           "names CPUs that are not online on this host; want some of %s", host.cpus);
         return 0;
 }
 
@@ -187,14 +203,18 @@ static int check_pids(const struct lkg_rules *rules)
 {
         static const struct resource pid = { "pid", NULL, false };
         struct sum sum;
-        int r = rules->host->pids > 0 ? add_up(rules, &pid, 0, &sum) : 0;
+        int r = add_up(rules, &pid, 0, &sum);
+        double pids;
 
-        if (r < 0 || rules->host->pids <= 0 || sum.unknown || !sum.value || sum.amount < rules->host->pids)
+        if (r < 0 || sum.unknown || !sum.value)
                 return r;
+        pids = ask(rules, LKG_HOST_PIDS).pids;
+        if (pids <= 0 || sum.amount < pids)
+                return 0;
         lkg_breach(
                 rules, LKG_F_HOST_STATE, sum.path, sum.value,
                 "leaves no process to the pods: this host allows %.0f (kernel.pid_max, kernel.threads-max)",
-                rules->host->pids);
+                pids);
         return 0;
 }
 
@@ -204,7 +224,8 @@ static int check_pids(const struct lkg_rules *rules)
 static int add_reserved_memory(const struct lkg_rules *rules, const struct lkg_value *list, double *ret,
                                bool *unknown)
 {
-        struct lkg_span nodes = list_of(rules->host->numa_nodes);
+        const struct lkg_host host = ask(rules, LKG_HOST_NUMA_NODES);
+        struct lkg_span nodes = list_of(host.numa_nodes);
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < lkg_value_size(list); i++) {
@@ -218,8 +239,7 @@ static int add_reserved_memory(const struct lkg_rules *rules, const struct lkg_v
                 if (nodes.size > 0 && !is_in(nodes, n, n))
                         lkg_breach(rules, LKG_F_HOST_LACKS,
                                    lkg_rule_item_path("reservedMemory", i, "numaNode", path), node,
-                                   "is not a NUMA node of this host; want one of %s",
-                                   rules->host->numa_nodes);
+                                   "is not a NUMA node of this host; want one of %s", host.numa_nodes);
                 r = value ? lkg_startup_amount(lkg_text_of(value), 0, &amount) : 0;
                 *unknown |= r == -EINVAL;
                 r = r == -EINVAL ? 0 : r;
@@ -235,16 +255,19 @@ static int check_memory_manager(const struct lkg_rules *rules)
         const struct lkg_value *list = lkg_object_get(rules->object, field);
         char listed[64], wanted[64];
         bool unknown = false;
-        double amount = 0;
+        double amount = 0, has;
         struct sum sum = { 0 };
         int r;
 
         if (!lkg_span_is(lkg_object_text(rules->object, "memoryManagerPolicy"), "Static") || !list ||
-            lkg_value_size(list) == 0 || rules->host->memory <= 0)
+            lkg_value_size(list) == 0)
+                return 0;
+        has = ask(rules, LKG_HOST_MEMORY).memory;
+        if (has <= 0)
                 return 0;
         r = add_reserved_memory(rules, list, &amount, &unknown);
         if (r == 0)
-                r = add_up(rules, &memory, rules->host->memory, &sum);
+                r = add_up(rules, &memory, has, &sum);
         if (r < 0 || unknown || sum.unknown || (amount - sum.amount < 1 && sum.amount - amount < 1))
                 return r;
         lkg_breach(rules, LKG_F_HOST_LACKS, field, list,
@@ -261,14 +284,17 @@ static void check_topology_manager(const struct lkg_rules *rules)
 {
         static const char field[] = "topologyManagerPolicy";
         const struct lkg_value *options = lkg_object_get(rules->object, "topologyManagerPolicyOptions");
-        struct lkg_span nodes = list_of(rules->host->numa_nodes),
-                        most = lkg_text_of(options ? lkg_map_get(options, "max-allowable-numa-nodes")
-                                                   : NULL);
+        struct lkg_span most =
+                lkg_text_of(options ? lkg_map_get(options, "max-allowable-numa-nodes") : NULL);
+        struct lkg_host host;
+        struct lkg_span nodes;
         int64_t max = 8;
 
         if (lkg_span_is(lkg_object_text(rules->object, field), "none") ||
             (most.size > 0 && lkg_int_parse(most.data, most.size, 10, 64, &max, NULL) < 0))
                 return;
+        host = ask(rules, LKG_HOST_NUMA_NODES);
+        nodes = list_of(host.numa_nodes);
         if (count(nodes, nodes) > (double)max)
                 lkg_breach(rules, LKG_F_HOST_LACKS, field, lkg_object_get(rules->object, field),
                            "works with %" PRId64
@@ -285,7 +311,7 @@ static void check_swap_of_host(const struct lkg_rules *rules)
         static const char field[] = "failSwapOn";
         const struct lkg_value *value = lkg_object_get(rules->object, field);
 
-        if (rules->host->swap && lkg_object_bool(rules->object, field))
+        if (lkg_object_bool(rules->object, field) && ask(rules, LKG_HOST_SWAP).swap)
                 lkg_breach(rules, lkg_where_of(value).file ? LKG_F_HOST_LACKS : LKG_F_HOST_STATE, field,
                            value,
                            "does not go with swap, which is on on this host, and the component ends at its "
@@ -298,10 +324,15 @@ static void check_kernel_defaults(const struct lkg_rules *rules)
 {
         static const char field[] = "protectKernelDefaults";
 
-        if (*rules->host->kernel && lkg_object_bool(rules->object, field))
+        struct lkg_host host;
+
+        if (!lkg_object_bool(rules->object, field))
+                return;
+        host = ask(rules, LKG_HOST_KERNEL);
+        if (*host.kernel)
                 lkg_breach(rules, LKG_F_HOST_STATE, field, lkg_object_get(rules->object, field),
                            "ends the component at its start on this host, where %s; set it with sysctl",
-                           rules->host->kernel);
+                           host.kernel);
 }
 
 int lkg_rules_host(const struct lkg_rules *rules)
@@ -312,9 +343,9 @@ int lkg_rules_host(const struct lkg_rules *rules)
                 return 0;
         r = check_cpus(rules);
         if (r == 0)
-                r = check_allocatable(rules, &memory, rules->host->memory);
-        if (r == 0 && lkg_object_bool(rules->object, "localStorageCapacityIsolation"))
-                r = check_allocatable(rules, &storage, rules->host->storage);
+                r = check_allocatable(rules, &memory, ask(rules, LKG_HOST_MEMORY).memory);
+        if (r == 0 && !rules->other_root && lkg_object_bool(rules->object, "localStorageCapacityIsolation"))
+                r = check_allocatable(rules, &storage, ask(rules, LKG_HOST_STORAGE).storage);
         if (r == 0)
                 r = check_pids(rules);
         if (r == 0)

@@ -32,6 +32,7 @@ struct lkg_rules {
         const struct lkg_host *host;
         struct lkg_report *report;
         bool no_eviction;     /* --experimental-allocatable-ignore-eviction: thresholds reserve nothing */
+        bool other_root;      /* --root-dir: its file system is not the one that is asked about */
         bool startup_refuses; /* see struct lkg_judge_config */
         const struct lkg_value *unread; /* see lkg_object_unread(); NULL = nothing */
         bool *doubt; /* the current rule has used some of it, see lkg_rule_begin(); needed with @unread */

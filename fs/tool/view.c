@@ -284,12 +284,11 @@ int lkg_view_bad_names(const struct lkg_view *view, struct lkg_strings *ret)
 
 bool lkg_view_is_no_answer(const char *text)
 {
-        static const char *const begins[] = { "# " LKG_NOT_ANSWERING, "{\"error\":\"" LKG_NOT_ANSWERING };
+        const char *value = *text == '{' ? strchr(text, ':') : NULL; /* of the first member */
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(begins); i++)
-                if (strncmp(text, begins[i], strlen(begins[i])) == 0)
-                        return true;
-        return false;
+        if (value)
+                return strncmp(value + 1, "\"" LKG_NOT_ANSWERING, strlen(LKG_NOT_ANSWERING) + 1) == 0;
+        return strncmp(text, "# " LKG_NOT_ANSWERING, strlen(LKG_NOT_ANSWERING) + 2) == 0;
 }
 
 static int read_path(const struct lkg_view *view, const char *path, char **ret, size_t *ret_size,

@@ -205,6 +205,16 @@ bool lkg_schema_is_kubelet(const struct lkg_schema *schema);
 struct lkg_merge_type lkg_schema_merge_type(const struct lkg_schema *schema);
 
 /* Facts about the machine that rules use; tests and `--host` set it. */
+enum lkg_host_fact {
+        LKG_HOST_CPUS,
+        LKG_HOST_NUMA_NODES,
+        LKG_HOST_MEMORY,
+        LKG_HOST_STORAGE,
+        LKG_HOST_PIDS,
+        LKG_HOST_SWAP,
+        LKG_HOST_KERNEL,
+};
+
 struct lkg_host {
         unsigned cgroup; /* 1 or 2; 0 = unknown, no rule uses it */
         /*
@@ -217,8 +227,8 @@ struct lkg_host {
         double memory, storage, pids;    /* bytes; bytes of the file system of /var/lib/kubelet; processes */
         bool swap;                       /* some is on */
         char kernel[96];                 /* a setting that protectKernelDefaults refuses, in words */
-        /* Reads these facts again; NULL = they are as they were given. Called for each judgement. */
-        void (*look)(struct lkg_host *host);
+        /* Reads one of these facts; NULL = they are as they were given. Called when a document depends on it. */
+        void (*look)(struct lkg_host *host, enum lkg_host_fact fact);
         /* Does a file exist? NULL = do not check. */
         bool (*exists)(const char *path, void *userdata);
         void *userdata;
@@ -226,8 +236,8 @@ struct lkg_host {
 
 /** lkg_host_detect() - the current machine. */
 void lkg_host_detect(struct lkg_host *ret);
-/** lkg_host_look() - its facts that change, read below @root ("" = this machine). */
-void lkg_host_look(struct lkg_host *host, const char *root);
+/** lkg_host_look() - one of its facts, read below @root ("" = this machine). */
+void lkg_host_look(struct lkg_host *host, enum lkg_host_fact fact, const char *root);
 
 /* ---- what a change needs ---- */
 

@@ -220,10 +220,12 @@ static void test_host_is_read(void **state)
         struct lkg_host host = { 0 };
 
         (void)state;
-        lkg_host_look(&host, "/nowhere");
+        for (enum lkg_host_fact fact = 0; fact <= LKG_HOST_KERNEL; fact++)
+                lkg_host_look(&host, fact, "/nowhere");
         assert_true(host.memory == 0 && host.storage == 0 && host.pids == 0 && !host.swap);
         assert_true(!*host.cpus && !*host.numa_nodes && !*host.kernel);
-        lkg_host_look(&host, "");
+        lkg_host_look(&host, LKG_HOST_MEMORY, "");
+        lkg_host_look(&host, LKG_HOST_CPUS, "");
         assert_true(host.memory > 0 && host.memory < 1e18);
         assert_true(*host.cpus && !strchr(host.cpus, '\n'));
 }
