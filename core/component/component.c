@@ -805,6 +805,15 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
         return lkg_judge_document(c->judge, doc, ret);
 }
 
+bool lkg_component_served_has_table(const struct lkg_component *c)
+{
+        const char *kind = c->served ? lkg_map_get_string(c->served, "kind") : NULL;
+        const struct lkg_schema *schema = NULL;
+
+        return !kind || lkg_schema_get(kind, lkg_map_get_string(c->served, "apiVersion"),
+                                       lkg_component_release(c), &schema) >= 0;
+}
+
 /*
  * Why the assigned configuration is not used. *@ret_marked: it was marked by hand, and the reason is the
  * operator's text.

@@ -357,14 +357,6 @@ static void publish_failed(struct lkg_engine *e, struct lkg_served *undo, int ca
                 (void)publish(e, &ignored);
 }
 
-static bool has_unsaved(const struct lkg_engine *e)
-{
-        for (size_t i = 0; i < e->n_components; i++)
-                if (e->components[i].state_changed)
-                        return true;
-        return false;
-}
-
 int lkg_engine_commit(struct lkg_engine *e)
 {
         struct lkg_served undo[LKG_COMPONENTS_MAX] = { 0 };
@@ -390,7 +382,7 @@ int lkg_engine_commit(struct lkg_engine *e)
                 e->retry_delay_ns = LKG_RETRY_MIN_NS;
                 for (size_t i = 0; r > 0 && i < e->n_components; i++)
                         announce(e, &e->components[i]);
-                if (r > 0 || has_unsaved(e))
+                if (r > 0)
                         e->hooks->persist_soon(e);
         }
         for (size_t i = 0; i < e->n_components; i++) {

@@ -236,7 +236,7 @@ static int answer(struct lkg_publisher *p, const struct lkg_snapshot *in, const 
         struct lookup q = { .in = in, .p = p, .listing = size > 0 && path[size - 1] == '/' };
         LKG_CLEANUP(lkg_freep) char *copy = NULL;
 
-        if (n_top > 0 && (strncmp(path, top, n_top) != 0 || path[n_top] != '/'))
+        if (n_top > 0 && (size - q.listing <= n_top || strncmp(path, top, n_top) != 0 || path[n_top] != '/'))
                 return -ENOENT;
         copy = strndup(path, size - q.listing);
         if (!copy)
@@ -251,14 +251,13 @@ static struct lkg_answered *find_answered(struct lkg_publisher *p, const char *p
         for (size_t i = 0; i < LKG_ANSWERED_MAX; i++) {
                 struct lkg_answered *a = &p->answered[i];
 
-                if (a->path && a->state == state && now - a->at_ns < LKG_RENDERED_NS &&
-                    strcmp(a->path, path) == 0)
+                if (a->path && a->state == state && now < a->until_ns && strcmp(a->path, path) == 0)
                         return a;
         }
         return NULL;
 }
 
-void lkg_publisher_forget_answer(struct lkg_publisher *p, struct lkg_answered *answered)
+static void forget_answer(struct lkg_publisher *p, struct lkg_answered *answered)
 {
         free(answered->path);
         lkg_blob_unref(&p->blobs, answered->blob);
@@ -275,7 +274,7 @@ static int remember(struct lkg_publisher *p, struct lkg_answered *now, struct lk
                 return r;
         now->rendered.size = buf->size;
         memcpy(now->rendered.sha256, now->blob->sha256, LKG_SHA256_HEX);
-        lkg_publisher_forget_answer(p, a);
+        forget_answer(p, a);
         *a = *now;
         p->next_answered = (p->next_answered + 1) % LKG_ANSWERED_MAX;
         return 0;
@@ -287,6 +286,7 @@ int lkg_publisher_render(struct lkg_publisher *p, const struct lkg_snapshot *in,
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         struct rendering reply = { .buf = &buf };
         struct lkg_answered *known = find_answered(p, path, state), now = { 0 };
+        uint64_t began_ns = lkg_boottime_ns(), keep_ns;
         int r;
 
         if (known) {
@@ -298,10 +298,12 @@ int lkg_publisher_render(struct lkg_publisher *p, const struct lkg_snapshot *in,
                 r = -ENOMEM;
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "render %s", path);
-        now = (struct lkg_answered){ .state = state,
-                                     .at_ns = lkg_boottime_ns(),
-                                     .rendered = { .is_dir = reply.is_dir,
-                                                   .mtime_ns = (int64_t)reply.mtime_ns } };
+        keep_ns = 20 * (lkg_boottime_ns() - began_ns);
+        now = (struct lkg_answered){
+                .state = state,
+                .until_ns = lkg_boottime_ns() + (keep_ns > LKG_RENDERED_NS ? keep_ns : LKG_RENDERED_NS),
+                .rendered = { .is_dir = reply.is_dir, .mtime_ns = (int64_t)reply.mtime_ns }
+        };
         if (!reply.is_dir) {
                 now.path = strdup(path);
                 r = now.path ? remember(p, &now, &buf, err)

@@ -24,23 +24,30 @@ int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lk
                           const struct lkg_component *c, const struct lkg_entry *view,
                           struct lkg_generation **ret)
 {
-        const struct lkg_publication_component *shown = &publication->components[view->component];
-        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        struct lkg_text document = { 0 };
-        int r = lkg_publisher_read(publisher, view, &document.data, &document.size);
+        const struct lkg_publication_component *shown;
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
+        int r;
 
-        if (r >= 0)
-                r = lkg_generation_stored(NULL, view->generation, (uint64_t)view->mtime_ns, document, &g);
-        if (r < 0)
-                return r;
-        if (shown->source && !*shown->object)
-                g->has_base = strcmp(shown->source, lkg_local_word(true)) == 0;
+        if (!g)
+                return -ENOMEM;
+        if (view->component >= publication->n_components)
+                return -EBADMSG;
+        shown = &publication->components[view->component];
+        g->number = view->generation;
+        g->time_ns = (uint64_t)view->mtime_ns;
+        g->has_base = !shown->source || strcmp(shown->source, lkg_local_word(true)) == 0;
+        memcpy(g->sha256, view->sha256, LKG_SHA256_HEX);
         if (shown->source && *shown->object) {
                 (void)snprintf(g->source, sizeof(g->source), "%s", shown->source);
                 (void)snprintf(g->object, sizeof(g->object), "%s", shown->object);
                 if (c->dynamic)
                         set_source_sha256(g, c->dynamic);
         }
+        r = lkg_publisher_read(publisher, view, &g->document.data, &g->document.size);
+        if (r >= 0)
+                r = lkg_generation_describe_document(g);
+        if (r < 0)
+                return r;
         *ret = LKG_STEAL(g);
         return 0;
 }

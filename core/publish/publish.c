@@ -662,6 +662,8 @@ struct lkg_publisher *lkg_publisher_free(struct lkg_publisher *p)
         for (size_t i = 0; i < p->n_kept; i++)
                 free(p->kept[i].blobs);
         free(p->kept);
+        for (size_t i = 0; i < LKG_ANSWERED_MAX; i++)
+                free(p->answered[i].path);
         lkg_buf_deinit(&p->manifest);
         lkg_blobs_deinit(&p->blobs);
         free(p);

@@ -34,9 +34,10 @@ struct lkg_answered {
         char *path;
         struct lkg_blob *blob;
         struct lkg_rendered rendered;
-        uint64_t state, at_ns; /* of the engine, and when (CLOCK_BOOTTIME) */
+        uint64_t state,
+                until_ns; /* of the engine; CLOCK_BOOTTIME: how long it counts while that is the same */
 };
-#define LKG_ANSWERED_MAX 64u /* as many as may wait at once */
+#define LKG_ANSWERED_MAX 256u /* names of several components; more than may wait at once */
 
 struct lkg_publisher {
         int runtime_fd; /* borrowed */
@@ -51,6 +52,3 @@ struct lkg_publisher {
         /* there was no publication when we started: the first start with this runtime directory */
         bool fresh;
 };
-
-/** lkg_publisher_forget_answer() - its blob is not needed for readers any more. */
-void lkg_publisher_forget_answer(struct lkg_publisher *publisher, struct lkg_answered *answered);

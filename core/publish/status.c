@@ -465,12 +465,14 @@ static bool has_slots(const struct lkg_status_context *x)
         return x->remote && x->remote->slots.any;
 }
 
-/* Has its kind a table? Known without judging it again while the layers merge to it. */
+/* Has its kind a table? If it came from disk, a reader finds out. */
 static bool has_effective(const struct lkg_status_context *x)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *effective = NULL;
+        const struct lkg_component *c = x->component;
 
-        return lkg_component_effective(x->component, &effective) < 0 || effective;
+        if (!active(x) || !c->judge)
+                return false;
+        return c->same && c->candidate ? c->candidate->schema != NULL : lkg_component_served_has_table(c);
 }
 
 const struct lkg_status_file lkg_status_files[] = {

@@ -235,28 +235,30 @@ int lkg_generation_new(struct lkg_candidate *candidate, const struct lkg_config_
         return r;
 }
 
+int lkg_generation_describe_document(struct lkg_generation *g)
+{
+        struct lkg_candidate candidate = { .format = lkg_detect_format(g->document.data, g->document.size) };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_source *where = lkg_source_new("last-known-good", "lkg");
+        int r;
+
+        if (!where)
+                return -ENOMEM;
+        r = lkg_decode(g->document.data, g->document.size, candidate.format, 0, where, &ignored, &doc);
+        lkg_source_unref(where);
+        candidate.doc = doc;
+        return r < 0 ? r : describe(g, &candidate);
+}
+
 int lkg_generation_stored(const struct lkg_config_source *source, uint64_t number, uint64_t time_ns,
                           struct lkg_text document, struct lkg_generation **ret)
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
-        struct lkg_candidate candidate = { .has_base = true };
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        struct lkg_source *where = lkg_source_new("last-known-good", "lkg");
-        int r = where ? 0 : -ENOMEM;
+        int r = make(source, /* has_base= */ true, number, time_ns, document, &g);
 
-        candidate.format = lkg_detect_format(document.data, document.size);
-        if (r == 0)
-                r = lkg_decode(document.data, document.size, candidate.format, 0, where, &ignored, &doc);
-        lkg_source_unref(where);
-        if (r < 0) {
-                free(document.data);
-                return r;
-        }
-        candidate.doc = doc;
-        r = make(source, candidate.has_base, number, time_ns, document, &g);
         if (r >= 0)
-                r = describe(g, &candidate);
+                r = lkg_generation_describe_document(g);
         if (r < 0)
                 return r;
         *ret = LKG_STEAL(g);

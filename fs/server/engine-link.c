@@ -32,7 +32,7 @@
 struct asking {
         struct asking *next;
         struct lkg_message message;
-        bool answered;
+        bool sent, answered;
         int result;
         char text[LKG_MESSAGE_TEXT_MAX + 3];
 };
@@ -364,6 +364,14 @@ static bool answer_asking(const struct lkg_message *message)
         return false;
 }
 
+/* Lock held. What does not fit into the socket is sent after the next answer, or to the next engine. */
+static void send_askings(void)
+{
+        for (struct asking *one = askings; one && server.engine >= 0; one = one->next)
+                if (!one->sent && !one->answered)
+                        one->sent = lkg_message_send(server.engine, &one->message) == 0;
+}
+
 static bool wait_for_answer(struct asking *own, uint64_t timeout_ns)
 {
         struct timespec until;
@@ -377,8 +385,7 @@ static bool wait_for_answer(struct asking *own, uint64_t timeout_ns)
         own->message.ticket = atomic_fetch_add(&server.shm->tickets, 1) + 1;
         own->next = askings;
         askings = own;
-        if (server.engine >= 0)
-                (void)lkg_message_send(server.engine, &own->message);
+        send_askings();
         while (!own->answered && r == 0)
                 r = pthread_cond_clockwait(&asking_answered, &server.parked_lock, CLOCK_MONOTONIC, &until);
         for (struct asking **p = &askings; *p; p = &(*p)->next)
@@ -418,13 +425,9 @@ int engine_render(const char *path, struct lkg_rendered *ret)
         return own.result < 0 ? own.result : lkg_rendered_parse(own.text, ret);
 }
 
-static void on_done(const struct lkg_message *message)
+/* Lock held. */
+static void answer_parked(const struct lkg_message *message)
 {
-        (void)pthread_mutex_lock(&server.parked_lock);
-        if (answer_asking(message)) {
-                (void)pthread_mutex_unlock(&server.parked_lock);
-                return;
-        }
         for (size_t i = 0; i < LKG_PARKED; i++) {
                 struct lkg_parked *parked = &server.shm->parked[i];
                 uint32_t state = atomic_load(&parked->state);
@@ -434,12 +437,20 @@ static void on_done(const struct lkg_message *message)
                 if (state == LKG_PARKED_WAITING)
                         answer(parked, message->result);
                 forget_record(parked);
-                break;
+                return;
         }
+}
+
+static void on_done(const struct lkg_message *message)
+{
+        (void)pthread_mutex_lock(&server.parked_lock);
+        if (!answer_asking(message))
+                answer_parked(message);
         for (size_t i = 0; i < LKG_PARKED;
              i++) /* an answer makes room for another question: send those that did not fit */
                 if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
                         send_record(&server.shm->parked[i]);
+        send_askings();
         arm();
         (void)pthread_mutex_unlock(&server.parked_lock);
 }
@@ -570,9 +581,9 @@ static void greet(void)
         for (size_t i = 0; i < LKG_PARKED; i++)
                 if (atomic_load(&server.shm->parked[i].state) != LKG_PARKED_FREE)
                         send_record(&server.shm->parked[i]);
-        for (const struct asking *one = askings; one; one = one->next)
-                if (!one->answered)
-                        (void)lkg_message_send(server.engine, &one->message);
+        for (struct asking *one = askings; one; one = one->next)
+                one->sent = false; /* to another engine */
+        send_askings();
 }
 
 void engine_linked(int fd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the engine answer? It is asked only when a caller opens a status file that depends on it (outage.c)
- * and it has been silent for a second: that caller waits at most a second for its answer; one caller at a
+ * Does the engine answer? It is asked only when a caller opens a status file that depends on it (outage.c), or that it
+ * renders, and it has been silent for a second: that caller waits at most a second for its answer; one caller at a
  * time, and none while the engine is known to be silent.
  */
 #include <time.h>

@@ -46,10 +46,16 @@ static size_t closings_of_device(uint64_t dev)
         return n;
 }
 
+/* Texts of the engine: users share a quarter of the threads and slots for them, root is not bound by that. */
+static bool is_roots(uint32_t owner, uint64_t dev)
+{
+        return dev == ENGINE_DEVICE && owner == QUOTA_HOST_ROOT;
+}
+
 bool held_may_run(uint32_t owner, uint64_t dev)
 {
         return quota_ask(&run_quota, owner) &&
-               (dev == server.source_dev ||
+               (dev == server.source_dev || is_roots(owner, dev) ||
                 count_of_device(dev, true) + closings_of_device(dev) < RUN_OF_FS);
 }
 
@@ -67,7 +73,7 @@ void held_count_run(uint32_t owner, int by)
  */
 static bool would_lock_others_out(const struct fuse_in_header *header, uint64_t dev)
 {
-        return dev == server.source_dev && request_locks(header);
+        return (dev == server.source_dev || dev == ENGINE_DEVICE) && request_locks(header);
 }
 
 /* Lock held. @notifiers: it has other work, so it counts as interrupted from the start. */
@@ -83,7 +89,7 @@ static struct held *place(struct lkg_slot *slot, bool notifiers, uint32_t owner,
                             .locks_others_out = would_lock_others_out((const void *)slot->buf, dev),
                             .order = ++orders };
         quota_add(&slot_quota, owner);
-        atomic_fetch_add(&n_held, 1);
+        atomic_fetch_add(&n_held, dev != ENGINE_DEVICE);
         atomic_store_explicit(&slot->state, LKG_SLOT_HELD, memory_order_release);
         if (h->interrupted || h->locks_root || h->locks_others_out)
                 server.hooks->held_waits();
@@ -102,7 +108,8 @@ static void run(struct held *h, pthread_t thread)
 static bool has_room(uint32_t owner, uint64_t dev)
 {
         return slot_quota.n_users + slot_quota.n_root < HELD_MAX && quota_ask(&slot_quota, owner) &&
-               (dev == server.source_dev || count_of_device(dev, false) < HELD_OF_FS);
+               (dev == server.source_dev || is_roots(owner, dev) ||
+                count_of_device(dev, false) < HELD_OF_FS);
 }
 
 /*
@@ -173,7 +180,7 @@ void held_end(struct lkg_slot *slot)
         if (h->running)
                 held_count_run(h->owner, -1);
         h->slot = NULL;
-        atomic_fetch_sub(&n_held, 1);
+        atomic_fetch_sub(&n_held, h->dev != ENGINE_DEVICE);
         if (any_waits())
                 server.hooks->held_work(); /* a share is free now */
         (void)pthread_mutex_unlock(&held_lock);

@@ -913,21 +913,28 @@ static void forget_surplus(void)
                 forget_unless_open(node_at(surplus[i]));
 }
 
-/* Lock held. Content that no publication names (outage.c, view-files.c) replaces the earlier one of this path. */
-static void retire_own(const char *path)
+/*
+ * Lock held. Content that no publication names (outage.c, view-files.c) replaces the earlier one of this path.
+ * Return: the newest time that one of this path had.
+ */
+static int64_t retire_own(const char *path)
 {
         static unsigned made;
         uint64_t now = lkg_boottime_ns();
+        int64_t newest = INT64_MIN;
 
         for (uint32_t i = buckets[bucket(2, path, strlen(path))]; i != 0; i = node_at(i - 1)->hash_next) {
                 struct lkg_node *node = node_at(i - 1);
 
-                if (atomic_load(&node->kind) == LKG_NODE_CONTENT && node->retired_ns == 0 &&
-                    strcmp(node->name, path) == 0)
+                if (atomic_load(&node->kind) != LKG_NODE_CONTENT || strcmp(node->name, path) != 0)
+                        continue;
+                newest = node->mtime_ns > newest ? node->mtime_ns : newest;
+                if (node->retired_ns == 0)
                         node->retired_ns = now;
         }
         if (++made % OWN_BATCH == 0)
                 forget_surplus();
+        return newest;
 }
 
 static int get_virtual(enum lkg_node_kind kind, const char *path, const struct lkg_entry *entry,
@@ -943,7 +950,7 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
         if (node) {
                 atomic_fetch_add(&node->nlookup, 1);
                 if (kind == LKG_NODE_CONTENT && entry->flags & LKG_ENTRY_ANSWERED && node->retired_ns != 0) {
-                        retire_own(path);
+                        (void)retire_own(path);
                         node->retired_ns = 0;
                 }
                 if (kind != LKG_NODE_CONTENT && entry) { /* a directory or control file may have changed */
@@ -963,8 +970,11 @@ static int get_virtual(enum lkg_node_kind kind, const char *path, const struct l
                         r = content_list_add(node);
                 if (r == 0) {
                         atomic_store(&node->nlookup, 1);
-                        if (bytes || (kind == LKG_NODE_CONTENT && entry->flags & LKG_ENTRY_ANSWERED))
-                                retire_own(path);
+                        if (bytes || (kind == LKG_NODE_CONTENT && entry->flags & LKG_ENTRY_ANSWERED)) {
+                                /* of another text with the same size, rsync and make see the time */
+                                if (retire_own(path) >= node->mtime_ns)
+                                        node->mtime_ns = (int64_t)lkg_realtime_ns();
+                        }
                         atomic_store_explicit(&node->kind, kind, memory_order_release);
                         chain_add(node);
                 } else {

@@ -285,6 +285,14 @@ static const struct told *find_told(const struct lkg_publication *p, const struc
         return lkg_publication_find(p, path) ? found : NULL;
 }
 
+/* Wall time. An engine that works on noted content is not silent, and may still have left a reader without an answer. */
+static uint64_t silent_since(const struct lkg_publication *p)
+{
+        return atomic_load(&health()->silent_ns) != 0
+                       ? atomic_load(&health()->silent_wall_ns)
+                       : lkg_realtime_ns() - p->timeout_ms * LKG_NSEC_PER_MSEC;
+}
+
 static void fill_words(const struct lkg_publication *p, const struct lkg_entry *entry, bool down,
                        struct outage_words *ret)
 {
@@ -294,7 +302,7 @@ static void fill_words(const struct lkg_publication *p, const struct lkg_entry *
                                       .component = p->components[entry->component].name,
                                       .publication = p,
                                       .entry = entry };
-        lkg_format_rfc3339(atomic_load(&health()->silent_wall_ns), ret->since);
+        lkg_format_rfc3339(silent_since(p), ret->since);
         (void)snprintf(ret->reason, sizeof(ret->reason), LKG_NOT_ANSWERING "%s", ret->since);
         if (heard_ns)
                 lkg_format_rfc3339(heard_ns, ret->heard);
@@ -345,7 +353,7 @@ int outage_answer(const struct lkg_publication *publication, const struct lkg_en
                 *ret = last;
                 return 0;
         }
-        fill_words(publication, entry, true, &words);
+        fill_words(publication, entry, health_is_down(lkg_boottime_ns()), &words);
         if (last)
                 r = read_last(last, &old);
         if (r >= 0 && file)
@@ -359,7 +367,7 @@ int outage_answer(const struct lkg_publication *publication, const struct lkg_en
         if (r >= 0)
                 r = lkg_sha256_hex(buf.data, buf.size, changed.sha256);
         changed.size = buf.size;
-        changed.mtime_ns = (int64_t)atomic_load(&health()->silent_wall_ns);
+        changed.mtime_ns = (int64_t)silent_since(publication);
         return r < 0 ? r : node_own(entry->path, &changed, buf.data, ret);
 }
 

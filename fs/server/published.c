@@ -242,6 +242,9 @@ static int load(struct lkg_error *err)
         if (publication->number == 0)
                 return 0; /* what is open stays as it is */
         remember_names(publication);
+        for (size_t i = 0; i < publication->n_rules; i++)
+                if (publication->rules[i].type == LKG_RULE_EXE)
+                        program_file_expect(publication->rules[i].text);
         nodes_retire(publication);
         return 0;
 }

@@ -216,9 +216,6 @@ void announce(void)
 {
         LKG_CLEANUP(publication_putp) struct publication_ref *ref = publication_get();
 
-        for (size_t i = 0; i < ref->publication->n_rules; i++)
-                if (ref->publication->rules[i].type == LKG_RULE_EXE)
-                        program_file_expect(ref->publication->rules[i].text);
         engine_loaded(ref->publication->number);
         view_wake_pollers();
         nodes_prune();

@@ -76,6 +76,11 @@ static int find_node(const struct lkg_publication *publication, const char *path
         struct lkg_entry entry;
         int r = find_entry(publication, path, &entry);
 
+        if (r == -ETIMEDOUT &&
+            !lkg_publication_find(publication, path)) { /* only the engine knows whether it exists */
+                *ret = node_last(path);
+                return *ret ? 0 : -ETIMEDOUT;
+        }
         if (r == -ETIMEDOUT)
                 return outage_answer(publication, &entry, ret);
         if (r < 0)

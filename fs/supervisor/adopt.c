@@ -306,8 +306,11 @@ static void adopt_server(struct lkg_supervisor *s, struct found *found)
         struct lkg_child *server = &s->children[LKG_CHILD_SERVER];
         int peer = found->channel >= 0 ? pid_of_peer(found->channel) : -1;
 
-        if (lkg_child_adopt(server, found->channel) < 0)
+        if (lkg_child_adopt(server, found->channel) < 0) {
+                if (peer > 0) /* not on record, and it serves our device: the next one must be alone */
+                        lkg_end_unrecorded(peer);
                 return;
+        }
         found->channel = -EBADF;
         server->ready = true;
         /*

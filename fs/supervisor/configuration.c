@@ -7,7 +7,11 @@
  * The settings of the supervisor cannot change while a view is mounted, so at SIGHUP differences are only reported; the running
  * engine applies all others. A configuration with mistakes changes nothing.
  */
-#include <linux/capability.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <lkg/base.h>
 #include <lkg/config.h>
@@ -20,6 +24,7 @@
 #define LIMIT_NS     (30 * LKG_NSEC_PER_SEC)
 #define SETTINGS_MAX (1u << 20)
 #define NOBODY       65534u
+#define DEFAULT_USER "lkgfs"
 
 /* ---- in the forked process ---- */
 
@@ -48,25 +53,57 @@ static int print_settings(const struct lkg_config *config)
         return lkg_write_all(STDOUT_FILENO, buf.data, buf.size) < 0 ? EX_IOERR : EX_OK;
 }
 
-/* Nobody, who may read what root has; root, where we may not change users: the engine is root there, too (engine-setup.c). */
-static int confine(struct lkg_error *err)
+/*
+ * The engine's default user, else nobody, who may read what root may; root in the cases in which the engine is root
+ * (lkg_engine_account()).
+ */
+static struct lkg_account account_of(const char *config)
 {
-        bool can_change = lkg_has_capability(CAP_SETUID) && lkg_has_capability(CAP_SETGID);
-        const struct lkg_account account = { can_change ? NOBODY : 0, can_change ? NOBODY : 0 };
+        LKG_CLEANUP(lkg_freep) char *copy = strdup(config);
+        LKG_CLEANUP(lkg_closep)
+        int directory = copy ? open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+        struct lkg_account account;
+
+        if (!lkg_may_change_user() || (directory >= 0 && lkg_asks_elsewhere(directory)))
+                return (struct lkg_account){ 0, 0 };
+        return lkg_account_find(LKG_PASSWD_FILE, DEFAULT_USER, &account) == 0
+                       ? account
+                       : (struct lkg_account){ NOBODY, NOBODY };
+}
+
+static int confine(const char *config, struct lkg_error *err)
+{
+        const struct lkg_account account = account_of(config);
+        pid_t parent = getppid();
         int r = lkg_sandbox_become(&account, err);
 
+        /* A change of the user has ended that: prctl(2), PR_SET_PDEATHSIG. */
+        if (r >= 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent))
+                r = lkg_error_set(err, -ECHILD, NULL, "lkgfsd has ended");
         return r < 0 ? r : lkg_sandbox_enter(NULL, 0, err);
+}
+
+/* What we share with other processes: the parser has no business there. */
+static void forget_memory(struct lkg_supervisor *s)
+{
+        if (s->connection.shared)
+                (void)munmap(s->connection.shared, sizeof(*s->connection.shared));
+        if (s->predecessor)
+                (void)munmap(s->predecessor, sizeof(*s->predecessor));
+        s->engine.judging = lkg_judging_close(s->engine.judging);
 }
 
 static int run(void *userdata)
 {
-        const struct lkg_supervisor *s = userdata;
+        struct lkg_supervisor *s = userdata;
         const struct lkg_config_options options = { .path = s->config };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_config *config = NULL;
         struct lkg_error err = { 0 };
-        int r = confine(&err);
+        int r;
 
+        forget_memory(s);
+        r = confine(s->config ? s->config : LKG_CONFIG_DEFAULT, &err);
         if (r < 0) {
                 (void)fprintf(stderr, "%s\n", err.message);
                 return EX_OSERR;

@@ -144,7 +144,7 @@ static int give_mounts_of_source(const char *source_path)
  */
 #define OWNER_ATTRIBUTE "trusted.lkgfs.engine"
 
-static bool can_change(void)
+bool lkg_may_change_user(void)
 {
         static const int needed[] = { CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_DAC_READ_SEARCH };
 
@@ -154,7 +154,7 @@ static bool can_change(void)
         return true;
 }
 
-static bool asks_elsewhere(int directory)
+bool lkg_asks_elsewhere(int directory)
 {
         struct lkg_mount mount;
 
@@ -169,9 +169,9 @@ enum lkg_engine_root lkg_engine_account(const struct lkg_settings *settings, con
                 return LKG_ENGINE_NO_USER;
         if (settings->engine_uid == 0)
                 return LKG_ENGINE_AS_CONFIGURED;
-        if (!can_change())
+        if (!lkg_may_change_user())
                 return LKG_ENGINE_NO_RIGHT;
-        if (asks_elsewhere(directories[0]) || asks_elsewhere(directories[1]))
+        if (lkg_asks_elsewhere(directories[0]) || lkg_asks_elsewhere(directories[1]))
                 return LKG_ENGINE_NO_SAY;
         *ret = (struct lkg_account){ .uid = settings->engine_uid, .gid = settings->engine_gid };
         return LKG_ENGINE_AS_CONFIGURED;

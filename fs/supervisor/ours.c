@@ -104,12 +104,20 @@ static void end(int pidfd, uint64_t limit_ns)
         }
 }
 
-/* 0.1.0 recorded them in the private directory, which was root's then. */
+/* 0.1.0 recorded them in the private directory, which is the engine's now: only a file that root made counts. */
 static int open_record(const struct lkg_supervisor *s, enum lkg_child_kind kind)
 {
         int fd = lkg_open_plain(s->dirs.records, record_names[kind]);
+        struct stat st;
 
-        return fd == -ENOENT ? lkg_open_plain(s->dirs.runtime, record_names[kind]) : fd;
+        if (fd != -ENOENT)
+                return fd;
+        fd = lkg_open_plain(s->dirs.runtime, record_names[kind]);
+        if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_uid != 0 || st.st_nlink != 1)) {
+                lkg_close(fd);
+                fd = -ENOENT;
+        }
+        return fd;
 }
 
 int lkg_recorded_hold(const struct lkg_supervisor *s, enum lkg_child_kind kind, int *ret_pid)
@@ -140,6 +148,14 @@ int lkg_recorded_end(const struct lkg_supervisor *s, enum lkg_child_kind kind)
                 return 0;
         end(pidfd, END_RECORDED_NS);
         return 1;
+}
+
+void lkg_end_unrecorded(int pid)
+{
+        LKG_CLEANUP(lkg_closep) int pidfd = pidfd_open(pid, 0);
+
+        if (pidfd >= 0 && runs_helper(pid))
+                end(pidfd, END_RECORDED_NS);
 }
 
 /* ---- locks ---- */

@@ -395,6 +395,10 @@ enum lkg_engine_root {
         LKG_ENGINE_NO_SAY,
 };
 
+/** lkg_may_change_user() - can a process of ours become another user who may read what root may? */
+bool lkg_may_change_user(void);
+/** lkg_asks_elsewhere() - does a server decide who may read in @directory, so that only root of this host is somebody there? */
+bool lkg_asks_elsewhere(int directory);
 /**
  * lkg_engine_account() - the user of the next engine: an engine that is less confined is better than none.
  * @directories: the source and the state directory; no request is sent to them
@@ -462,6 +466,8 @@ void lkg_kept_clear(struct lkg_supervisor *s);
 void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind);
 /** lkg_recorded_hold() - the recorded child, if it runs. Return: a pidfd, from which on the pid cannot be reused; -ESRCH. */
 int lkg_recorded_hold(const struct lkg_supervisor *s, enum lkg_child_kind kind, int *ret_pid);
+/** lkg_end_unrecorded() - the same for process @pid, which holds a connection of ours, if it runs a program of ours. */
+void lkg_end_unrecorded(int pid);
 /** lkg_recorded_end() - SIGTERM, and SIGKILL after a second. Return: 1 if it ran, else 0. */
 int lkg_recorded_end(const struct lkg_supervisor *s, enum lkg_child_kind kind);
 /** lkg_recorded_forget() - no child is running any more. */

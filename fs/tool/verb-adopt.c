@@ -4,7 +4,8 @@
  * what the kubelet would see differently, and refuses if that is anything.
  *
  * The order: record, directories, our configuration, lkgfs.service is started and must serve, and only then the drop-in of the
- * kubelet's unit. Before it, the kubelet starts as ever; after it, the view is there. What fails undoes what was done.
+ * kubelet's unit. Before it, the kubelet starts as ever; after it, the view is there. What fails undoes what was done; when memory runs out or the
+ * process is killed, `lkgfs abandon` does it from the record.
  */
 #include "adopt.h"
 

@@ -247,6 +247,8 @@ unsigned lkg_component_release(const struct lkg_component *c);
  * Return: 0 or -ENOMEM.
  */
 int lkg_component_effective(const struct lkg_component *c, struct lkg_value **ret);
+/** lkg_component_served_has_table() - has the kind of the served document a table? true also if it came from disk. */
+bool lkg_component_served_has_table(const struct lkg_component *c);
 
 /** lkg_component_judge() - decide again: the hold or the active generation has changed. */
 int lkg_component_judge(struct lkg_component *c);

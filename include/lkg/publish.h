@@ -116,7 +116,8 @@ int lkg_publish(struct lkg_publisher *publisher, const struct lkg_snapshot *snap
 /**
  * lkg_publisher_render() - what is at @path of the view now: a `rendered` entry, or a name in an `asked` directory.
  * @path: with a slash at its end: the names in that directory, see <lkg/publication.h>
- * @state: differs whenever the answer may; a text is rendered once for each @state within LKG_RENDERED_NS
+ * @state: differs whenever the answer may; a text is rendered once for each @state within LKG_RENDERED_NS, or 20 times as
+ *         long as it took, so that nobody keeps the engine busy by looking
  *
  * The blob stays until LKG_ANSWERED_MAX others were rendered.
  * Return: 0; -ENOENT; -ENOSPC, -ENOMEM ...

@@ -304,6 +304,13 @@ int lkg_generation_new(struct lkg_candidate *candidate, const struct lkg_config_
 int lkg_generation_describe(struct lkg_generation *generation);
 
 /**
+ * lkg_generation_describe_document() - the same of its document alone: its origin is `stored`, its layers are unknown.
+ * @generation: with everything else
+ * Return: 0; -EBADMSG: not a document; -ENOMEM.
+ */
+int lkg_generation_describe_document(struct lkg_generation *generation);
+
+/**
  * lkg_generation_stored() - make a generation of which only the document is left.
  * @document: taken over, even on failure
  *

@@ -146,7 +146,7 @@ def test_try(mount, edit):
 def test_wrong_use(mount, edit):
     for name in ("x.yaml", "../x.conf", ".x.conf", "a/b.conf", ".conf"):
         code, _, err = edit("", words=(name,))
-        assert code == USAGE and "no drop-in" in err, name
+        assert code == USAGE and "is not a drop-in" in err, name
     (edit.directory / "editor.fail").write_text("")
     code, _, err = edit("s\n", "maxPods: 97\n")
     assert code == FAILED and "failed; nothing was changed" in err and not os.path.exists(dropin(mount))

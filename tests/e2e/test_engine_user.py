@@ -431,10 +431,12 @@ def test_a_state_directory_that_cannot_be_written(mounts):
         lib.shell(f"umount {mount.state}")
 
 
-def test_where_it_cannot_be_changed(mounts):
-    """In a container without CAP_SETUID the engine runs as root, and the log says so."""
+@pytest.mark.parametrize("capability", ["setuid", "dac_read_search"])
+def test_where_it_cannot_be_changed(mounts, capability):
+    """In a container without CAP_SETUID the engine runs as root, and the log says so; who reads the configuration is root, too."""
     mount = mounts(start=False)
-    script = "exec setpriv --bounding-set=-setuid " + " ".join([str(lib.LKGFSD), "--config", mount.config_path, mount.mountpoint])
+    os.chmod(mount.config_path, 0o600)
+    script = f"exec setpriv --bounding-set=-{capability} " + " ".join([str(lib.LKGFSD), "--config", mount.config_path, mount.mountpoint])
     with open(mount.log_path, "ab") as log:
         mount.process = subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                                          start_new_session=True)

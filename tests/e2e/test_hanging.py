@@ -486,7 +486,8 @@ def test_a_program_is_looked_at_before_it_starts(mounts):
     with deadfs.DeadFs(point) as fs:
         mount.write_config(components=[{"name": "kubelet", "match": {"unit": "", "exe": [f"{point}/dir/../../cat"]}}])
         mount.start()
-        mount.wait_for(lambda: not threads_of(mount.child("lkgfs-fs"), "program"), "it was looked at")
+        server = mount.child("lkgfs-fs")  # its threads have its name before they have their own
+        mount.wait_for(lambda: len(threads_of(server, "lkgfs-fs")) == 1 and not threads_of(server, "program"), "it was looked at")
         fs.die()
         try:
             subprocess.run([program, mount.path("kubelet.conf")], stdout=subprocess.DEVNULL, check=True, timeout=lib.TIMEOUT_S)

@@ -88,12 +88,44 @@ def test_while_the_engine_is_silent(mounts):
         assert mount.status("generation") == "1\n" and mount.status("hold").startswith("mode=free\n")
         with pytest.raises(TimeoutError):
             os.listdir(mount.vpath("layers", "kubelet"))
+        with pytest.raises(TimeoutError):  # nobody else knows whether it exists
+            os.stat(mount.vpath("history", "kubelet", "5"))
         assert "maxPods: 64" in mount.document()
     finally:
         os.kill(engine, signal.SIGCONT)
         os.kill(mount.process.pid, signal.SIGCONT)
     mount.wait_for(lambda: mount.status("assigned") == "init\n", "it is back")
     assert os.listdir(mount.vpath("layers", "kubelet"))
+
+
+def test_who_made_a_generation_is_known_after_a_kill(mounts):
+    """Killed before the history is written: the next engine describes what it finds served, and so does the one after it."""
+    mount = mounts(base=None, dropins={"10-a.conf": lib.HEADER + "maxPods: 64\n"}, instance=None)
+    assert mount.status("active") == "default\n"
+    mount.drop("50-a.conf", "maxPods: 65\n")
+    number = mount.status("generation").strip()
+    mount.kill_child("lkgfs-engine")
+    for _ in range(2):
+        mount.wait_for(lambda: json.loads(lib.read_file(mount.vpath("history", "kubelet", number, "meta.json")))["local"] == "default", "it is")
+        mount.wait_for(lambda: os.path.isdir(os.path.join(mount.state, "history", "kubelet", number)), "it is written")
+        mount.kill_child("lkgfs-engine")
+    assert mount.status("active") == "default\n" and mount.status("generation").strip() == number
+
+
+def test_users_do_not_take_what_root_needs(mounts):
+    """Users share a quarter of the helpers for texts; the look-ups of root are answered whatever they do."""
+    mount = mounts()
+    script = f"while :; do stat {mount.vpath('status', 'kubelet')}/* > /dev/null 2>&1; done"
+    users = [subprocess.Popen(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "sh", "-c", script])
+             for uid in range(61000, 61004) for _ in range(4)]
+    try:
+        for value in range(100, 120):
+            mount.drop("50-a.conf", f"maxPods: {value}\n")
+            assert f"/maxPods\t{value}\t" in mount.status("origin")
+    finally:
+        for user in users:
+            user.kill()
+            user.wait()
 
 
 def test_an_engine_that_dies_while_somebody_waits(mounts):

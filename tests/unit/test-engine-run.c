@@ -275,6 +275,7 @@ static void test_restart_keeps_the_generation(void **state)
         lkg_publication_free(p);
         assert_has(n, "history/kubelet/2/kubelet.conf", "maxPods: 5\n");
         assert_false(has(n, "history/kubelet/2/kubelet.conf", "secret-word"));
+        assert_has(n, "history/kubelet/2/meta.json", "\"local\": \"init\"");
         check_blobs(n);
 }
 
