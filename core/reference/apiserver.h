@@ -41,7 +41,7 @@ struct lkg_followed {
         enum lkg_object_answer answer;
         char fault[LKG_REASON_MAX];
         uint64_t failing_ns,
-                failing_wall_ns;   /* the same moment on both clocks, so that the text does not change */
+                failing_wall_ns; /* the same moment on both clocks, so that the text does not change */
 };
 
 struct lkg_apiserver;

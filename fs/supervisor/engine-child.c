@@ -265,7 +265,10 @@ static void heard(struct lkg_supervisor *s, struct lkg_child *child, const struc
                 if (s->consumer) /* else we are about to end */
                         lkg_consumer_request(s->consumer, message->component, message->number,
                                              message->result == 1);
-        } else if (message->type == LKG_MSG_PUBLISHED && !child->ready) {
+        } else if (message->type == LKG_MSG_PUBLISHED) {
+                lkg_watchdog_wake(s); /* the notifier may have work now */
+                if (child->ready)
+                        return;
                 child->ready = true;
                 s->engine.handed_over = true;
                 child->n_early = 0;

@@ -154,6 +154,7 @@ struct lkg_watchdog {
                 silent_wall_ns; /* since when the engine does not answer: CLOCK_BOOTTIME (0 = it does), wall time */
         bool told;              /* reported to the log and the service manager */
         bool quiet;             /* the timer is set to the long interval */
+        bool woken;             /* since the last check; the cause may show only after the next one */
         bool has_clock;
         timer_t clock; /* on the engine's CPU time */
         struct lkg_timer timer;

@@ -202,14 +202,15 @@ static bool is_quiet(struct lkg_supervisor *s)
 static void on_look(void *userdata)
 {
         struct lkg_supervisor *s = userdata;
-        bool rested = s->watchdog.quiet, notifying;
+        bool woken = s->watchdog.quiet || s->watchdog.woken, notifying;
 
         if (s->phase >= LKG_PHASE_UNMOUNT)
                 return;
+        s->watchdog.woken = false;
         if (health_of(s))
                 atomic_store(&health_of(s)->looked_ns, lkg_boottime_ns());
         notifying = look_at_notifier(s);
-        if (!rested && !notifying && is_quiet(s)) {
+        if (!woken && !notifying && is_quiet(s)) {
                 look_in(s, QUIET_NS);
                 return;
         }
@@ -220,6 +221,7 @@ static void on_look(void *userdata)
 
 void lkg_watchdog_wake(struct lkg_supervisor *s)
 {
+        s->watchdog.woken = true;
         if (s->phase < LKG_PHASE_UNMOUNT && (s->watchdog.quiet || !lkg_timer_is_set(&s->watchdog.timer)))
                 look_in(s, LKG_ALIVE_TICK_NS);
 }
