@@ -125,11 +125,11 @@ void lkg_processes_read(const struct lkg_view *view, struct lkg_processes *ret)
         for (int i = 0; i < 2; i++) {
                 LKG_CLEANUP(lkg_freep) char *metrics = lkg_view_status(view, "metrics.prom");
 
-                if (i > 0)
-                        (void)nanosleep(&pause, NULL);
                 lkg_processes_parse(metrics ? metrics : "", ret);
                 if (lkg_processes_missing(ret, NULL) == 0)
                         return;
+                if (i == 0)
+                        (void)nanosleep(&pause, NULL);
         }
 }
 
