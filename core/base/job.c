@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work in a forked process: see job.h. */
+/* Work in a forked process: see lkg/process.h. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

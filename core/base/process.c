@@ -157,8 +157,6 @@ int lkg_account_parse(char *text, struct lkg_account *ret)
 
 /* ---- ends ---- */
 
-/* See ends.h. */
-
 void lkg_ends_note(struct lkg_ends *ends, int code, int status, uint64_t now_ns)
 {
         uint64_t n = atomic_load(&ends->n);

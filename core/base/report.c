@@ -444,17 +444,17 @@ const char *lkg_where_aside(const struct lkg_where *where, char buf[static LKG_A
         return buf;
 }
 
-int lkg_error_setv(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt,
-                   va_list ap)
+LKG_PRINTF(4, 0)
+static void set_message(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt,
+                        va_list ap)
 {
         size_t n;
 
         if (!err)
-                return code;
+                return;
         err->code = code;
         n = lkg_where_text(where, err->message, sizeof(err->message));
         (void)vsnprintf(err->message + n, sizeof(err->message) - n, fmt, ap);
-        return code;
 }
 
 int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt, ...)
@@ -463,7 +463,7 @@ int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where
         va_list ap;
 
         va_start(ap, fmt);
-        (void)lkg_error_setv(err, code, where, fmt, ap);
+        set_message(err, code, where, fmt, ap);
         va_end(ap);
         if (!err)
                 return code;
@@ -482,7 +482,7 @@ int lkg_refuse_because(struct lkg_error *err, int code, const struct lkg_where *
         va_list ap;
 
         va_start(ap, fmt);
-        (void)lkg_error_setv(err, code, where, fmt, ap);
+        set_message(err, code, where, fmt, ap);
         va_end(ap);
         return code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses writes to the control files: see command.h. One write is one command; every wrong value is EINVAL
+ * Parses writes to the control files: see lkg/component.h. One write is one command; every wrong value is EINVAL
  * with a reason.
  */
 #include <limits.h>

@@ -5,21 +5,11 @@
 
 #include <lkg/component.h>
 
-static const struct lkg_finding *first_error(const struct lkg_candidate *wrong)
-{
-        const struct lkg_report *report = &wrong->report;
-
-        for (size_t i = 0; i < report->n_findings; i++)
-                if (report->findings[i].severity == LKG_ERROR)
-                        return &report->findings[i];
-        return NULL;
-}
-
 void lkg_component_log_refusal(const struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const size_t n_errors = c->candidate->report.n_severity[LKG_ERROR];
-        const struct lkg_finding *f = first_error(c->candidate);
+        const struct lkg_finding *f = lkg_report_first_error(&c->candidate->report);
         struct lkg_where where;
         char place[PATH_MAX];
 
@@ -94,7 +84,7 @@ int lkg_component_check_first(const struct lkg_component *c, const char *source_
         if (!wrong)
                 return 0;
         log_all_findings(c, wrong);
-        f = first_error(wrong);
+        f = lkg_report_first_error(&wrong->report);
         where = f ? (struct lkg_where){ f->file, f->line, f->column } : (struct lkg_where){ 0 };
         (void)lkg_where_text(&where, place, sizeof(place));
         (void)lkg_error_set(err, -EINVAL, NULL, "component %s: %zu error%s and %s: %s%s.", c->config->name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judges the assigned configuration: see tried.h. */
+/* Judges the assigned configuration: see lkg/component.h. */
 #include <lkg/objects.h>
 #include <lkg/base.h>
 #include <lkg/component.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small JSON records of lkgfs: see record.h. */
+/* Small JSON records of lkgfs: see lkg/documents.h. */
 #include <fcntl.h>
 
 #include <lkg/documents.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inotify and the unsettled set: see inotify.h. */
+/* inotify and the unsettled set: see layers.h. */
 #include <limits.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of the condition: see condition.h. The first row that applies sets status and reason. */
+/* The text of the condition: see lkg/lifecycle.h. The first row that applies sets status and reason. */
 #include <inttypes.h>
 
 #include <lkg/text.h>

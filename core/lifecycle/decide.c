@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pure decisions about candidates and holds: see decide.h. */
+/* Pure decisions about candidates and holds: see lkg/lifecycle.h. */
 #include <lkg/lifecycle.h>
 
 const char *lkg_hold_mode_name(enum lkg_hold_mode mode)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staged rollout: see rollout.h. If anything is unclear, hold back: continuing later is easy, going back is not. */
+/* Staged rollout: see lkg/objects.h. If anything is unclear, hold back: continuing later is easy, going back is not. */
 
 #include <stddef.h>
 

@@ -53,16 +53,13 @@ static int answer_status(const struct lookup *q, struct rendering *ret)
 
 static int answer_bad(const struct lookup *q, struct rendering *ret)
 {
-        const struct lkg_bad_list *list = q->c->dynamic ? &q->c->dynamic->bad : NULL;
+        const struct lkg_bad *bad = q->c->dynamic ? lkg_bad_named(&q->c->dynamic->bad, q->name) : NULL;
 
-        for (size_t i = 0; list && i < list->n_items; i++) {
-                if (strcmp(list->items[i].id, q->name) != 0)
-                        continue;
-                lkg_bad_format(&list->items[i], ret->buf);
-                ret->mtime_ns = list->items[i].time_ns;
-                return 0;
-        }
-        return -ENOENT;
+        if (!bad)
+                return -ENOENT;
+        lkg_bad_format(bad, ret->buf);
+        ret->mtime_ns = bad->time_ns;
+        return 0;
 }
 
 /* ---- layers/ ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manifest rules: see manifest-rules.h. */
+/* Manifest rules: see lkg/publish.h. */
 #include <assert.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -104,19 +104,18 @@ static void render_condition_json(const struct lkg_status_context *x, struct lkg
 /* The first error in status/<c>/findings. Return: was there one? */
 static bool put_first_error(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
+        const struct lkg_finding *first = NULL;
         struct lkg_component_reports reports;
-        bool found = false;
 
         lkg_component_reports(x->component, x->findings, &reports);
-        for (size_t i = 0; i < reports.n_items && !found; i++)
-                for (size_t k = 0; k < reports.items[i]->n_findings && !found; k++)
-                        if (reports.items[i]->findings[k].severity == LKG_ERROR) {
-                                found = true;
-                                lkg_finding_format(&reports.items[i]->findings[k], buf);
-                                lkg_buf_putc(buf, '\n');
-                        }
+        for (size_t i = 0; i < reports.n_items && !first; i++)
+                first = lkg_report_first_error(reports.items[i]);
+        if (first) {
+                lkg_finding_format(first, buf);
+                lkg_buf_putc(buf, '\n');
+        }
         lkg_component_reports_deinit(&reports);
-        return found;
+        return first != NULL;
 }
 
 /* The words of the proposal, which config.json has, only say that there are findings. */

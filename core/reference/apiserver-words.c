@@ -227,22 +227,13 @@ static void find_credential(const struct lkg_apiserver *api, struct lkg_report *
                                api->node_name);
 }
 
-static bool same_report(const struct lkg_report *a, const struct lkg_report *b)
-{
-        LKG_CLEANUP(lkg_freep) char *x = lkg_report_format(a, NULL);
-        LKG_CLEANUP(lkg_freep) char *y = lkg_report_format(b, NULL);
-
-        return x && y && strcmp(x, y) == 0;
-}
-
-bool lkg_places_update_findings(struct lkg_places *places)
+void lkg_places_update_findings(struct lkg_places *places)
 {
         struct lkg_apiserver *api = places->apiserver;
         struct lkg_report report = LKG_REPORT_INIT;
-        bool same;
 
         if (!api)
-                return false;
+                return;
         find_credential(api, &report);
         if (api->node.informer)
                 find_trouble(api, &api->node, &report);
@@ -252,10 +243,8 @@ bool lkg_places_update_findings(struct lkg_places *places)
                 lkg_report_add(&report, LKG_WARNING, 7007, NULL,
                                "ConfigMap %s/%s: %s; no node switches to it", api->reference.ns,
                                api->reference.name, api->rollout.words);
-        same = same_report(&report, &api->findings);
         lkg_report_deinit(&api->findings);
         api->findings = report;
-        return !same;
 }
 
 const struct lkg_report *lkg_places_findings(const struct lkg_places *places)

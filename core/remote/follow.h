@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follows one object: makes the decisions of informer.h, without its requests. Input: answers, events, the
+ * Follows one object: makes the decisions of an informer (lkg/client.h), without its requests. Input: answers, events, the
  * time, a random number. Output: the next step. No allocation, no clock, no I/O; the caller executes the
  * step and reports with the next input.
  *
@@ -40,7 +40,7 @@ enum lkg_follow_do {
         LKG_FOLLOW_END_GET = 1 << 2,   /* cancel, without hearing of it again */
         LKG_FOLLOW_END_WATCH = 1 << 3,
         LKG_FOLLOW_GET = 1 << 4,
-        LKG_FOLLOW_WATCH = 1 << 5, /* from lkg_follow_position(), for lkg_follow_seconds() */
+        LKG_FOLLOW_WATCH = 1 << 5, /* from lkg_follow_position(), for @seconds */
 };
 
 enum lkg_follow_knowledge { LKG_FOLLOW_UNKNOWN, LKG_FOLLOW_ABSENT, LKG_FOLLOW_PRESENT };

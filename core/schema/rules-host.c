@@ -154,24 +154,32 @@ static struct lkg_host ask(const struct lkg_rules *rules, enum lkg_host_fact fac
 }
 
 /* validateNodeAllocatable() */
-static int check_allocatable(const struct lkg_rules *rules, const struct resource *resource, double capacity)
+static void report_lack(const struct lkg_rules *rules, const struct resource *resource,
+                        const struct sum *sum, double capacity)
 {
         char wanted[64], has[64];
+
+        if (capacity <= 0 || sum->unknown || !sum->value || !MORE_THAN(sum->amount, capacity))
+                return;
+        lkg_breach(rules, LKG_F_HOST_LACKS, sum->path, sum->value,
+                   "is more than this host has: systemReserved, kubeReserved and evictionHard come to %s of "
+                   "%s, "
+                   "and the host has %s; the component ends at its start",
+                   amount_text(resource, sum->amount, wanted), resource->name,
+                   amount_text(resource, capacity, has));
+}
+
+static int check_allocatable(const struct lkg_rules *rules, const struct resource *resource, double capacity)
+{
         struct sum sum;
         int r;
 
         if (capacity <= 0)
                 return 0;
         r = add_up(rules, resource, capacity, &sum);
-        if (r < 0 || sum.unknown || !sum.value || !MORE_THAN(sum.amount, capacity))
-                return r;
-        lkg_breach(rules, LKG_F_HOST_LACKS, sum.path, sum.value,
-                   "is more than this host has: systemReserved, kubeReserved and evictionHard come to %s of "
-                   "%s, "
-                   "and the host has %s; the component ends at its start",
-                   amount_text(resource, sum.amount, wanted), resource->name,
-                   amount_text(resource, capacity, has));
-        return 0;
+        if (r == 0)
+                report_lack(rules, resource, &sum, capacity);
+        return r;
 }
 
 /* reservedSystemCPUs replaces the cpu of systemReserved and kubeReserved. */
@@ -191,8 +199,8 @@ static int check_cpus(const struct lkg_rules *rules)
         if (online.size == 0)
                 return 0;
         if (reserved.size == 0)
-                return check_allocatable(rules, &cpu, count(online, online));
-        if (!is_subset(reserved, online))
+                report_lack(rules, &cpu, &sum, count(online, online));
+        else if (!is_subset(reserved, online))
                 lkg_breach(rules, LKG_F_HOST_LACKS, field, lkg_object_get(rules->object, field),
                            "names CPUs that are not online on this host; want some of %s", host.cpus);
         return 0;

@@ -250,15 +250,15 @@ static void check_curves(const struct lkg_rules *rules)
 {
         static const char field[] = "tlsCurvePreferences";
         const struct lkg_value *list = lkg_rule_items(rules, field);
-        char path[64];
+        char path[LKG_RULE_PATH_MAX];
 
         lkg_rule_begin(rules);
         for (size_t i = 0; list && i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i);
 
-                (void)snprintf(path, sizeof(path), "%s[%zu]", field, i);
                 if (!is_curve(lkg_value_int(item)))
-                        lkg_breach(rules, LKG_F_REFUSED_LATER, path, item,
+                        lkg_breach(rules, LKG_F_REFUSED_LATER, lkg_rule_item_path(field, i, NULL, path),
+                                   item,
                                    "is not a key exchange that the component knows; want one such as 29 "
                                    "(X25519)");
         }

@@ -452,17 +452,23 @@ static bool is_word(const struct lkg_value_rule *row, const struct lkg_value *va
                               : lkg_rule_word(row->words, text.data, text.size);
 }
 
-static int check_entry(const struct lkg_rules *rules, const struct lkg_value_rule *row, const char *path,
-                       struct lkg_span key, const struct lkg_value *value)
+/* @type: of what has the entry, and @i the number or @key the name that it has there. */
+static int check_entry(const struct lkg_rules *rules, const struct lkg_value_rule *row, enum lkg_type type,
+                       size_t i, struct lkg_span key, const struct lkg_value *value)
 {
-        char reason[LKG_REFUSAL_MAX] = "";
+        char path[LKG_RULE_PATH_MAX], reason[LKG_REFUSAL_MAX] = "";
+        const char *at = row->path;
         int r = row->entry            ? row->entry(key, lkg_text_of(value), reason)
                 : is_word(row, value) ? 0
                                       : lkg_refuse(reason, "%s", row->want);
 
         if (r != -EINVAL)
                 return r;
-        lkg_breach(rules, LKG_F_REFUSED_LATER, path, value, "is refused when the component starts: %s",
+        if (type == LKG_LIST)
+                at = lkg_rule_item_path(row->path, i, NULL, path);
+        else if (type == LKG_MAP)
+                at = lkg_rule_key_path(row->path, key.data, key.size, path);
+        lkg_breach(rules, LKG_F_REFUSED_LATER, at, value, "is refused when the component starts: %s",
                    reason);
         return 0;
 }
@@ -471,22 +477,17 @@ static int check_entries(const struct lkg_rules *rules, const struct lkg_value_r
                          const struct lkg_value *value)
 {
         enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
-        char path[LKG_RULE_PATH_MAX];
         int r = 0;
 
         if (type != LKG_LIST && type != LKG_MAP)
-                return value ? check_entry(rules, row, row->path, lkg_span("", 0), value) : 0;
+                return value ? check_entry(rules, row, type, 0, lkg_span("", 0), value) : 0;
         for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++) {
                 struct lkg_span key = lkg_span("", 0);
                 const struct lkg_value *item = lkg_list_get(value, i);
 
-                if (type == LKG_LIST) {
-                        (void)lkg_rule_item_path(row->path, i, NULL, path);
-                } else {
+                if (type == LKG_MAP)
                         item = lkg_map_at(value, i, &key.data, &key.size);
-                        (void)lkg_rule_key_path(row->path, key.data, key.size, path);
-                }
-                r = check_entry(rules, row, path, key, item);
+                r = check_entry(rules, row, type, i, key, item);
         }
         return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields in which a condemned document differs from the last known good: see suspects.h. */
+/* The fields in which a condemned document differs from the last known good: see lkg/schema.h. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading the state of dynamic configuration, and its bad list: see dynamic.h. */
+/* Loading the state of dynamic configuration, and its bad list: see lkg/store.h. */
 #include <lkg/store.h>
 
 /* ---- open and close ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of past generations: see history.h for their format. */
+/* Records of past generations: see lkg/store.h for their format. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>

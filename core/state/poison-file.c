@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `refused` and `judged` in the state directory: see poison.h. */
+/* `refused` and `judged` in the state directory: see lkg/store.h. */
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content that is refused because it ended an engine: see poison.h. */
+/* Content that is refused because it ended an engine: see lkg/store.h. */
 #include <signal.h>
 
 #include <lkg/base.h>

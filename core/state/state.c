@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state directory: see state.h for what is in it. */
+/* The state directory: see lkg/store.h for what is in it. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -268,7 +268,6 @@ uint64_t file_fill(uint32_t index, struct lkg_node *node, int flags, int fd)
         (void)pthread_mutex_lock(&server.files_lock);
         local[index].reserved = false;
         file->incarnation = file->incarnation + 1 ? file->incarnation + 1 : 1;
-        file->is_dir = 0;
         file->node = node_id(node);
         fh = (uint64_t)index | (uint64_t)file->incarnation << 32;
         if (task.slot)
@@ -309,7 +308,7 @@ int file_fd(uint64_t fh)
         if (fd < 0)
                 return fd;
         (void)fd_path(fd, path);
-        fd = source_open_path(path, (int)file->flags | (file->is_dir ? O_DIRECTORY : 0));
+        fd = source_open_path(path, (int)file->flags);
         if (fd < 0)
                 return fd;
         if (!atomic_compare_exchange_strong(&local[index].fd, &none, fd + 1)) {

@@ -448,7 +448,6 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 {
         (void)ino;
         listing_close(fi->fh);
-        file_close(fi->fh); /* a record made by an earlier build */
         fuse_reply_err(req, 0);
 }
 

@@ -357,8 +357,6 @@ void view_recount_pollers(void)
 {
         quota_reset(&quota);
         for (size_t i = 0; i < LKG_POLLERS; i++) {
-                if (atomic_load(&server.shm->pollers[i].kh) == UINT64_MAX) /* by an earlier build */
-                        atomic_store(&server.shm->pollers[i].kh, 0);
                 if (atomic_load(&server.shm->pollers[i].kh) != 0)
                         quota_add(&quota, server.shm->poller_of[i].owner);
         }

@@ -112,7 +112,7 @@ int lkg_unit_restarts(sd_bus *bus, pid_t pid)
         sd_bus_message *found = NULL, *job = NULL;
         const char *path = NULL;
         uint32_t id = 0;
-        int r = sd_bus_call_method(bus, LKG_SYSTEMD, "/org/freedesktop/systemd1", LKG_SYSTEMD ".Manager",
+        int r = sd_bus_call_method(bus, LKG_SYSTEMD, LKG_SYSTEMD_PATH, LKG_SYSTEMD ".Manager",
                                    "GetUnitByPID", NULL, &found, "u", (uint32_t)pid);
 
         if (r >= 0)

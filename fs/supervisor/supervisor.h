@@ -491,7 +491,7 @@ int lkg_adopt(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_build_same() - does process @pid run what the file @path has now? Return: 1; 0; -errno: unknown. */
 int lkg_build_same(int pid, const char *path);
 /**
- * lkg_adopt_receive() - receive the descriptors of a file server: FDS KEEP* END (handover.h).
+ * lkg_adopt_receive() - receive the descriptors of a file server: FDS KEEP* END (lkg/messages.h).
  * @ret: descriptors or -EBADF; received ones replace them
  *
  * Return: 0: all four were received; -ETIMEDOUT, -ECONNRESET, -EBADMSG; another -errno. Those received

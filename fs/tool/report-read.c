@@ -26,7 +26,6 @@
 #define VIEW_BYTES_MAX (24u << 20)
 #define LOG_BYTES_MAX  (256u << 10)
 #define LOG_LINES      "1000"
-#define DISABLED       "/etc/lkgfs/disabled"
 
 /* ---- the view ---- */
 
@@ -177,7 +176,8 @@ static void send_system(void)
         put_line_of(&buf, "selinux_enforcing", "/sys/fs/selinux/enforce", "");
         lkg_buf_printf(&buf, "fuse_device=%s\n",
                        access("/dev/fuse", F_OK) == 0 ? "present" : strerror(errno));
-        lkg_buf_printf(&buf, DISABLED "=%s\n", access(DISABLED, F_OK) == 0 ? "exists" : "absent");
+        lkg_buf_printf(&buf, LKG_TOOL_DISABLED "=%s\n",
+                       access(LKG_TOOL_DISABLED, F_OK) == 0 ? "exists" : "absent");
         lkg_buf_printf(&buf, "run_by=uid %u\n", (unsigned)geteuid());
         lkg_parts_send("environment/system", lkg_tool_text(&buf), buf.size, 0, 0);
 }

@@ -41,6 +41,9 @@ enum {
 
 #define LKG_TOOL_HOST_THIS 3u /* the current machine */
 
+/* While it exists, `lkgfs gate` lets components start without lkgfs. */
+#define LKG_TOOL_DISABLED "/etc/lkgfs/disabled"
+
 enum lkg_tool_format {
         LKG_TOOL_NATIVE,
         LKG_TOOL_TEXT,
@@ -504,7 +507,7 @@ const char *lkg_tool_option_word(const struct lkg_tool_option *option, size_t i)
  */
 int lkg_tool_judge_against(const struct lkg_tool *tool, struct lkg_candidate *candidate);
 
-/* input.c */
+/* sources.c */
 bool lkg_tool_is_stdin(const char *path);
 /**
  * lkg_tool_read_input() - read one file ("-": standard input), up to one byte more than the limit of a
@@ -523,7 +526,6 @@ int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yam
 /** lkg_tool_render_format() - the output format of a document: -o, else that of the input. */
 enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input);
 
-/* remote.c */
 struct lkg_remote_base;
 /**
  * lkg_tool_remote_load() - load the ConfigMap of --remote.

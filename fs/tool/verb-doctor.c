@@ -13,7 +13,6 @@
 
 #include <limits.h>
 
-#define DISABLED     "/etc/lkgfs/disabled"
 #define DEVICE       "/dev/fuse"
 
 #define LKG_NO_USER  3022
@@ -53,9 +52,9 @@ static void add(struct diagnosis *d, enum lkg_severity severity, const char *adv
 
 static void look_at_node(struct diagnosis *d)
 {
-        if (access(DISABLED, F_OK) == 0)
+        if (access(LKG_TOOL_DISABLED, F_OK) == 0)
                 add(d, LKG_WARNING, "remove the file, so that components wait for lkgfs again",
-                    DISABLED " exists: `lkgfs gate` lets components start without lkgfs");
+                    LKG_TOOL_DISABLED " exists: `lkgfs gate` lets components start without lkgfs");
         if (access(DEVICE, F_OK) < 0)
                 add(d, LKG_ERROR, "load the kernel module fuse; in a container, pass the device to it",
                     DEVICE ": %s", strerror(errno));

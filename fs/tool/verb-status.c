@@ -7,8 +7,6 @@
  */
 #include "known.h"
 
-#include <time.h>
-
 #define FINDINGS_LINES_MAX 8 /* for all components together: `cat` shows the rest */
 #define DRIFT_FIELDS_MAX   3
 #define UNKNOWN_FIELD_CODE 5003
@@ -230,14 +228,13 @@ static void put_line(struct lkg_buf *buf, const char *label, const char *text)
 /* " (3 min ago)" after an absolute time. */
 static void append_age(const char *rfc3339, struct lkg_buf *buf)
 {
-        struct tm tm = { 0 };
-        const char *end = strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm);
+        uint64_t then_ns, now_ns = lkg_realtime_ns();
         char age[LKG_AGE_MAX];
-        int64_t age_s = end ? (int64_t)(lkg_realtime_ns() / LKG_NSEC_PER_SEC) - (int64_t)timegm(&tm) : -1;
 
         lkg_buf_puts(buf, rfc3339);
-        if (age_s >= 0) /* else the clock was set back: no age is better than a wrong one */
-                lkg_buf_printf(buf, " (%s ago)", lkg_tool_age((uint64_t)age_s, age));
+        /* Else the clock was set back: no age is better than a wrong one. */
+        if (lkg_parse_rfc3339(rfc3339, &then_ns) == 0 && then_ns <= now_ns)
+                lkg_buf_printf(buf, " (%s ago)", lkg_tool_age((now_ns - then_ns) / LKG_NSEC_PER_SEC, age));
 }
 
 static void append_drift(const struct lkg_known *known, struct lkg_buf *buf)

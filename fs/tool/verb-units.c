@@ -19,7 +19,6 @@
  * (docs/decisions/017-gate-and-silence.md). Other missing processes are only reported.
  */
 
-#define DISABLED "/etc/lkgfs/disabled"
 #define WAIT_NS  (6 * LKG_NSEC_PER_SEC) /* engineTimeout, a second, a start; the verb has a limit of 10 s */
 #define PAUSE_NS (100 * LKG_NSEC_PER_MSEC)
 
@@ -81,13 +80,13 @@ static bool is_served(const struct lkg_tool *tool, char *component)
 
 int lkg_verb_gate(const struct lkg_tool *tool)
 {
-        if (access(DISABLED, F_OK) == 0)
+        if (access(LKG_TOOL_DISABLED, F_OK) == 0)
                 return LKG_TOOL_OK;
         if (is_served(tool, tool->words[0]))
                 return LKG_TOOL_OK;
         lkg_tool_note(tool,
                       "%s is blocked until lkgfs serves its file: `systemctl start lkgfs`; in an emergency "
-                      "`touch " DISABLED "`",
+                      "`touch " LKG_TOOL_DISABLED "`",
                       tool->words[0]);
         return LKG_TOOL_DIFFERENT;
 }
@@ -109,7 +108,7 @@ int lkg_verb_gate(const struct lkg_tool *tool)
  * Whether it can still do anything is the check `processes`: a view whose engine or supervisor is gone is
  * still served, but nothing changes any more.
  *
- * A mount that does not answer must not cost the detector its timeout: the verb runs guarded (hang.c), and the line is
+ * A mount that does not answer must not cost the detector its timeout: the verb runs guarded (run.c), and the line is
  * then printed by the parent.
  */
 #define LINE_BYTES_MAX 80

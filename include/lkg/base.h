@@ -222,13 +222,6 @@ int lkg_error_set(struct lkg_error *err, int code, const struct lkg_where *where
         LKG_PRINTF(4, 5);
 
 /**
- * lkg_error_setv() - only the message, never with the system's error text; for functions that take a format.
- * Return: @code.
- */
-int lkg_error_setv(struct lkg_error *err, int code, const struct lkg_where *where, const char *fmt,
-                   va_list ap) LKG_PRINTF(4, 0);
-
-/**
  * lkg_refuse_because() - lkg_error_set() without the system's error text after the message.
  *
  * The refusal comes from a rule and not from the system, and some messages are reasons of the

@@ -17,7 +17,7 @@
  * Everything the engine knows about one component: its layers, their candidate, the served generation and
  * earlier ones, and the operator's commands.
  *
- * Owned by the engine. The flow: refresh (stack -> candidate), decide (decide.h), commit (a new generation
+ * Owned by the engine. The flow: refresh (stack -> candidate), decide (lifecycle.h), commit (a new generation
  * becomes active) or undo (it could not be published).
  */
 
@@ -34,7 +34,7 @@ enum lkg_rollback {
 #define LKG_HEALTH_URL_MAX 128
 #define LKG_EVENT_TEXT_MAX 1024
 
-/* The layers over another base than the active one: see track.h. All zero = not open. */
+/* The layers over another base than the active one. All zero = not open. */
 struct lkg_track {
         struct lkg_remote_base *base; /* NULL = the base file */
         struct lkg_judge *judge;
@@ -527,7 +527,7 @@ void lkg_component_count_findings(const struct lkg_component *c, const struct lk
 /* ---- command ---- */
 
 /*
- * The control files: one row per command. Parsing only; decide.h decides the effect of a command, and the engine carries it out.
+ * The control files: one row per command. Parsing only; lifecycle.h decides the effect of a command, and the engine carries it out.
  */
 
 enum lkg_command_action {

@@ -18,7 +18,7 @@
  * is used in a path or as a file name, so each is checked first, and so is the whole id, which is the name
  * of a file in bad/ (docs/specification.md 4.1).
  *
- * Not to be confused with struct lkg_source of doc.h, the file from which a value was read.
+ * Not to be confused with struct lkg_source of documents.h, the file from which a value was read.
  */
 
 #define LKG_SOURCE_ID_MAX 255u /* NAME_MAX */

@@ -317,7 +317,7 @@ enum lkg_handover_type {
 };
 
 struct lkg_handover {
-        uint32_t version; /* LKG_MESSAGE_VERSION of control.h */
+        uint32_t version; /* LKG_MESSAGE_VERSION */
         uint32_t type;
         uint64_t node; /* KEEP, DROP */
         uint32_t n_fds;

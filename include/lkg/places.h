@@ -199,8 +199,8 @@ void lkg_places_exec_done(struct lkg_places *places, const struct lkg_message *m
 
 /** lkg_places_findings() - LKG7001 to LKG7010; borrowed until the next lkg_places_open(). NULL: there is no API client. */
 const struct lkg_report *lkg_places_findings(const struct lkg_places *places);
-/** lkg_places_update_findings() - recompute them. Return: whether they have changed. */
-bool lkg_places_update_findings(struct lkg_places *places);
+/** lkg_places_update_findings() - recompute them. */
+void lkg_places_update_findings(struct lkg_places *places);
 /** lkg_places_status() - fill in @ret, except restart_ns. Only while there is an API client. */
 void lkg_places_status(struct lkg_places *places, struct lkg_remote_status *ret);
 /** lkg_places_newest() - what the ConfigMap that the reference names has now, rolled out here or not; uid "" = not known. */

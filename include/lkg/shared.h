@@ -168,9 +168,8 @@ enum lkg_file_use {
 struct lkg_file {
         _Atomic uint32_t used; /* enum lkg_file_use; stored last */
         uint32_t incarnation;
-        uint32_t flags;  /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
-        uint32_t is_dir; /* used by an earlier build only */
-        uint64_t node;   /* of the source; or content that a user has open */
+        uint32_t flags; /* of open(2), without O_CREAT, O_EXCL, O_TRUNC */
+        uint64_t node;  /* of the source; or content that a user has open */
 };
 
 /* Of a content node, with the same index: its users, see fs/server/content.c. */
@@ -284,7 +283,7 @@ struct lkg_shared {
 
         struct lkg_health health;
         _Atomic uint64_t mount_namespace;       /* supervisor: inode of that of the mount; 0 = unknown */
-        _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (settings.h) */
+        _Atomic uint32_t foreign_writes;        /* supervisor: enum lkg_foreign_writes (messages.h) */
         _Atomic uint32_t file_owner[LKG_FILES]; /* quota_owner() of the opener; stored before `used` */
         struct {
                 uint64_t fh; /* of the polled file: the poller is removed with its release; 0 = unknown */

@@ -191,7 +191,7 @@ bool lkg_startups_knows(const struct lkg_startups *startups, const char *boot, i
  *
  *     generation-next              decimal: the first generation number that was never assigned
  *     components/<component>.json  hold, try, unfinished command, condition, last good generation
- *     history/<component>/<n>/     one generation: see history.h
+ *     history/<component>/<n>/     one generation: see below
  *
  * Every file is replaced atomically. A file that cannot be read or parsed is reported and treated as absent: an
  * engine that has lost some state is better than one that does not start.

@@ -274,7 +274,7 @@ void lkg_strings_deinit(struct lkg_strings *strings);
 
 /*
  * Names of Kubernetes objects. Rule: apimachinery, pkg/api/validate/content (RFC 1123). No state; reasons as
- * in span.h.
+ * for a span.
  */
 
 #define LKG_DNS_LABEL_MAX     63u
@@ -373,7 +373,7 @@ enum lkg_version_order lkg_version_compare(const char *a, const char *b);
  * JSON output: records, status files, requests. Written member by member, so nothing is unbalanced, unescaped or without its comma. The
  * first error is kept, later calls do nothing, and lkg_json_write() returns it instead of a text.
  *
- * Documents of components are written by lkg/render.h instead: numbers keep their text, and keys may be
+ * Documents of components are written by the renderer of lkg/documents.h instead: numbers keep their text, and keys may be
  * anything. Owned by one thread.
  */
 
