@@ -1,53 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bases from checkpoints, and refreshing the layers over another base. */
+/* Bases from checkpoints: see lkg/component.h. */
 #include <lkg/component.h>
 #include <lkg/objects.h>
 #include <lkg/base.h>
 
-static const struct lkg_touched everything = { .everything = true };
-
-/* ---- another base ---- */
-
-/*
- * The layers have no earlier content to fall back on while one of them is being written, so every file
- * counts as it is.
- */
-int lkg_component_refresh_anew(struct lkg_component *c, const struct lkg_component_env *env,
-                               struct lkg_error *err)
-{
-        bool before = env->settled->new_stacks;
-        int r;
-
-        env->settled->new_stacks = true;
-        r = lkg_component_refresh(c, env, &everything, err);
-        env->settled->new_stacks = before;
-        if (r < 0)
-                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
-        return r;
-}
-
-int lkg_component_open_track(const struct lkg_component *c, const struct lkg_component_env *env,
-                             struct lkg_track *track, struct lkg_remote_base *base, struct lkg_error *err)
-{
-        bool before = env->settled->new_stacks;
-        int r = lkg_track_open(track, c, env, base, err);
-
-        env->settled->new_stacks = true;
-        if (r >= 0)
-                r = lkg_track_refresh(track, &everything, err);
-        env->settled->new_stacks = before;
-        return r;
-}
-
-/* Follows the track that was just tried: nothing is read or judged again. */
 void lkg_component_follow_tried(struct lkg_component *c)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_config_source *source;
-        int r = lkg_component_follow(c, &c->tried);
 
-        if (r < 0)
-                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
+        lkg_component_follow(c, LKG_STEAL(c->tried));
         source = lkg_component_source(c);
         lkg_log(LOG_NOTICE, &fields, "following ConfigMap %s/%s, UID %s, resourceVersion %s", source->ns,
                 source->name, source->uid, source->version);
@@ -188,16 +150,13 @@ int lkg_component_restore_base(struct lkg_component *c, const struct lkg_compone
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_config_source wanted = *source; /* it may be that of the base that is replaced */
         struct lkg_remote_base *base = NULL;
-        bool had_base = c->base;
         int r = lkg_component_load_base(c, env, &wanted, &base, &ignored, err);
 
         if (r < 0)
                 return r;
-        lkg_component_set_base(c, base);
+        lkg_component_follow(c, base);
         c->guard_unchecked = true;
         c->unloaded = c->unread = false;
-        if (had_base)
-                (void)lkg_component_refresh_anew(c, env, err); /* recorded as a fault */
         return 0;
 }
 
@@ -217,7 +176,7 @@ void lkg_component_keep_without_base(struct lkg_component *c, const char *why)
         if (c->active)
                 base = lkg_remote_base_missing(&c->dynamic->pointers.active, fault);
         if (base || c->base)
-                lkg_component_set_base(c, base);
+                lkg_component_follow(c, base);
 }
 
 void lkg_components_collect(const struct lkg_component *components, size_t n_components,
@@ -248,20 +207,4 @@ void lkg_components_collect(const struct lkg_component *components, size_t n_com
         if (lkg_store_collect(store, keep, n, &err) < 0)
                 lkg_log_warning("cannot remove old checkpoints: %s", err.message);
         free(keep);
-}
-
-/* ---- the local layers ---- */
-
-int lkg_component_look_at_local(struct lkg_component *c, const struct lkg_component_env *env,
-                                const struct lkg_touched *touched, struct lkg_error *err)
-{
-        int r;
-
-        if (!c->base)
-                return 0;
-        r = c->local.stack ? lkg_track_refresh(&c->local, touched, err)
-                           : lkg_component_open_track(c, env, &c->local, NULL, err);
-        if (r > 0)
-                c->explained = false;
-        return r;
 }

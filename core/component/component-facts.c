@@ -36,7 +36,7 @@ const char *lkg_component_error(const struct lkg_component *c, bool *ret_finding
                 return "name taken: a kubeconfig stands under the name of the view file";
         if (c->fault)
                 return c->fault;
-        if (c->verdict == LKG_AVOID && d)
+        if (d && lkg_component_verdict(c) == LKG_AVOID)
                 return d->pointers.rollback.reason;
         return d && d->desired == LKG_DESIRED_UNKNOWN
                        ? "failed to sync: the reference is unclear, see the condition"

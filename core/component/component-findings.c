@@ -6,12 +6,13 @@
  * Errors in the local layers that a remote configuration hides: what would be wrong after a rollback. An
  * error that a drop-in has over both bases is already reported.
  */
-static void add_local_errors(const struct lkg_component *c, struct lkg_report *errors)
+static void add_local_errors(const struct lkg_component *c, struct lkg_component_reports *reports)
 {
-        const struct lkg_report *report = &c->local.candidate->report;
+        const struct lkg_candidate *local = c->base ? lkg_component_local(c) : NULL;
+        struct lkg_report *errors = &reports->local;
 
-        for (size_t i = 0; i < report->n_findings; i++) {
-                const struct lkg_finding *f = &report->findings[i];
+        for (size_t i = 0; local && i < local->report.n_findings; i++) {
+                const struct lkg_finding *f = &local->report.findings[i];
 
                 if (f->code == LKG_BASE_MISSING)
                         lkg_report_add(
@@ -23,6 +24,7 @@ static void add_local_errors(const struct lkg_component *c, struct lkg_report *e
                          !(c->candidate && lkg_report_has(&c->candidate->report, f)))
                         lkg_report_add_copy(errors, f);
         }
+        reports->items[reports->n_items++] = errors;
 }
 
 /*
@@ -35,11 +37,6 @@ static void copy_without_base(const struct lkg_report *report, struct lkg_report
                 if (report->findings[i].code != LKG_NO_BASE)
                         lkg_report_add_copy(copy, &report->findings[i]);
         copy->n_dropped = report->n_dropped;
-}
-
-static bool hides_local_layers(const struct lkg_component *c)
-{
-        return c->base && c->local.candidate;
 }
 
 static void add(struct lkg_component_reports *reports, const struct lkg_report *report)
@@ -70,10 +67,7 @@ void lkg_component_reports(const struct lkg_component *c, const struct lkg_repor
         } else if (c->candidate) {
                 add(ret, &c->candidate->report);
         }
-        if (hides_local_layers(c)) {
-                add_local_errors(c, &ret->local);
-                add(ret, &ret->local);
-        }
+        add_local_errors(c, ret);
         add_others(c, node, ret);
 }
 
@@ -89,10 +83,7 @@ void lkg_component_count_findings(const struct lkg_component *c, const struct lk
         struct lkg_component_reports reports = { .n_items = 0 };
 
         add(&reports, c->candidate ? &c->candidate->report : NULL);
-        if (hides_local_layers(c)) {
-                add_local_errors(c, &reports.local);
-                add(&reports, &reports.local);
-        }
+        add_local_errors(c, &reports);
         add_others(c, node, &reports);
         for (int s = 0; s < _LKG_SEVERITY_MAX; s++) {
                 ret[s] = 0;

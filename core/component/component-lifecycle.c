@@ -24,7 +24,7 @@ static bool serves_active(const struct lkg_component *c)
                 return false;
         lkg_config_source_recorded(c->active->source, c->active->source_sha256, &made_of);
         return lkg_config_source_matches(&made_of, &c->dynamic->pointers.active) ||
-               (c->same && c->verdict == LKG_KEEP);
+               lkg_component_serves_candidate(c);
 }
 
 void lkg_component_take_lifecycle(const struct lkg_component *c, const struct lkg_config *config,

@@ -54,7 +54,7 @@ static void note_difference(const struct lkg_component *c, const char *holder, s
 static void note_hold(const struct lkg_component *c, struct lkg_report *report)
 {
         const struct lkg_hold *hold = &c->state.hold;
-        bool waits = c->verdict == LKG_WAIT;
+        bool waits = lkg_component_verdict(c) == LKG_WAIT;
         char holder[LKG_HOLDER_MAX];
 
         lkg_condition_holder(&c->state.held_by, hold->mode, holder);

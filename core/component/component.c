@@ -142,13 +142,11 @@ void lkg_component_note_base(struct lkg_component *c)
         (void)strcpy(c->state.base, base);
         c->state_changed = true;
         lkg_stack_want_base(c->stack, base);
-        if (c->local.stack)
-                lkg_stack_want_base(c->local.stack, base);
 }
 
 size_t lkg_component_local_errors(const struct lkg_component *c)
 {
-        const struct lkg_candidate *local = c->base ? c->local.candidate : c->candidate;
+        const struct lkg_candidate *local = lkg_component_local(c);
         size_t n = local ? local->report.n_severity[LKG_ERROR] : 0;
 
         for (size_t i = 0; c->base && local && i < local->report.n_findings; i++) {
@@ -185,27 +183,34 @@ static size_t remote_errors(const struct lkg_component *c)
                        : 0;
 }
 
+static bool is_over_remote(const struct lkg_candidate *candidate)
+{
+        return candidate->n_layers > 0 && candidate->layers[0].role == LKG_LAYER_REMOTE;
+}
+
+static int judge_candidate(struct lkg_candidate *candidate, void *userdata)
+{
+        const struct lkg_component *c = userdata;
+
+        return lkg_candidate_judge(candidate, c->judges[is_over_remote(candidate)], c->hint);
+}
+
 static int new_stack(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
 {
         struct lkg_stack_config config =
                 lkg_component_stack_config(env->config, c->config, env->source_fd, env->source_path);
         const struct lkg_admission admission = lkg_component_admission(c);
-        struct lkg_stack *stack;
         int r;
 
         config.base_wanted = lkg_component_wanted_base(c);
         if (c->base_is_fallback)
                 config.base = "";
-        if (c->base)
-                config.remote = lkg_remote_base_stack(c->base);
-        r = lkg_stack_new(&config, &stack, err);
+        r = lkg_stack_new(&config, &c->stack, err);
         if (r < 0)
                 return r;
-        lkg_stack_set_unsettled(stack, lkg_is_unsettled, env->settled);
-        lkg_stack_set_judge(stack, lkg_candidate_judge, c->judge);
-        lkg_stack_set_admission(stack, &admission);
-        lkg_stack_free(c->stack);
-        c->stack = stack;
+        lkg_stack_set_unsettled(c->stack, lkg_is_unsettled, env->settled);
+        lkg_stack_set_judge(c->stack, judge_candidate, c);
+        lkg_stack_set_admission(c->stack, &admission);
         return 0;
 }
 
@@ -237,7 +242,7 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
 
         *ret = *lkg_component_source(c);
         /* Nothing is served, or exactly the bytes of the followed configuration. */
-        if (!g || (c->same && c->verdict == LKG_KEEP && (*g->source || c->base)))
+        if (!g || (lkg_component_serves_candidate(c) && (*g->source || c->base)))
                 return ret;
         /*
          * The source of this document before its layers became invalid, or before another source was
@@ -256,18 +261,6 @@ const struct lkg_config_source *lkg_component_shown(const struct lkg_component *
         (void)snprintf(ret->name, sizeof(ret->name), "%s", slash + 1);
         name_as_today(c, ret);
         return ret;
-}
-
-void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base)
-{
-        struct lkg_stack_remote remote = base ? lkg_remote_base_stack(base) : (struct lkg_stack_remote){ 0 };
-
-        lkg_stack_set_remote(c->stack, base ? &remote : NULL);
-        lkg_stack_rejudge(c->stack);
-        lkg_remote_base_free(c->base);
-        c->base = base;
-        if (!base)
-                lkg_track_close(&c->local);
 }
 
 /* ---- the judge and its inputs ---- */
@@ -312,7 +305,9 @@ static int new_judge(struct lkg_component *c, struct lkg_error *err)
 
         c->release = wanted_release(c);
         config = lkg_component_judge_config(c);
-        r = lkg_judge_new(&config, &c->judge);
+        r = lkg_judge_new(&config, &c->judges[0]);
+        if (r >= 0)
+                r = lkg_judge_new(&config, &c->judges[1]);
         return r < 0 ? lkg_error_set(err, r, NULL, "judge") : 0;
 }
 
@@ -334,12 +329,11 @@ int lkg_component_learn(struct lkg_component *c)
         c->flags = flags;
         c->release = wanted_release(c);
         config = lkg_component_judge_config(c);
-        r = lkg_judge_configure(c->judge, &config);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
+                lkg_judge_configure(c->judges[i], &config);
         lkg_strings_deinit(&old);
         lkg_stack_rejudge(c->stack);
-        lkg_track_rejudge(&c->local, &config);
-        lkg_track_rejudge(&c->good, &config);
-        return r < 0 ? r : 1;
+        return 1;
 }
 
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
@@ -383,23 +377,6 @@ int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *
         return 0;
 }
 
-/* Drops everything that was merged or judged with other settings. */
-static void drop_judged(struct lkg_component *c)
-{
-        lkg_track_close(&c->local);
-        lkg_track_close(&c->good);
-        if (c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID) {
-                lkg_candidate_unref(c->refused);
-                c->refused = LKG_STEAL(c->candidate);
-        }
-        c->candidate = lkg_candidate_unref(c->candidate);
-        c->waited = lkg_candidate_unref(c->waited);
-        free(c->rendered.data);
-        c->rendered = (struct lkg_text){ 0 };
-        c->same = c->made_active = c->explained = c->bad_document = false;
-        c->verdict = LKG_KEEP;
-}
-
 #define SWAP(a, b)                       \
         do {                             \
                 __typeof__(a) swap_ = a; \
@@ -416,22 +393,16 @@ static void swap_what_settings_decide(struct lkg_component *a, struct lkg_compon
         SWAP(a->status_path, b->status_path);
         SWAP(a->flags, b->flags);
         SWAP(a->release, b->release);
-        SWAP(a->judge, b->judge);
+        SWAP(a->judges[0], b->judges[0]);
+        SWAP(a->judges[1], b->judges[1]);
         SWAP(a->stack, b->stack);
         SWAP(a->base_is_fallback, b->base_is_fallback);
 }
 
 void lkg_component_keep(struct lkg_component *c, struct lkg_component *known)
 {
-        struct lkg_stack_remote remote;
-
-        drop_judged(known);
         SWAP(*c, *known);                    /* swap everything ... */
         swap_what_settings_decide(c, known); /* ... except this */
-        if (c->base) {
-                remote = lkg_remote_base_stack(c->base);
-                lkg_stack_set_remote(c->stack, &remote);
-        }
         lkg_stack_want_base(c->stack, lkg_component_wanted_base(c));
         c->guard_unchecked = c->facts_unchecked = true;
         c->fallback_due = true;
@@ -439,14 +410,13 @@ void lkg_component_keep(struct lkg_component *c, struct lkg_component *known)
 
 void lkg_component_deinit(struct lkg_component *c)
 {
-        lkg_track_close(&c->local);
-        lkg_track_close(&c->good);
         lkg_stack_free(c->stack);
-        lkg_judge_free(c->judge);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
+                lkg_judge_free(c->judges[i]);
         lkg_remote_base_free(c->base);
+        lkg_remote_base_free(c->good);
         lkg_dynamic_free(c->dynamic);
-        lkg_candidate_unref(c->waited);
-        lkg_candidate_unref(c->refused);
+        lkg_candidate_unref(c->tried_with);
         lkg_report_deinit(&c->remote_findings);
         lkg_strings_deinit(&c->flags);
         lkg_value_unref(c->served);
@@ -460,7 +430,6 @@ void lkg_component_deinit(struct lkg_component *c)
         lkg_report_deinit(&c->findings);
         lkg_report_deinit(&c->fallback_findings);
         lkg_report_deinit(&c->facts_findings);
-        free(c->rendered.data);
         free(c->fault);
         free(c->last_error);
         free(c->hint);
@@ -521,105 +490,54 @@ void lkg_component_set_lost(struct lkg_component *c, const char *text)
 
 /* ---- candidate ---- */
 
-/*
- * The fallback copy under the base's name comes and goes; the stack must not see it.
- * Return: 1: the stack was replaced; 0; -errno.
- */
-static int check_base(struct lkg_component *c, const struct lkg_component_env *env, struct lkg_error *err)
+/* The fallback copy under the base's name comes and goes; the stack must not see it. */
+static void check_base(struct lkg_component *c, const struct lkg_component_env *env)
 {
         bool ours;
-        int r;
 
         if (!*c->config->base || *c->config->base == '/')
-                return 0;
+                return;
         ours = lkg_fallback_is_ours(env->source_fd, c->config->base);
         if (ours == c->base_is_fallback)
-                return 0;
+                return;
         c->base_is_fallback = ours;
         c->fallback_due = true; /* the copy or its mark is out of date */
-        r = new_stack(c, env, err);
-        return r < 0 ? r : 1;
+        lkg_stack_set_base(c->stack, ours ? "" : c->config->base);
 }
 
-/* A new stack has no earlier content, so a file that is being written counts as it is. */
-static int refresh_first(struct lkg_component *c, const struct lkg_component_env *env,
-                         struct lkg_candidate **ret, struct lkg_error *err)
+bool lkg_component_serves_candidate(const struct lkg_component *c)
 {
-        int r;
-
-        lkg_stack_set_unsettled(c->stack, NULL, NULL);
-        r = lkg_stack_refresh(c->stack, ret, err);
-        lkg_stack_set_unsettled(c->stack, lkg_is_unsettled, env->settled);
-        return r;
-}
-
-static int render_candidate(struct lkg_component *c)
-{
-        struct lkg_buf buf = LKG_BUF_INIT;
-
-        free(c->rendered.data);
-        c->rendered = (struct lkg_text){ 0 };
-        if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID)
-                return 0;
-        lkg_document_render(c->candidate->doc, c->candidate->format, c->hint, &buf);
-        c->rendered.data = lkg_buf_steal(&buf, &c->rendered.size);
-        return c->rendered.data ? 0 : -ENOMEM;
-}
-
-static bool same_as_active(const struct lkg_component *c)
-{
-        return c->active && c->rendered.data && c->rendered.size == c->active->document.size &&
-               memcmp(c->rendered.data, c->active->document.data, c->rendered.size) == 0;
+        return c->active && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID &&
+               strcmp(c->candidate->sha256, c->active->sha256) == 0;
 }
 
 /* Only if documents themselves are on trial (trial.scope all). */
-static int look_up_bad(struct lkg_component *c)
+static bool is_bad_document(const struct lkg_component *c)
 {
         const char *passed_over = c->dynamic ? c->dynamic->pointers.rollback.passed_over : "";
-        char sha256[LKG_SHA256_HEX];
-        int r;
+        const char *sha256 = c->candidate->sha256;
 
-        c->bad_document = false;
-        if (!c->dynamic || !c->dynamic->scope_all || !c->rendered.data)
-                return 0;
-        r = lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256);
-        if (r < 0)
-                return r;
-        c->bad_document = lkg_dynamic_is_bad_document(c->dynamic, sha256) ||
-                          strcmp(passed_over, sha256) == 0 ||
-                          (!c->same && strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) == 0);
-        return r;
+        return c->dynamic && c->dynamic->scope_all && *sha256 &&
+               (lkg_dynamic_is_bad_document(c->dynamic, sha256) || strcmp(passed_over, sha256) == 0 ||
+                (!lkg_component_serves_candidate(c) && strcmp(passed_over, LKG_PASSED_OVER_UNKNOWN) == 0));
 }
 
-int lkg_component_judge(struct lkg_component *c)
+enum lkg_verdict lkg_component_verdict(const struct lkg_component *c)
 {
-        int r;
+        return c->candidate
+                       ? lkg_decide(&c->state.hold, c->candidate->state, lkg_component_serves_candidate(c),
+                                    is_bad_document(c), c->active ? c->active->number : 0)
+                       : LKG_KEEP;
+}
 
-        if (!c->candidate)
-                return 0;
-        if (c->candidate->state == LKG_CANDIDATE_VALID && !c->rendered.data && !(c->same && c->active)) {
-                r = render_candidate(c);
-                if (r < 0)
-                        return r;
-        }
-        if (c->rendered.data)
-                c->same = same_as_active(c);
-        r = look_up_bad(c);
-        if (r < 0)
-                return r;
-        c->verdict = lkg_decide(&c->state.hold, c->candidate->state, c->same, c->bad_document,
-                                c->active ? c->active->number : 0);
-        if (c->same && c->active && c->candidate->state == LKG_CANDIDATE_VALID) {
-                lkg_value_unref(c->served);
-                c->served = lkg_value_ref(c->candidate->doc);
-                c->served_number = c->active->number;
-                c->served_source = *lkg_component_source(c);
-        }
-        if (c->same && c->rendered.data) { /* no second copy of the active document */
-                free(c->rendered.data);
-                c->rendered = (struct lkg_text){ 0 };
-        }
-        return 0;
+void lkg_component_note_served(struct lkg_component *c)
+{
+        if (!lkg_component_serves_candidate(c))
+                return;
+        lkg_value_unref(c->served);
+        c->served = lkg_value_ref(c->candidate->doc);
+        c->served_number = c->active->number;
+        c->served_source = *lkg_component_source(c);
 }
 
 static bool has_same_layers(const struct lkg_candidate *a, const struct lkg_candidate *b)
@@ -636,73 +554,100 @@ static bool has_same_layers(const struct lkg_candidate *a, const struct lkg_cand
         return true;
 }
 
-/* After a reload: is it the candidate of before, refused for the same reasons? */
+/* Also after a reload: the same layers, refused for the same reasons, are no news. */
 static bool was_refused(const struct lkg_component *c, const struct lkg_candidate *candidate)
 {
-        return c->refused && candidate->state == LKG_CANDIDATE_INVALID &&
-               has_same_layers(c->refused, candidate) &&
-               lkg_report_equal(&c->refused->report, &candidate->report);
+        return c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID &&
+               has_same_layers(c->candidate, candidate) &&
+               lkg_report_equal(&c->candidate->report, &candidate->report);
 }
 
-static void take_candidate(struct lkg_component *c, struct lkg_candidate *candidate)
+static void note_refused(struct lkg_component *c, const struct lkg_candidate *candidate)
 {
-        bool invalid = candidate->state == LKG_CANDIDATE_INVALID;
-
-        c->refused_again = was_refused(c, candidate);
-        c->refused = lkg_candidate_unref(c->refused);
-
-        if (!c->candidate || c->candidate->schema != candidate->schema ||
-            c->candidate->has_dropin_dir != candidate->has_dropin_dir)
-                c->facts_unchecked = true;
-        lkg_candidate_unref(c->candidate);
-        c->candidate = candidate;
-        c->same = c->made_active = false;
-        if (invalid && !c->refused_again)
-                c->n_refused++;
-        if (!invalid)
-                c->rejected_ns = 0;
-        else if (!c->rejected_ns)
+        if (!c->rejected_ns)
                 c->rejected_ns = lkg_realtime_ns();
+        if (was_refused(c, candidate))
+                return;
+        c->n_refused++;
+        lkg_component_log_refusal(c, candidate);
+}
+
+/* Takes over @candidate. Return: 1: it is another one; 0. */
+static int take_candidate(struct lkg_component *c, struct lkg_candidate *candidate)
+{
+        struct lkg_candidate *before = c->candidate;
+
+        if (before == candidate) {
+                lkg_candidate_unref(candidate);
+                return 0;
+        }
+        if (!before || before->schema != candidate->schema ||
+            before->has_dropin_dir != candidate->has_dropin_dir)
+                c->facts_unchecked = true;
+        if (candidate->state == LKG_CANDIDATE_INVALID)
+                note_refused(c, candidate);
+        else
+                c->rejected_ns = 0;
+        c->candidate = candidate;
+        lkg_candidate_unref(before);
+        return 1;
+}
+
+/* Over the base that is followed, unless the local one shows that the name of the view is taken. */
+static int look_over_base(struct lkg_component *c, struct lkg_error *err)
+{
+        struct lkg_candidate *local = NULL, *candidate = NULL;
+        int r = lkg_component_over(c, NULL, &local, err);
+
+        if (r >= 0 && c->base && local->state != LKG_CANDIDATE_NAME_TAKEN)
+                r = lkg_component_over(c, c->base, &candidate, err);
+        else if (r >= 0)
+                candidate = lkg_candidate_ref(local);
+        lkg_candidate_unref(local);
+        return r < 0 ? r : take_candidate(c, candidate);
+}
+
+int lkg_component_over(const struct lkg_component *c, const struct lkg_remote_base *base,
+                       struct lkg_candidate **ret, struct lkg_error *err)
+{
+        const struct lkg_stack_remote remote =
+                base ? lkg_remote_base_stack(base) : (struct lkg_stack_remote){ 0 };
+
+        return lkg_stack_over(c->stack, &remote, ret, err);
+}
+
+struct lkg_candidate *lkg_component_local(const struct lkg_component *c)
+{
+        struct lkg_candidate *local = NULL;
+
+        if (!c->base)
+                return c->candidate;
+        (void)lkg_component_over(c, NULL, &local, NULL);
+        lkg_candidate_unref(local); /* the stack keeps it until the next look */
+        return local;
 }
 
 int lkg_component_refresh(struct lkg_component *c, const struct lkg_component_env *env,
                           const struct lkg_touched *touched, struct lkg_error *err)
 {
-        struct lkg_candidate *candidate = NULL;
-        int r = check_base(c, env, err);
-
-        if (r > 0)
-                r = refresh_first(c, env, &candidate, err);
-        else if (r == 0)
-                r = touched->everything
-                            ? lkg_stack_refresh(c->stack, &candidate, err)
-                            : lkg_stack_refresh_touched(c->stack, (const char *const *)touched->paths,
-                                                        touched->n_paths, &candidate, err);
-        if (r < 0)
-                return r;
-        if (candidate == c->candidate) {
-                lkg_candidate_unref(candidate);
-                return 0;
-        }
-        return lkg_component_take_candidate(c, candidate) < 0
-                       ? lkg_error_set(err, -ENOMEM, NULL, "render %s", c->config->file)
-                       : 1;
-}
-
-int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *candidate)
-{
         int r;
 
-        take_candidate(c, candidate);
-        r = render_candidate(c);
-        if (r >= 0)
-                r = lkg_component_judge(c);
-        if (r < 0) { /* so that the next refresh reads it again */
-                c->candidate = lkg_candidate_unref(c->candidate);
-                c->verdict = LKG_KEEP;
-                return r;
-        }
-        return 0;
+        check_base(c, env);
+        r = lkg_stack_look(c->stack, touched->everything ? NULL : (const char *const *)touched->paths,
+                           touched->n_paths, err);
+        return r < 0 ? r : look_over_base(c, err);
+}
+
+void lkg_component_follow(struct lkg_component *c, struct lkg_remote_base *base)
+{
+        struct lkg_error err = { 0 };
+        int r;
+
+        lkg_remote_base_free(c->base);
+        c->base = base;
+        r = look_over_base(c, &err);
+        if (r < 0 && r != -EAGAIN) /* the first look is still to come */
+                lkg_component_set_fault(c, "failed to read the layers: %s", strerror(-r));
 }
 
 /* ---- watching ---- */
@@ -744,7 +689,7 @@ int lkg_component_watch(const struct lkg_component *c, const char *source_path, 
 
         if (c->base_is_fallback && watch_fallback(c, source_path, watch) < 0)
                 r = -ENOMEM;
-        return watch_stack(c->local.stack, watch) < 0 ? -ENOMEM : r;
+        return r;
 }
 
 /* ---- what is served ---- */
@@ -756,7 +701,6 @@ void lkg_component_set_active(struct lkg_component *c, struct lkg_generation *ge
         lkg_generation_unref(c->previous);
         c->previous = c->active;
         c->active = lkg_generation_ref(generation);
-        c->same = c->made_active = false;
 }
 
 void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *generation)
@@ -785,14 +729,14 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
         int r;
 
         *ret = NULL;
-        if (!text || !c->judge)
+        if (!text || !c->judges[0])
                 return 0;
-        if (c->same && c->candidate && c->candidate->state == LKG_CANDIDATE_VALID) {
+        if (lkg_component_serves_candidate(c)) {
                 *ret = lkg_value_ref(c->candidate->effective);
                 return 0;
         }
         if (c->served && c->served_number == c->active->number)
-                return lkg_judge_document(c->judge, c->served, ret);
+                return lkg_judge_document(c->judges[0], c->served, ret);
         (void)snprintf(layer, sizeof(layer), "generation %llu", (unsigned long long)c->active->number);
         source = lkg_source_new(layer, c->config->file);
         if (!source)
@@ -802,7 +746,7 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
         lkg_source_unref(source);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        return lkg_judge_document(c->judge, doc, ret);
+        return lkg_judge_document(c->judges[0], doc, ret);
 }
 
 bool lkg_component_served_has_table(const struct lkg_component *c)
@@ -826,7 +770,7 @@ static const char *why_not_assigned(const struct lkg_component *c, bool *ret_mar
         *ret_marked = bad && bad->cause == LKG_BAD_MARKED;
         if (bad)
                 return bad->reason;
-        if (*d->pointers.rollback.reason && c->verdict == LKG_AVOID)
+        if (*d->pointers.rollback.reason && lkg_component_verdict(c) == LKG_AVOID)
                 return d->pointers.rollback.reason;
         return NULL;
 }
@@ -881,7 +825,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_pointers *p = &d->pointers;
-        const struct lkg_candidate *local = c->base ? c->local.candidate : NULL;
+        const struct lkg_candidate *local = c->base ? lkg_component_local(c) : NULL;
         bool in_use = d->desired != LKG_DESIRED_NONE;
         struct lkg_condition_remote remote = {
                 .assigned = in_use ? p->assigned.uid : "",
@@ -898,11 +842,10 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                                    lkg_is_good_document(&d->pointers, c->active->sha256)),
                 .went_back = d->scope_all && *p->rollback.reason && c->active &&
                              lkg_is_good_document(&d->pointers, c->active->sha256) &&
-                             !(c->same && c->verdict == LKG_KEEP),
+                             !lkg_component_serves_candidate(c),
                 .local_has_base = local && local->has_base,
                 .n_local_errors = local ? lkg_component_local_errors(c) : 0,
                 .restart_needed = needs_restart(c),
-                .waits = c->waited != NULL,
                 .untried = *c->untried ? c->untried : NULL,
         };
 
@@ -910,6 +853,7 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
                 remote.bad = why_not_assigned(c, &remote.marked);
         if (d->desired == LKG_DESIRED_UNKNOWN)
                 remote.desired_fault = d->desired_fault;
+        remote.waits = c->tried_with && !remote.bad;
         remote.waiting = lkg_component_waiting(c);
         remote.any = *remote.assigned || remote.bad || remote.desired_fault;
         /*
@@ -924,14 +868,14 @@ static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
 /* If two configurations have the same document, it belongs to the one that is followed now. */
 bool lkg_component_served_has_base(const struct lkg_component *c)
 {
-        if (c->active && c->same && c->verdict == LKG_KEEP && c->candidate)
+        if (lkg_component_serves_candidate(c))
                 return c->candidate->has_base;
         return c->active && c->active->has_base;
 }
 
 bool lkg_component_local_has_base(const struct lkg_component *c)
 {
-        const struct lkg_candidate *local = c->base ? c->local.candidate : c->candidate;
+        const struct lkg_candidate *local = lkg_component_local(c);
 
         if (!local)
                 return !c->active || c->active->has_base;
@@ -958,7 +902,7 @@ void lkg_component_update_condition(struct lkg_component *c, const struct lkg_re
                 .hold = &c->state.hold,
                 .held_by = &c->state.held_by,
                 .state = c->candidate ? c->candidate->state : LKG_CANDIDATE_NONE,
-                .verdict = c->verdict,
+                .verdict = lkg_component_verdict(c),
                 .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,
                 .n_remote_errors = remote_errors(c),
                 .n_all_errors = c->n_findings[LKG_ERROR],

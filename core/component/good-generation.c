@@ -39,14 +39,20 @@ int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generati
         return r;
 }
 
-/* The last known good merged with today's layers; NULL = it is not known, or not loaded. */
+/* The last known good merged with today's layers; NULL = it is not known, or not loaded. Borrowed until the next look. */
 static struct lkg_candidate *merged_good(const struct lkg_component *c)
 {
         const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
+        struct lkg_candidate *good = NULL;
 
         if (lkg_config_source_equal(lkg_component_source(c), source))
                 return c->candidate;
-        return lkg_config_source_is_local(source) ? c->local.candidate : c->good.candidate;
+        if (lkg_config_source_is_local(source))
+                return lkg_component_local(c);
+        if (c->good)
+                (void)lkg_component_over(c, c->good, &good, NULL);
+        lkg_candidate_unref(good); /* the stack keeps it */
+        return good;
 }
 
 /* The candidate of a merge that a rollback would serve now; NULL = it cannot be merged. */
@@ -67,7 +73,6 @@ static bool can_serve_stored(const struct lkg_component *c)
 
 bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_component_env *env)
 {
-        static const struct lkg_touched everything = { .everything = true };
         const struct lkg_candidate *merged;
         struct lkg_error err = { 0 };
 
@@ -75,11 +80,7 @@ bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_comp
                 return false;
         if (c->dynamic->scope_all)
                 return can_serve_stored(c);
-        /* Not looked at yet if another base is followed only since this round. */
-        if (!c->local.stack)
-                (void)lkg_component_look_at_local(c, env, &everything, &err);
-        if (!c->good.stack)
-                (void)lkg_component_look_at_good(c, env, &everything, &err);
+        (void)lkg_component_load_good(c, env, &err); /* another base may be followed only since this round */
         merged = merged_good(c);
         if (!merged)
                 return true; /* not known: trying shows it */
@@ -101,17 +102,13 @@ static bool has_good(const struct lkg_component *c)
         return c->dynamic->scope_all || c->dynamic->desired != LKG_DESIRED_NONE;
 }
 
-static int render_good(const struct lkg_component *c, struct lkg_candidate *candidate,
-                       struct lkg_generation **ret)
+static int make_good(const struct lkg_component *c, struct lkg_candidate *candidate,
+                     struct lkg_generation **ret)
 {
-        struct lkg_buf buf = LKG_BUF_INIT;
         struct lkg_text text;
+        int r = lkg_candidate_take_text(candidate, c->hint, &text);
 
-        lkg_document_render(candidate->doc, candidate->format, c->hint, &buf);
-        text.data = lkg_buf_steal(&buf, &text.size);
-        if (!text.data)
-                return -ENOMEM;
-        return lkg_generation_new(candidate, &c->dynamic->pointers.good.source, 0, 0, text, ret);
+        return r < 0 ? r : lkg_generation_new(candidate, &c->dynamic->pointers.good.source, 0, 0, text, ret);
 }
 
 int lkg_component_good_generation(const struct lkg_component *c, struct lkg_generation **ret)
@@ -125,10 +122,10 @@ int lkg_component_good_generation(const struct lkg_component *c, struct lkg_gene
                 return 0;
         if (!c->dynamic->scope_all) {
                 candidate = good_candidate(c);
-                if (candidate == c->candidate && c->same)
-                        return 0; /* it is the active one */
+                if (candidate && strcmp(candidate->sha256, c->active->sha256) == 0)
+                        return 0;
         }
-        r = candidate ? render_good(c, candidate, &g) : lkg_component_stored_good(c, &g, NULL);
+        r = candidate ? make_good(c, candidate, &g) : lkg_component_stored_good(c, &g, NULL);
         if (r == -ENOMEM)
                 return r;
         if (g && strcmp(g->sha256, c->active->sha256) == 0)

@@ -33,23 +33,20 @@ static int set_good_base(struct lkg_component *c, const struct lkg_component_env
                         : lkg_component_load_base(c, env, source, &base, &ignored, err);
 
         if (r >= 0)
-                lkg_component_set_base(c, base);
+                lkg_component_follow(c, base);
         return r;
 }
 
 /* Nothing of the last known good can be used, so follows the local configuration. */
-static void go_local(struct lkg_component *c, const struct lkg_component_env *env, const char *why)
+static void go_local(struct lkg_component *c, const char *why)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        struct lkg_error err = { 0 };
 
         lkg_log(LOG_ERR, &fields,
                 "the last known good cannot be used, going on with the local configuration: %s", why);
         c->dynamic->good_failed = true;
-        if (!c->base)
-                return;
-        lkg_component_set_base(c, NULL);
-        (void)lkg_component_refresh_anew(c, env, &err);
+        if (c->base)
+                lkg_component_follow(c, NULL);
 }
 
 /* Then what is served has the local layers of its time, which the stored document may not have. */
@@ -68,8 +65,7 @@ static bool serves_good_source(const struct lkg_component *c)
  * its layers are invalid until the object is read again. Without a stored document, follows the local
  * configuration.
  */
-void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_component_env *env,
-                                  const char *why)
+void lkg_component_follow_missing(struct lkg_component *c, const char *why)
 {
         struct lkg_remote_base *base = NULL;
         struct lkg_error err = { 0 };
@@ -82,17 +78,17 @@ void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_comp
         if (serves_good_source(c) || lkg_component_serve_stored(c, &err) >= 0)
                 base = lkg_remote_base_missing(&c->dynamic->pointers.good.source, fault);
         if (base)
-                lkg_component_set_base(c, base);
+                lkg_component_follow(c, base);
         else
-                go_local(c, env, err.message);
+                go_local(c, err.message);
 }
 
-void lkg_component_serve_stored_or_local(struct lkg_component *c, const struct lkg_component_env *env)
+void lkg_component_serve_stored_or_local(struct lkg_component *c)
 {
         struct lkg_error err = { 0 };
 
         if (lkg_component_serve_stored(c, &err) < 0)
-                go_local(c, env, err.message);
+                go_local(c, err.message);
 }
 
 /* The next layer above the base, starting at @at; NULL = none. */
@@ -131,41 +127,34 @@ void lkg_component_merge_good(struct lkg_component *c, const struct lkg_componen
         struct lkg_error err = { 0 };
 
         *ret = (struct lkg_good_merge){ .usable = true };
-        c->dynamic->good_failed = c->explained = false;
+        c->dynamic->good_failed = false;
+        c->tried_with = lkg_candidate_unref(c->tried_with);
         if (!same_base && set_good_base(c, env, &err) < 0) {
                 ret->usable = false;
                 (void)snprintf(ret->fault, sizeof(ret->fault), "%.500s", err.message);
                 return;
         }
-        ret->valid = lkg_component_refresh_anew(c, env, &err) >= 0 && c->candidate &&
-                     c->candidate->state == LKG_CANDIDATE_VALID;
+        ret->valid = c->candidate && c->candidate->state == LKG_CANDIDATE_VALID;
         /*
          * Local layers that have changed since then did not take part in the failure, so they are tried
          * again.
          */
-        if (c->rendered.data && has_same_local_layers(failed, c->candidate))
-                (void)lkg_sha256_hex(c->rendered.data, c->rendered.size, ret->sha256);
+        if (ret->valid && has_same_local_layers(failed, c->candidate))
+                memcpy(ret->sha256, c->candidate->sha256, sizeof(ret->sha256));
 }
 
-/* Keeps a track open while the last known good is a remote source other than the followed one. */
-int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_component_env *env,
-                               const struct lkg_touched *touched, struct lkg_error *err)
+/* Another remote source than the followed one; otherwise the layers are merged over it already. */
+int lkg_component_load_good(struct lkg_component *c, const struct lkg_component_env *env,
+                            struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
         const struct lkg_config_source *source = &c->dynamic->pointers.good.source;
-        struct lkg_remote_base *base = NULL;
-        int r;
 
-        if (c->good.stack && (!c->good.base || !lkg_config_source_equal(&c->good.base->source, source)))
-                lkg_track_close(&c->good);
+        if (c->good && lkg_config_source_equal(&c->good->source, source))
+                return 0;
+        lkg_remote_base_free(c->good);
+        c->good = NULL;
         if (lkg_config_source_equal(lkg_component_source(c), source) || lkg_config_source_is_local(source))
-                return 0; /* c->candidate or c->local has it */
-        if (c->good.stack) {
-                r = lkg_track_refresh(&c->good, touched, err);
-        } else {
-                r = lkg_component_load_base(c, env, source, &base, &ignored, err);
-                if (r >= 0)
-                        r = lkg_component_open_track(c, env, &c->good, base, err);
-        }
-        return r;
+                return 0;
+        return lkg_component_load_base(c, env, source, &c->good, &ignored, err);
 }

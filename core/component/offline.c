@@ -89,34 +89,25 @@ static int load_remote(const struct lkg_offline_place *place, struct lkg_remote_
 
 /* ---- layers ---- */
 
-static int refresh(const struct lkg_stack_config *layers, struct lkg_judge *judge, struct lkg_stack **ret,
-                   struct lkg_candidate **ret_candidate, struct lkg_error *err)
+/* A pinned field is compared with the local base, which the remote one replaces. */
+static int look_over_remote(const struct lkg_offline_place *place, struct lkg_offline *o,
+                            struct lkg_report *report, struct lkg_error *err)
 {
-        int r = lkg_stack_new(layers, ret, err);
-
-        if (r < 0)
-                return r;
-        lkg_stack_set_judge(*ret, lkg_candidate_judge, judge);
-        return lkg_stack_refresh(*ret, ret_candidate, err);
-}
-
-/* A pinned field is compared with the local base, which the remote one has replaced. */
-static int check_guard(const struct lkg_offline_place *place, const struct lkg_offline *o,
-                       const struct lkg_stack_config *layers, struct lkg_report *report,
-                       struct lkg_error *err)
-{
-        struct lkg_stack_config local = *layers;
-        struct lkg_component c = { .config = place->component };
-        struct lkg_stack *stack = NULL;
+        const struct lkg_stack_remote remote = lkg_remote_base_stack(o->remote);
+        struct lkg_component local = { .config = place->component, .candidate = o->candidate };
         int r;
 
-        local.remote = (struct lkg_stack_remote){ 0 };
-        r = refresh(&local, o->judge, &stack, &c.candidate, err);
-        if (r >= 0 && lkg_component_check_guard(&c, o->candidate, report) < 0)
+        o->candidate = NULL;
+        r = lkg_stack_over(o->stack, &remote, &o->candidate, err);
+        if (r >= 0 && lkg_component_check_guard(&local, o->candidate, report) < 0)
                 r = lkg_error_set(err, -ENOMEM, NULL, "guard");
-        lkg_candidate_unref(c.candidate);
-        lkg_stack_free(stack);
+        lkg_candidate_unref(local.candidate);
         return r;
+}
+
+static int judge_candidate(struct lkg_candidate *candidate, void *userdata)
+{
+        return lkg_candidate_judge(candidate, userdata, "");
 }
 
 int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline *ret,
@@ -131,12 +122,14 @@ int lkg_offline_judge(const struct lkg_offline_place *place, struct lkg_offline 
                 layers.base = "";
         if (r >= 0)
                 r = load_remote(place, &o.remote, report, err);
-        if (r >= 0 && o.remote)
-                layers.remote = lkg_remote_base_stack(o.remote);
         if (r >= 0)
-                r = refresh(&layers, o.judge, &o.stack, &o.candidate, err);
+                r = lkg_stack_new(&layers, &o.stack, err);
+        if (r >= 0) {
+                lkg_stack_set_judge(o.stack, judge_candidate, o.judge);
+                r = lkg_stack_refresh(o.stack, &o.candidate, err);
+        }
         if (r >= 0 && o.remote)
-                r = check_guard(place, &o, &layers, report, err);
+                r = look_over_remote(place, &o, report, err);
         if (r < 0) {
                 lkg_offline_deinit(&o);
                 return lkg_error_wrap(err, r, "%s", place->component->name);

@@ -5,11 +5,11 @@
 
 #include <lkg/component.h>
 
-void lkg_component_log_refusal(const struct lkg_component *c)
+void lkg_component_log_refusal(const struct lkg_component *c, const struct lkg_candidate *candidate)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        const size_t n_errors = c->candidate->report.n_severity[LKG_ERROR];
-        const struct lkg_finding *f = lkg_report_first_error(&c->candidate->report);
+        const size_t n_errors = candidate->report.n_severity[LKG_ERROR];
+        const struct lkg_finding *f = lkg_report_first_error(&candidate->report);
         struct lkg_where where;
         char place[PATH_MAX];
 
@@ -42,15 +42,14 @@ static void log_all_findings(const struct lkg_component *c, const struct lkg_can
  */
 static const struct lkg_candidate *find_wrong(const struct lkg_component *c)
 {
+        const struct lkg_candidate *local = c->base ? lkg_component_local(c) : NULL;
         bool strict = c->config->local_policy != LKG_LOCAL_LKG;
 
         /* A lost checkpoint is not a mistake in the local layers: what is served stays. */
         if (c->candidate->state == LKG_CANDIDATE_INVALID && !(c->active && c->base && c->base->fault))
                 return strict || !c->active ? c->candidate : NULL;
-        return strict && c->base && c->local.candidate &&
-                               c->local.candidate->state == LKG_CANDIDATE_INVALID &&
-                               lkg_component_local_errors(c) > 0
-                       ? c->local.candidate
+        return strict && local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0
+                       ? local
                        : NULL;
 }
 

@@ -32,7 +32,6 @@ void lkg_component_serve_before(struct lkg_component *c, struct lkg_served *befo
         lkg_generation_unref(c->previous);
         c->active = LKG_STEAL(before->active);
         c->previous = LKG_STEAL(before->previous);
-        c->same = c->made_active = false;
         c->last_good = before->last_good;
 }
 

@@ -169,5 +169,5 @@ void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *rep
         if (r <= 0)
                 return;
         lkg_log(LOG_INFO, &fields, "bad list and startups of %s count", c->dynamic->store.release);
-        c->waited = lkg_candidate_unref(c->waited);
+        lkg_component_note_tried(c, false);
 }

@@ -4,13 +4,6 @@
 #include <lkg/base.h>
 #include <lkg/component.h>
 
-/* ---- the local layers ---- */
-
-struct lkg_candidate *lkg_component_local(const struct lkg_component *c)
-{
-        return c->base ? c->local.candidate : c->candidate;
-}
-
 /* The document of the base file, for pinned fields. */
 static const struct lkg_value *local_base(const struct lkg_component *c)
 {
@@ -45,7 +38,7 @@ static bool is_base_broken(const struct lkg_candidate *local)
                !local->layers[0].doc;
 }
 
-enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct lkg_track *track,
+enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct lkg_candidate *tried,
                                    bool *ret_syntax)
 {
         const struct lkg_candidate *local = lkg_component_local(c);
@@ -54,10 +47,9 @@ enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct l
                 return LKG_TRIED_WAIT; /* the value to compare with is unknown */
         if (c->remote_findings.n_severity[LKG_ERROR] > 0)
                 return LKG_TRIED_BAD;
-        if (lkg_track_valid(track))
+        if (tried->state == LKG_CANDIDATE_VALID)
                 return LKG_TRIED_GOOD;
-        if (track->candidate &&
-            lkg_component_errors_in(&track->candidate->report, track->base->file, ret_syntax) > 0)
+        if (lkg_component_errors_in(&tried->report, c->tried->file, ret_syntax) > 0)
                 return LKG_TRIED_BAD;
         if (local && local->state == LKG_CANDIDATE_INVALID && lkg_component_local_errors(c) > 0)
                 return LKG_TRIED_WAIT;
@@ -69,28 +61,38 @@ enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct l
                                                                                        : LKG_TRIED_BAD;
 }
 
-int lkg_component_open_assigned(struct lkg_component *c, const struct lkg_component_env *env,
-                                struct lkg_track *track, struct lkg_error *err)
+int lkg_component_load_assigned(struct lkg_component *c, const struct lkg_component_env *env,
+                                struct lkg_candidate **ret, struct lkg_error *err)
 {
-        struct lkg_remote_base *base = NULL;
         int r;
 
         lkg_report_deinit(&c->remote_findings);
-        c->explained = true;
-        r = lkg_component_load_base(c, env, &c->dynamic->pointers.assigned, &base, &c->remote_findings, err);
-        if (base) {
-                c->limits_of = base->source;
-                c->limits = base->limits;
-                c->limits_duration_ns = base->rules.duration_ns;
-        }
+        r = lkg_component_load_base(c, env, &c->dynamic->pointers.assigned, &c->tried, &c->remote_findings,
+                                    err);
         if (r == -EINVAL)
                 return 1;
-        if (r >= 0)
-                r = lkg_component_open_track(c, env, track, base, err);
         if (r < 0)
                 return r;
-        r = lkg_component_check_guard(c, track->candidate, &c->remote_findings);
-        return r < 0 ? lkg_error_set(err, r, NULL, "guard") : 0;
+        c->limits_of = c->tried->source;
+        c->limits = c->tried->limits;
+        c->limits_duration_ns = c->tried->rules.duration_ns;
+        r = lkg_component_over(c, c->tried, ret, err);
+        if (r >= 0 && lkg_component_check_guard(c, *ret, &c->remote_findings) < 0)
+                r = lkg_error_set(err, -ENOMEM, NULL, "guard");
+        return r;
+}
+
+void lkg_component_note_tried(struct lkg_component *c, bool done)
+{
+        lkg_candidate_unref(c->tried_with);
+        c->tried_with = done ? lkg_candidate_ref(lkg_component_local(c)) : NULL;
+        lkg_remote_base_free(c->tried);
+        c->tried = NULL;
+}
+
+bool lkg_component_was_tried(const struct lkg_component *c)
+{
+        return c->tried_with && c->tried_with == lkg_component_local(c);
 }
 
 /* ---- findings ---- */
@@ -137,23 +139,22 @@ void lkg_component_explain_assigned(struct lkg_component *c, const struct lkg_co
                                     const struct lkg_bad *bad)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        struct lkg_track track = { 0 };
+        LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *candidate = NULL;
         struct lkg_error err = { 0 };
         bool syntax = false;
         int r;
 
         lkg_component_try_anew(c);
-        if (c->explained)
+        if (lkg_component_was_tried(c))
                 return;
-        r = lkg_component_open_assigned(c, env, &track, &err);
-        if (r == 0 && lkg_component_blame(c, &track, &syntax) == LKG_TRIED_BAD)
-                lkg_component_keep_findings(c, track.candidate);
+        r = lkg_component_load_assigned(c, env, &candidate, &err);
+        if (r == 0 && lkg_component_blame(c, candidate, &syntax) == LKG_TRIED_BAD)
+                lkg_component_keep_findings(c, candidate);
         if (r < 0)
                 lkg_log(LOG_WARNING, &fields, "cannot find again what is wrong with what is assigned: %s",
                         err.message);
-        lkg_track_close(&track);
         lkg_component_say_not_used(c, bad->id, bad->reason);
-        c->explained = true;
+        lkg_component_note_tried(c, true);
 }
 
 void lkg_component_try_anew(struct lkg_component *c)
@@ -185,6 +186,5 @@ void lkg_component_forgive(struct lkg_component *c, const char *source)
                 return;
         if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
                 lkg_report_deinit(&c->remote_findings);
-        c->explained = false;
-        c->waited = lkg_candidate_unref(c->waited);
+        lkg_component_note_tried(c, false);
 }

@@ -167,7 +167,7 @@ static int do_forget(struct lkg_engine *e, struct lkg_component *c, const struct
                         call->id); /* the content behind the mark may be tried, too */
         if (!lkg_dynamic_is_bad(c->dynamic, &c->dynamic->pointers.assigned))
                 lkg_report_deinit(&c->remote_findings);
-        c->waited = lkg_candidate_unref(c->waited);
+        lkg_component_note_tried(c, false);
         (void)lkg_engine_step(e, c, &forgiven, &err); /* the marks are gone, even if this fails */
         return 0;
 }

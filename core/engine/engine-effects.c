@@ -156,23 +156,14 @@ static int follow(struct running *run, const struct lkg_effect *effect)
 static int follow_missing(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_component_follow_missing(run->c, lkg_engine_env(run->e), run->event->fault);
-        return 0;
-}
-
-static int refresh(struct running *run, const struct lkg_effect *effect)
-{
-        struct lkg_error err = { 0 };
-
-        (void)effect;
-        (void)lkg_component_refresh_anew(run->c, lkg_engine_env(run->e), &err); /* recorded as a fault */
+        lkg_component_follow_missing(run->c, run->event->fault);
         return 0;
 }
 
 static int serve_stored(struct running *run, const struct lkg_effect *effect)
 {
         (void)effect;
-        lkg_component_serve_stored_or_local(run->c, lkg_engine_env(run->e));
+        lkg_component_serve_stored_or_local(run->c);
         return 0;
 }
 
@@ -292,7 +283,6 @@ static const struct {
         [LKG_EFFECT_NOTE_START] = { note_start, "cannot note a start" },
         [LKG_EFFECT_FOLLOW] = { follow, NULL },
         [LKG_EFFECT_FOLLOW_MISSING] = { follow_missing, NULL },
-        [LKG_EFFECT_REFRESH] = { refresh, NULL },
         [LKG_EFFECT_MERGE_GOOD] = { merge_good, NULL },
         [LKG_EFFECT_SERVE_STORED] = { serve_stored, NULL },
         [LKG_EFFECT_SERVE_GOOD] = { serve_good, NULL },

@@ -103,11 +103,10 @@ static void assign(struct lkg_engine *e, struct lkg_component *c, const struct l
                 c->base->source = *source;
                 take_limits(c->base, answer->configmap);
         }
-        c->waited = lkg_candidate_unref(c->waited);
         c->slot_needed = false;
         lkg_component_try_anew(c);
+        lkg_component_note_tried(c, false);
         lkg_report_deinit(&c->remote_findings);
-        c->explained = false;
 }
 
 static void reset(struct lkg_engine *e, struct lkg_component *c)
@@ -128,10 +127,8 @@ static void reset(struct lkg_engine *e, struct lkg_component *c)
         lkg_log(LOG_NOTICE, &fields, "reset to the local configuration");
         lkg_engine_event(e, c, false, "ConfigAssigned", &c->dynamic->pointers.assigned, "");
         lkg_component_try_anew(c);
-        lkg_track_close(&c->good);
         lkg_report_deinit(&c->remote_findings);
-        lkg_component_set_base(c, NULL);
-        (void)lkg_component_refresh_anew(c, lkg_engine_env(e), &err);
+        lkg_component_follow(c, NULL);
 }
 
 /* Another Node with the same name now has the same reference: from now on, removing it there counts. */
@@ -189,18 +186,8 @@ static void follow(struct lkg_engine *e, struct lkg_component *c, const struct l
 
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c, const struct lkg_touched *touched)
 {
-        const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        struct lkg_error err = { 0 };
-
-        if (!lkg_component_is_remote(c, e->config))
-                return;
-        if (lkg_component_look_at_local(c, lkg_engine_env(e), touched, &err) < 0 ||
-            lkg_component_look_at_good(c, lkg_engine_env(e), touched, &err) < 0)
-                lkg_log(LOG_DEBUG, &fields, "cannot look at what a rollback would serve: %s", err.message);
-        follow(e, c, touched);
-        if (c->base && c->local.candidate && c->local.candidate->state == LKG_CANDIDATE_NAME_TAKEN &&
-            c->candidate != c->local.candidate)
-                (void)lkg_component_take_candidate(c, lkg_candidate_ref(c->local.candidate));
+        if (lkg_component_is_remote(c, e->config))
+                follow(e, c, touched);
 }
 
 /* ---- lifetime of the places ---- */

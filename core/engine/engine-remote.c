@@ -13,8 +13,6 @@
 #define BUSY_TRIES       20u
 #define TRY_PAUSE_MAX_NS (60 * LKG_NSEC_PER_SEC)
 
-static const struct lkg_touched everything = { .everything = true };
-
 /* ---- opening ---- */
 
 void lkg_engine_lock(int state_fd, struct lkg_engine_lock *ret)
@@ -176,11 +174,10 @@ int lkg_engine_reload_dynamic(struct lkg_engine *e, struct lkg_error *err)
                         continue;
                 lkg_dynamic_configure(c->dynamic, e->config, c->config);
                 lkg_report_deinit(&c->remote_findings); /* found again by the current rules */
-                c->explained = false;
+                lkg_component_note_tried(c, false);
                 if (!lkg_component_is_remote(
                             c, e->config)) { /* switched off, or another component follows it now */
-                        lkg_component_set_base(c, NULL);
-                        lkg_track_close(&c->good);
+                        lkg_component_follow(c, NULL);
                         c->dynamic->desired = LKG_DESIRED_NONE;
                         *c->dynamic->desired_fault = '\0';
                 }
@@ -210,7 +207,8 @@ static void try_later(struct lkg_engine *e, struct lkg_component *c, const struc
         lkg_engine_retry_by(e, c->try_at_ns);
 }
 
-static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
+/* Return: is it marked? Without a mark, every cycle would try it. */
+static bool condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum lkg_bad_cause cause,
                              const char *words)
 {
         const struct lkg_config_source *assigned = &c->dynamic->pointers.assigned;
@@ -221,8 +219,10 @@ static void condemn_assigned(struct lkg_engine *e, struct lkg_component *c, enum
         say_uid(reason, sizeof(reason), words, assigned);
         lkg_config_source_id(assigned, id);
         lkg_component_say_not_used(c, id, reason);
-        if (lkg_engine_step(e, c, &event, &err) < 0)
-                try_later(e, c, &err); /* without a mark, every cycle would try it */
+        if (lkg_engine_step(e, c, &event, &err) >= 0)
+                return true;
+        try_later(e, c, &err);
+        return false;
 }
 
 /* ---- slots of the rollout ---- */
@@ -248,25 +248,14 @@ static bool has_slot(struct lkg_engine *e, struct lkg_component *c)
         return go_on;
 }
 
-static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
+/* Return: does it stay as it is until the local layers change? */
+static bool judge_assigned(struct lkg_engine *e, struct lkg_component *c, const struct lkg_candidate *tried)
 {
         const struct lkg_event good = { .kind = LKG_EVENT_TRIED_GOOD };
         struct lkg_error err = { 0 };
         bool syntax = false;
-        int r = lkg_component_open_assigned(c, lkg_engine_env(e), &c->tried, &err);
 
-        if (r < 0) {
-                try_later(e, c, &err);
-                lkg_track_close(&c->tried);
-                return;
-        }
-        lkg_component_try_anew(c);
-        if (r > 0) {
-                condemn_assigned(e, c, LKG_BAD_LOAD,
-                                 err.code == -EKEYREJECTED ? err.message : "failed to load current");
-                return;
-        }
-        switch (lkg_component_blame(c, &c->tried, &syntax)) {
+        switch (lkg_component_blame(c, tried, &syntax)) {
         case LKG_TRIED_GOOD:
                 c->slot_needed = lkg_component_needs_slot(c);
                 if (!has_slot(e, c))
@@ -276,17 +265,33 @@ static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
                         try_later(e, c, &err);
                 break;
         case LKG_TRIED_BAD:
-                lkg_component_keep_findings(c, c->tried.candidate);
-                condemn_assigned(e, c, syntax ? LKG_BAD_PARSE : LKG_BAD_INVALID,
-                                 syntax ? "failed to parse current" : "failed to validate current");
-                break;
+                lkg_component_keep_findings(c, tried);
+                return condemn_assigned(e, c, syntax ? LKG_BAD_PARSE : LKG_BAD_INVALID,
+                                        syntax ? "failed to parse current" : "failed to validate current");
         case LKG_TRIED_WAIT:
-                lkg_candidate_unref(c->waited);
-                c->waited = lkg_candidate_ref(lkg_component_local(c));
                 c->slot_needed = false; /* who cannot use a slot leaves it to others */
-                break;
+                return true;
         }
-        lkg_track_close(&c->tried);
+        return false;
+}
+
+static void try_assigned(struct lkg_engine *e, struct lkg_component *c)
+{
+        LKG_CLEANUP(lkg_candidate_unrefp) struct lkg_candidate *tried = NULL;
+        struct lkg_error err = { 0 };
+        bool done = false;
+        int r = lkg_component_load_assigned(c, lkg_engine_env(e), &tried, &err);
+
+        if (r < 0)
+                try_later(e, c, &err);
+        else
+                lkg_component_try_anew(c);
+        if (r > 0)
+                done = condemn_assigned(e, c, LKG_BAD_LOAD,
+                                        err.code == -EKEYREJECTED ? err.message : "failed to load current");
+        else if (r == 0)
+                done = judge_assigned(e, c, tried);
+        lkg_component_note_tried(c, done);
 }
 
 /* The lkgfs configuration forbids it now, or always did and an lkgfs without guards accepted it. */
@@ -306,6 +311,7 @@ static void condemn_active(struct lkg_engine *e, struct lkg_component *c, const 
 
 void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
 {
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
         const struct lkg_event settle = { .kind = LKG_EVENT_SETTLE };
         struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad;
@@ -319,9 +325,6 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
         }
         if (c->unloaded)
                 load_active(e, c);
-        /* The guard needs the local layers, so read them first. */
-        if (c->base && !c->local.candidate)
-                (void)lkg_component_look_at_local(c, lkg_engine_env(e), &everything, &err);
         if (c->guard_unchecked && c->base && lkg_component_local(c) && c->candidate) {
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report forbidden = LKG_REPORT_INIT;
 
@@ -338,30 +341,29 @@ void lkg_engine_settle_remote(struct lkg_engine *e, struct lkg_component *c)
                         lkg_component_explain_assigned(c, lkg_engine_env(e), bad);
                 else if (lkg_boottime_ns() < c->try_at_ns)
                         lkg_engine_retry_by(e, c->try_at_ns);
-                else if ((!c->waited || c->waited != lkg_component_local(c)) && has_slot(e, c))
+                else if (!lkg_component_was_tried(c) && has_slot(e, c))
                         try_assigned(e, c);
                 c->slot_needed = c->slot_needed && !bad;
         } else {
                 c->slot_needed = false;
         }
         (void)has_slot(e, c);
-        if (!c->good.stack) /* it may have changed; an open track was checked already */
-                (void)lkg_component_look_at_good(c, lkg_engine_env(e), &everything, &err);
+        if (lkg_component_load_good(c, lkg_engine_env(e), &err) < 0)
+                lkg_log(LOG_DEBUG, &fields, "cannot look at what a rollback would serve: %s", err.message);
 }
 
 /* With trial.scope all: tells the lifecycle which document the layers produce. */
 static void note_layers(struct lkg_engine *e, struct lkg_component *c)
 {
-        char sha256[LKG_SHA256_HEX] = "";
-        struct lkg_event event = { .kind = LKG_EVENT_LAYERS, .sha256 = sha256 };
+        struct lkg_event event = { .kind = LKG_EVENT_LAYERS, .sha256 = "" };
         struct lkg_error err = { 0 };
 
-        if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID ||
-            (!c->same &&
-             (!c->rendered.data || lkg_sha256_hex(c->rendered.data, c->rendered.size, sha256) < 0)))
+        if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID)
                 return;
-        if (c->verdict == LKG_AVOID)
-                event.mark = lkg_dynamic_bad_document(c->dynamic, sha256);
+        if (!lkg_component_serves_candidate(c))
+                event.sha256 = c->candidate->sha256;
+        if (lkg_component_verdict(c) == LKG_AVOID)
+                event.mark = lkg_dynamic_bad_document(c->dynamic, event.sha256);
         (void)lkg_engine_step(e, c, &event, &err);
 }
 

@@ -29,10 +29,6 @@ static void refresh_component(struct lkg_engine *e, struct lkg_component *c,
                 return;
         }
         lkg_component_clear_fault(c);
-        if (r > 0 && c->candidate->state == LKG_CANDIDATE_INVALID && !c->refused_again)
-                lkg_component_log_refusal(c);
-        if (r > 0 && !c->base) /* the assigned configuration would meet other layers now */
-                c->explained = false;
 }
 
 /* Does the configuration name @path (in the source directory), or a tree that it is in? */
@@ -217,14 +213,16 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 {
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         const struct lkg_event publishing = { .kind = LKG_EVENT_PUBLISHING };
+        struct lkg_text text;
         uint64_t number;
         int r = lkg_state_next_generation(&e->state, &number, err);
 
         if (r < 0)
                 return r;
-        r = lkg_generation_new(c->candidate, lkg_component_source(c), number, lkg_realtime_ns(), c->rendered,
-                               &g);
-        c->rendered = (struct lkg_text){ 0 };
+        r = lkg_candidate_take_text(c->candidate, c->hint, &text);
+        if (r >= 0)
+                r = lkg_generation_new(c->candidate, lkg_component_source(c), number, lkg_realtime_ns(),
+                                       text, &g);
         if (r >= 0)
                 r = lkg_history_add(&c->history, g);
         if (r < 0)
@@ -239,7 +237,6 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         u->number = number;
         c->served_before = false;
         lkg_component_set_active(c, g);
-        c->same = c->made_active = true;
         c->n_published++;
         return 0;
 }
@@ -248,30 +245,28 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
 static int prepare(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *u,
                    struct lkg_error *err)
 {
-        int r = lkg_component_judge(c);
+        const enum lkg_verdict verdict = lkg_component_verdict(c);
+        int r = 0;
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "component %s", c->config->name);
-        if (c->verdict == LKG_PUBLISH)
+        if (verdict == LKG_PUBLISH)
                 r = new_generation(e, c, u, err);
-        else if (c->verdict == LKG_WITHDRAW)
+        else if (verdict == LKG_WITHDRAW)
                 lkg_component_set_active(c, NULL);
         if (r < 0)
                 return r;
-        if (c->verdict != LKG_REFUSE && c->candidate)
+        if (verdict != LKG_REFUSE && c->candidate)
                 c->last_good = false;
         lkg_component_note_base(c);
         u->changed = c->active != u->active;
-        if (u->changed) {
-                r = lkg_component_judge(c); /* against the new active generation */
+        if (u->changed)
                 lkg_component_prune_history(c, e->config->history_limit);
-        }
+        lkg_component_note_served(c);
         lkg_engine_prepare_remote(e, c);
         lkg_component_note(c, e->source_path);
         if (c->facts_unchecked && c->candidate)
                 lkg_component_check_facts(c,
                                           &(struct lkg_view_place){ e->mount_point, e->options.source_fd });
-        return r < 0 ? lkg_error_set(err, r, NULL, "component %s", c->config->name) : 0;
+        return 0;
 }
 
 static void take_back(struct lkg_engine *e, struct lkg_component *c, struct lkg_served *before)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by stack.c, fold.c, layer.c, walk.c and watched.c: one layer file, and the walk over a directory of
+ * Shared by stack.c, merges.c, fold.c, layer.c, walk.c and watched.c: one layer file, and the walk over a directory of
  * layer files.
  */
 #pragma once
@@ -174,21 +174,33 @@ int lkg_watches_add_polled(struct lkg_way *watches, const char *path);
 /** lkg_watches_finish() - sort, merge duplicates, check the file systems. */
 void lkg_watches_finish(struct lkg_way *watches);
 
-/* ---- stack.c, touch.c ---- */
+/* ---- stack.c, touch.c, merges.c ---- */
 
 struct lkg_layers {
         struct lkg_layer **items; /* in merge order; one reference each */
         size_t n, n_allocated;
 };
 
+/* What the layers come to over one base. */
+struct lkg_merge {
+        struct lkg_layer *remote; /* the document in memory that replaces the base; NULL = the base file */
+        struct lkg_fold fold;
+        struct lkg_candidate *merged;    /* as merged, before the judge changed it */
+        struct lkg_candidate *candidate; /* what is returned */
+        char *refused;                   /* why the layers may not be merged; NULL = they may */
+        bool current;                    /* no layer and no input of the judge has changed since */
+        bool rejudge;                    /* the latter has */
+        uint64_t used;                   /* when it was last asked for, in uses */
+};
+#define LKG_MERGES_MAX 4 /* local, followed, last known good, tried */
+
 struct lkg_stack {
         struct lkg_stack_config config;
         struct lkg_bounds bounds;  /* the source directory */
-        struct lkg_layers layers;  /* of the last refresh, in merge order */
-        struct lkg_layer **sorted; /* the same by path; borrowed from @layers */
-        struct lkg_fold fold;
-        struct lkg_candidate *merged;    /* as merged, before the judge changed it */
-        struct lkg_candidate *candidate; /* what refreshes return */
+        struct lkg_layers layers;  /* files of the last refresh, in merge order */
+        struct lkg_layer **sorted; /* the same by path; borrowed from @layers; NULL = there was no refresh */
+        struct lkg_merge merges[LKG_MERGES_MAX];
+        uint64_t n_used;
         struct lkg_way watches;
         struct lkg_report reports[_LKG_LAYER_ROLE_MAX]; /* findings of the last walk, by role */
         bool has_base;                                  /* as the last walk found it */
@@ -196,13 +208,11 @@ struct lkg_stack {
         bool complete; /* the last refresh saw everything: nothing vanished, no new file was skipped */
         struct lkg_stack_stats stats;
         bool has_dropin_dir;
-        bool rejudge;
         lkg_unsettled_fn *unsettled;
         void *unsettled_userdata;
         lkg_judge_fn *judge;
         void *judge_userdata;
         struct lkg_admission admission;
-        char *refused; /* why the layers may not be merged; NULL = they may */
 };
 
 static inline uint64_t lkg_stack_max_dropins(const struct lkg_stack_config *config)
@@ -235,6 +245,10 @@ size_t lkg_stack_find(const struct lkg_stack *stack, const char *path);
  * @path. Heap.
  */
 char *lkg_stack_form(const struct lkg_stack *stack, const char *path);
+
+/** lkg_merges_outdated() - the layers have changed: each merge is made again when somebody asks for it. */
+void lkg_merges_outdated(struct lkg_stack *stack);
+void lkg_merges_forget(struct lkg_stack *stack);
 
 /**
  * lkg_stack_touch() - read only the layers at @paths again, and those whose identity is not reliable.

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layers of one component, from directory entries to a candidate.
+ * The layer files of one component, from directory entries to parsed documents.
  *
- * A refresh collects the current layers (from the cache if their identity has not changed), folds them, and
- * compares the result with the last candidate, which is returned again if nothing differs. The cache is
- * simply the layers of the last refresh, sorted by path.
+ * A refresh collects the current layers, from the cache if their identity has not changed. The cache is simply the
+ * layers of the last refresh, sorted by path. What they come to over a base is the business of merges.c.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,16 +11,6 @@
 #include "layers.h"
 
 #include <lkg/base.h>
-#include <lkg/documents.h>
-
-#define NAMED_MAX 16u /* layers in one message */
-
-/* A candidate and the references that its pointers need. */
-struct candidate {
-        struct lkg_candidate public; /* first member: both have the same address */
-        struct lkg_layer **layers;   /* references, one per layer file */
-        size_t n_files;
-};
 
 /* The result of one refresh. */
 struct collect {
@@ -92,11 +81,8 @@ struct lkg_stack *lkg_stack_free(struct lkg_stack *stack)
 {
         if (!stack)
                 return NULL;
-        lkg_candidate_unref(stack->candidate);
-        lkg_candidate_unref(stack->merged);
-        lkg_fold_deinit(&stack->fold);
+        lkg_merges_forget(stack);
         free(stack->sorted);
-        free(stack->refused);
         layers_deinit(&stack->layers);
         lkg_way_deinit(&stack->watches);
         for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
@@ -115,7 +101,7 @@ void lkg_stack_set_judge(struct lkg_stack *stack, lkg_judge_fn *fn, void *userda
 {
         stack->judge = fn;
         stack->judge_userdata = userdata;
-        stack->rejudge = true;
+        lkg_stack_rejudge(stack);
 }
 
 void lkg_stack_want_base(struct lkg_stack *stack, const char *path)
@@ -129,15 +115,11 @@ void lkg_stack_set_admission(struct lkg_stack *stack, const struct lkg_admission
         stack->admission = *admission;
 }
 
-void lkg_stack_set_remote(struct lkg_stack *stack, const struct lkg_stack_remote *remote)
+void lkg_stack_set_base(struct lkg_stack *stack, const char *path)
 {
-        stack->config.remote = remote ? *remote : (struct lkg_stack_remote){ 0 };
-        stack->complete = false; /* only a walk finds the other base */
-}
-
-void lkg_stack_rejudge(struct lkg_stack *stack)
-{
-        stack->rejudge = true;
+        lkg_merges_forget(stack); /* relative paths of a document in memory start beside the base file */
+        stack->config.base = path;
+        stack->complete = false;
 }
 
 const struct lkg_stack_stats *lkg_stack_stats(const struct lkg_stack *stack)
@@ -149,34 +131,6 @@ size_t lkg_stack_watches(const struct lkg_stack *stack, const struct lkg_stack_w
 {
         *ret = stack->watches.items;
         return stack->watches.n;
-}
-
-struct lkg_candidate *lkg_candidate_ref(struct lkg_candidate *candidate)
-{
-        if (candidate)
-                candidate->refs++;
-        return candidate;
-}
-
-struct lkg_candidate *lkg_candidate_unref(struct lkg_candidate *candidate)
-{
-        struct candidate *c = (struct candidate *)candidate;
-
-        if (!candidate || --candidate->refs > 0)
-                return NULL;
-        free(candidate->layers);
-        free(candidate->without);
-        lkg_value_unref(candidate->again.merged);
-        lkg_value_unref(candidate->base);
-        lkg_value_unref(candidate->merged);
-        lkg_value_unref(candidate->doc);
-        lkg_value_unref(candidate->effective);
-        lkg_report_deinit(&candidate->report);
-        for (size_t i = 0; i < c->n_files; i++)
-                lkg_layer_unref(c->layers[i]);
-        free(c->layers);
-        free(c);
-        return NULL;
 }
 
 /* ---- collecting ---- */
@@ -399,29 +353,6 @@ static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch
         return r < 0 ? r : 0;
 }
 
-#define REMOTE_KEY "remote:" /* not the path of a file, which is absolute or in the source directory */
-
-/* The document that replaces the base; the base file itself stays in place. */
-static int take_remote(struct collect *c)
-{
-        const struct lkg_stack_config *config = &c->stack->config;
-        LKG_CLEANUP(lkg_freep) char *beside = NULL;
-        struct lkg_layer *layer = NULL;
-        int r;
-
-        if (*config->base) {
-                beside = lkg_stack_form(c->stack, config->base);
-                if (!beside)
-                        return -ENOMEM;
-        }
-        r = lkg_layer_from_memory(&config->remote, REMOTE_KEY, beside, &c->stack->admission,
-                                  cached(c->stack, REMOTE_KEY, LKG_LAYER_REMOTE), &c->stack->stats, &layer);
-        if (r < 0)
-                return r;
-        c->has_base = true;
-        return accept_layer(c, layer);
-}
-
 static int on_found(int dirfd, const char *entry, const char *path, const char *name, const struct stat *st,
                     void *userdata)
 {
@@ -559,16 +490,10 @@ static int collect_once(struct collect *c)
         bool found = false;
         int r = 0;
 
-        if (config->remote.text || config->remote.fault) {
-                r = take_remote(c);
-                if (r < 0)
-                        return r;
-        } else if (*config->base) {
+        if (*config->base)
                 r = take_file(c, LKG_LAYER_BASE, LKG_PATCH_BASE, config->base, &c->has_base);
-                if (r < 0)
-                        return r;
-        }
-        r = miss_base(c);
+        if (r == 0)
+                r = miss_base(c);
         if (r == 0 && *config->patches_dir)
                 r = take_tree(c, LKG_LAYER_PATCH, config->patches_dir, true);
         if (r == 0 && *config->dropin_dir)
@@ -605,198 +530,6 @@ static int collect(struct lkg_stack *stack, struct collect *c)
         }
         say(c, LKG_LAYER_DROPIN, LKG_WARNING, LKG_C_UNSTABLE, stack->config.dropin_dir,
             "entries came and went while they were read; what was there at the time counts");
-        return 0;
-}
-
-/* ---- the candidate ---- */
-
-/* The merge of all layers; NULL: there are none, one is broken, or they are all empty. */
-static struct lkg_value *merged_of(const struct lkg_stack *stack)
-{
-        const struct lkg_fold_step *last =
-                stack->fold.n_steps ? &stack->fold.steps[stack->fold.n_steps - 1] : NULL;
-
-        return last && last->whole ? stack->fold.result : NULL;
-}
-
-static int append_steps(struct lkg_candidate *candidate, const struct lkg_fold *fold,
-                        enum lkg_layer_role role)
-{
-        for (size_t i = 0; i < fold->n_steps; i++)
-                if (fold->steps[i].layer->role == role)
-                        lkg_report_append(&candidate->report, &fold->steps[i].report);
-        return 0;
-}
-
-static bool is_name_taken(const struct lkg_stack *stack)
-{
-        for (size_t i = 0; i < stack->layers.n; i++)
-                if (stack->layers.items[i]->role == LKG_LAYER_BASE && stack->layers.items[i]->kubeconfig)
-                        return stack->config.base_is_view_name;
-        return false;
-}
-
-/* Patches and a header-less instance file without a document that they change: no component could load the result. */
-static void report_headless(struct lkg_candidate *candidate, const struct lkg_stack *stack)
-{
-        const struct lkg_value *merged = merged_of(stack);
-
-        for (size_t i = 0; merged && i < LKG_HEADER_FIELDS; i++)
-                if (!lkg_map_get(merged, lkg_header_fields[i]))
-                        lkg_report_add(
-                                &candidate->report, LKG_ERROR, LKG_C_NO_HEADER, NULL,
-                                "%s is said by no layer of %s: patches alone are no document; add a base",
-                                lkg_header_fields[i], stack->config.component);
-}
-
-static void fill_report(struct lkg_candidate *candidate, const struct lkg_stack *stack)
-{
-        static const enum lkg_layer_role order[] = { LKG_LAYER_BASE, LKG_LAYER_REMOTE, LKG_LAYER_PATCH,
-                                                     LKG_LAYER_DROPIN, LKG_LAYER_INSTANCE };
-
-        if (stack->refused)
-                lkg_report_add(&candidate->report, LKG_ERROR, LKG_C_POISON, NULL, "%s", stack->refused);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(order); i++) {
-                lkg_report_append(&candidate->report, &stack->reports[order[i]]);
-                (void)append_steps(candidate, &stack->fold, order[i]);
-        }
-        report_headless(candidate, stack);
-        if (stack->layers.n > 0 && !stack->has_base && !*stack->config.base_wanted)
-                lkg_report_add(&candidate->report, *stack->config.base ? LKG_WARNING : LKG_NOTE,
-                               LKG_C_NO_BASE, NULL,
-                               "%s has no base file (%s); the other layers are merged alone",
-                               stack->config.component,
-                               *stack->config.base ? stack->config.base : "none is configured");
-}
-
-static int fill_layers(struct candidate *c, const struct lkg_stack *stack)
-{
-        struct lkg_candidate *candidate = &c->public;
-
-        c->layers = calloc(stack->layers.n + 1, sizeof(*c->layers));
-        candidate->layers = calloc(stack->fold.n_steps + 1, sizeof(*candidate->layers));
-        if (!c->layers || !candidate->layers)
-                return -ENOMEM;
-        for (size_t i = 0; i < stack->layers.n; i++)
-                c->layers[c->n_files++] = lkg_layer_ref(stack->layers.items[i]);
-        for (size_t i = 0; i < stack->fold.n_steps; i++)
-                candidate->layers[candidate->n_layers++] = lkg_fold_step_info(&stack->fold.steps[i]);
-        candidate->merged = lkg_value_ref(stack->fold.result);
-        candidate->base = lkg_value_ref(stack->fold.base);
-        candidate->again = (struct lkg_again){ lkg_value_ref(stack->fold.below), stack->fold.n_below };
-        return 0;
-}
-
-/* Layers that should be in the merge but are not. @ret_first: one of them */
-static size_t count_missing(const struct lkg_stack *stack, const char **ret_first)
-{
-        size_t n = 0;
-
-        *ret_first = NULL;
-        for (unsigned role = 0; role < _LKG_LAYER_ROLE_MAX; role++)
-                for (size_t i = 0; i < stack->reports[role].n_findings; i++) {
-                        const struct lkg_finding *f = &stack->reports[role].findings[i];
-
-                        if (f->severity == LKG_ERROR && f->file && n++ == 0)
-                                *ret_first = f->file;
-                }
-        for (size_t i = 0; i < stack->fold.n_steps; i++)
-                if (stack->fold.steps[i].left_out && n++ == 0)
-                        *ret_first = stack->fold.steps[i].layer->file;
-        return n;
-}
-
-static int name_missing(struct lkg_candidate *candidate, const struct lkg_stack *stack)
-{
-        const char *first;
-        size_t n = count_missing(stack, &first);
-        int r = 0;
-
-        if (n == 1)
-                r = asprintf(&candidate->without, "%s", first);
-        else if (n > 1)
-                r = asprintf(&candidate->without, "%s and %zu more", first, n - 1);
-        if (r < 0)
-                candidate->without = NULL;
-        return r < 0 ? -ENOMEM : 0;
-}
-
-static enum lkg_candidate_state judge(const struct lkg_candidate *candidate, const struct lkg_stack *stack)
-{
-        if (is_name_taken(stack))
-                return LKG_CANDIDATE_NAME_TAKEN;
-        if (candidate->report.n_severity[LKG_ERROR] > 0)
-                return LKG_CANDIDATE_INVALID;
-        return merged_of(stack) ? LKG_CANDIDATE_VALID : LKG_CANDIDATE_NONE;
-}
-
-static int candidate_new(const struct lkg_stack *stack, struct lkg_candidate **ret)
-{
-        struct candidate *made = calloc(1, sizeof(*made));
-        struct lkg_candidate *candidate = &made->public;
-        int r;
-
-        if (!made)
-                return -ENOMEM;
-        candidate->refs = 1;
-        candidate->has_base = stack->has_base;
-        candidate->has_dropin_dir = stack->has_dropin_dir;
-        candidate->format = LKG_FORMAT_YAML;
-        if (stack->has_base && stack->layers.n > 0)
-                candidate->format = stack->layers.items[0]->format;
-        r = fill_layers(made, stack);
-        if (r == 0)
-                r = name_missing(candidate, stack);
-        if (r < 0) {
-                lkg_candidate_unref(candidate);
-                return r;
-        }
-        fill_report(candidate, stack);
-        candidate->state = judge(candidate, stack);
-        if (candidate->state == LKG_CANDIDATE_VALID)
-                candidate->doc = lkg_value_ref(merged_of(stack));
-        *ret = candidate;
-        return 0;
-}
-
-static void settle_state(struct lkg_candidate *candidate)
-{
-        if (candidate->state == LKG_CANDIDATE_VALID && candidate->report.n_severity[LKG_ERROR] > 0) {
-                candidate->state = LKG_CANDIDATE_INVALID;
-                candidate->doc = lkg_value_unref(candidate->doc);
-        }
-}
-
-static void note_judged(struct lkg_stack *stack)
-{
-        for (size_t i = 0; i < stack->layers.n; i++) {
-                struct lkg_layer *layer = stack->layers.items[i];
-
-                if (!layer->judged && stack->admission.judged)
-                        stack->admission.judged(layer->file, layer->sha256, stack->admission.userdata);
-                layer->judged = true;
-        }
-}
-
-/* Judges a merge that differs, and replaces stack->candidate. */
-static int judge_again(struct lkg_stack *stack)
-{
-        struct lkg_candidate *candidate = NULL;
-        int r = candidate_new(stack, &candidate);
-        bool whole = r == 0 && candidate->state == LKG_CANDIDATE_VALID;
-
-        if (r == 0 && stack->judge && !stack->refused)
-                r = stack->judge(candidate, stack->judge_userdata);
-        if (r < 0) {
-                lkg_candidate_unref(candidate);
-                return r;
-        }
-        if (whole)
-                note_judged(stack);
-        settle_state(candidate);
-        lkg_candidate_unref(stack->candidate);
-        stack->candidate = candidate;
-        stack->rejudge = false;
         return 0;
 }
 
@@ -843,108 +576,6 @@ static int look_at_everything(struct lkg_stack *stack)
         return r;
 }
 
-/* The digest of all layers together, names and contents in merge order; and the bytes of all of them. */
-static int digest_together(const struct lkg_stack *stack, char ret[static LKG_SHA256_HEX], size_t *ret_size)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
-        *ret_size = 0;
-        for (size_t i = 0; i < stack->layers.n; i++) {
-                const struct lkg_layer *layer = stack->layers.items[i];
-
-                *ret_size += layer->size;
-                lkg_buf_append(&buf, layer->file, strlen(layer->file) + 1);
-                lkg_buf_append(&buf, layer->sha256, strlen(layer->sha256) + 1);
-        }
-        return lkg_buf_failed(&buf) ? -ENOMEM : lkg_sha256_hex(buf.data, buf.size, ret);
-}
-
-/*
- * Checks layers that were read but not admitted yet, because of another layer's mistake or because they are
- * new.
- */
-static int ask_again(struct lkg_stack *stack, char **ret_why)
-{
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < stack->layers.n; i++) {
-                const struct lkg_layer *layer = stack->layers.items[i];
-
-                if (!layer->judged && layer->n_docs > 0)
-                        r = lkg_layer_admit(layer, &stack->admission, ret_why);
-        }
-        return r;
-}
-
-/* "kubelet.conf, kubelet.conf.d/20-pods.conf: why"; takes over @why. NULL: out of memory. */
-static char *name_all(const struct lkg_stack *stack, char *why)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = why;
-        const size_t n = stack->layers.n;
-
-        for (size_t i = 0; i < n && i < NAMED_MAX; i++)
-                lkg_buf_printf(&buf, "%s%s", i ? ", " : "", stack->layers.items[i]->file);
-        if (n > NAMED_MAX)
-                lkg_buf_printf(&buf, " and %zu more", n - NAMED_MAX);
-        lkg_buf_printf(&buf, ": %s", text);
-        return lkg_buf_steal(&buf, NULL);
-}
-
-/*
- * May they be merged and judged? Each may be harmless alone, but not all together.
- * Return: 0 or -ENOMEM; stack->refused.
- */
-static int ask_together(struct lkg_stack *stack)
-{
-        char sha256[LKG_SHA256_HEX];
-        struct lkg_content all = { LKG_ADMIT_TOGETHER, "", sha256, 0 };
-        char *why = NULL;
-        int r = 0;
-
-        if (stack->admission.admit && stack->layers.n > 0) {
-                r = ask_again(stack, &why);
-                if (r == 0)
-                        r = digest_together(stack, sha256, &all.size);
-                if (r == 0)
-                        r = lkg_admit(&stack->admission, &all, &why);
-                if (r == -EKEYREJECTED && why)
-                        why = name_all(stack, why);
-        }
-        free(stack->refused);
-        stack->refused = why;
-        return r == -EKEYREJECTED ? 0 : r;
-}
-
-/* Makes a candidate from the layers; the last one again if nothing differs. */
-static int fold(struct lkg_stack *stack)
-{
-        struct lkg_candidate *candidate = NULL;
-        int r = ask_together(stack);
-
-        if (r == 0 && stack->refused)
-                lkg_fold_deinit(&stack->fold);
-        else if (r == 0)
-                r = lkg_fold_update(&stack->fold, &stack->config, stack->layers.items, stack->layers.n,
-                                    &stack->stats);
-        if (r == 0)
-                r = candidate_new(stack, &candidate);
-        if (r == 0 && lkg_candidate_same(stack->merged, candidate) && stack->candidate && !stack->rejudge) {
-                lkg_candidate_unref(candidate);
-                return 0;
-        }
-        if (r == 0) {
-                lkg_candidate_unref(stack->merged);
-                stack->merged = candidate;
-                r = judge_again(stack);
-        }
-        if (r < 0) {
-                stack->complete = false;
-                stack->rejudge = true;
-        }
-        return r;
-}
-
 static int check_source(const struct lkg_stack *stack, struct lkg_error *err)
 {
         struct stat st;
@@ -958,8 +589,7 @@ static int check_source(const struct lkg_stack *stack, struct lkg_error *err)
         return 0;
 }
 
-int lkg_stack_refresh_touched(struct lkg_stack *stack, const char *const *paths, size_t n_paths,
-                              struct lkg_candidate **ret, struct lkg_error *err)
+int lkg_stack_look(struct lkg_stack *stack, const char *const *paths, size_t n_paths, struct lkg_error *err)
 {
         int r = check_source(stack, err);
 
@@ -968,20 +598,21 @@ int lkg_stack_refresh_touched(struct lkg_stack *stack, const char *const *paths,
                 stack->complete = false; /* a change meanwhile may go unreported */
                 return r;
         }
-        r = stack->candidate && stack->complete && paths ? lkg_stack_touch(stack, paths, n_paths) : -EAGAIN;
+        r = stack->sorted && stack->complete && paths ? lkg_stack_touch(stack, paths, n_paths) : -EAGAIN;
         if (r == -EAGAIN) {
                 r = look_at_everything(stack);
                 r = r < 0 ? r : 1;
         }
-        if (r > 0 || (r == 0 && stack->rejudge))
-                r = fold(stack);
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "layers of %s", stack->config.component);
-        *ret = lkg_candidate_ref(stack->candidate);
+        if (r > 0)
+                lkg_merges_outdated(stack);
         return 0;
 }
 
 int lkg_stack_refresh(struct lkg_stack *stack, struct lkg_candidate **ret, struct lkg_error *err)
 {
-        return lkg_stack_refresh_touched(stack, NULL, 0, ret, err);
+        int r = lkg_stack_look(stack, NULL, 0, err);
+
+        return r < 0 ? r : lkg_stack_over(stack, NULL, ret, err);
 }

@@ -175,7 +175,6 @@ void lkg_on_merged(struct lkg_stepping *s)
 
         if (!s->event->usable) {
                 (void)lkg_then(s, LKG_EFFECT_FOLLOW_MISSING);
-                (void)lkg_then(s, LKG_EFFECT_REFRESH);
                 return;
         }
         if (s->event->valid && !s->facts->scope_all)

@@ -73,7 +73,7 @@ void lkg_status_render_hold(const struct lkg_status_context *x, struct lkg_buf *
                 lkg_buf_printf(buf, "%" PRIu64, hold->generation);
         lkg_buf_putc(buf, '\n');
         put_holder(buf, &c->state);
-        lkg_buf_printf(buf, "newer=%s\ntry=%s\n", c->verdict == LKG_WAIT ? "waits" : "none",
+        lkg_buf_printf(buf, "newer=%s\ntry=%s\n", lkg_component_verdict(c) == LKG_WAIT ? "waits" : "none",
                        try_word(hold->try_phase));
         put_time(buf, "until", hold->try_phase == LKG_TRY_RUNNING ? lkg_component_try_deadline(c) : 0);
         put_text(buf, "rollout", waiting ? waiting : "");

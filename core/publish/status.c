@@ -41,7 +41,7 @@ static void put_layers(const struct lkg_component *c, struct lkg_buf *buf)
         size_t n[_LKG_LAYER_ROLE_MAX] = { 0 };
         const char *separator = " from ";
 
-        if (!c->candidate || c->candidate->state != LKG_CANDIDATE_VALID || !(c->same || c->made_active))
+        if (!lkg_component_serves_candidate(c))
                 return;
         for (size_t i = 0; i < c->candidate->n_layers; i++)
                 n[c->candidate->layers[i].role]++;
@@ -191,7 +191,7 @@ static void put_rejected(struct lkg_json *json, const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
         const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &lkg_component_pointers(c)->assigned) : NULL;
-        bool avoided = !bad && d && c->verdict == LKG_AVOID;
+        bool avoided = !bad && d && lkg_component_verdict(c) == LKG_AVOID;
 
         if (!bad && !avoided && !c->rejected_ns)
                 return;
@@ -363,7 +363,7 @@ static void render_origin(const struct lkg_status_context *x, struct lkg_buf *bu
 {
         const struct lkg_component *c = x->component;
 
-        if (active(x) && !c->made_active && c->served && c->served_number == active(x)->number)
+        if (active(x) && c->served && c->served_number == active(x)->number)
                 lkg_origin_render(c->served, buf);
         else if (active(x) && lkg_generation_describe(c->active) >= 0)
                 lkg_buf_append(buf, c->active->origin.data, c->active->origin.size);
@@ -469,9 +469,10 @@ static bool has_effective(const struct lkg_status_context *x)
 {
         const struct lkg_component *c = x->component;
 
-        if (!active(x) || !c->judge)
+        if (!active(x) || !c->judges[0])
                 return false;
-        return c->same && c->candidate ? c->candidate->schema != NULL : lkg_component_served_has_table(c);
+        return lkg_component_serves_candidate(c) ? c->candidate->schema != NULL
+                                                 : lkg_component_served_has_table(c);
 }
 
 const struct lkg_status_file lkg_status_files[] = {

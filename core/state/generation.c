@@ -18,26 +18,43 @@ void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, co
         lkg_render(doc, format, buf);
 }
 
-int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge)
+int lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_text text = { 0 };
         struct lkg_error err = { 0 };
         int r = lkg_judge_candidate(candidate, judge);
 
         if (r < 0 || !candidate->doc || candidate->report.n_severity[LKG_ERROR] > 0)
                 return r;
-        lkg_render(candidate->doc, candidate->format, &buf);
-        if (lkg_buf_failed(&buf))
-                return -ENOMEM;
-        r = lkg_readback(candidate->doc, candidate->format, buf.data, buf.size, &err);
+        r = lkg_candidate_take_text(candidate, hint, &text);
+        if (r >= 0)
+                r = lkg_sha256_hex(text.data, text.size, candidate->sha256);
+        candidate->text = text.data;
+        candidate->text_size = text.size;
+        if (r < 0)
+                return r;
+        r = lkg_readback(candidate->doc, candidate->format, text.data, text.size, &err);
         if (r == LKG_READBACK_LEFT_OUT)
                 lkg_report_add(&candidate->report, LKG_WARNING, 2034, NULL,
                                "not read by a second reader before it is served: %s", err.message);
         if (r != -EBADMSG)
                 return r < 0 ? r : 0;
+        *candidate->sha256 = '\0';
         lkg_report_add(&candidate->report, LKG_ERROR, 2033, NULL,
                        "what would be served is read as something else by another reader: %s", err.message);
         return 0;
+}
+
+int lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint, struct lkg_text *ret)
+{
+        struct lkg_buf buf = LKG_BUF_INIT;
+
+        *ret = (struct lkg_text){ LKG_STEAL(candidate->text), candidate->text_size };
+        if (ret->data)
+                return 0;
+        lkg_document_render(candidate->doc, candidate->format, hint, &buf);
+        ret->data = lkg_buf_steal(&buf, &ret->size);
+        return ret->data ? 0 : -ENOMEM;
 }
 
 static int take(struct lkg_buf *buf, struct lkg_text *ret)

@@ -309,7 +309,7 @@ static int check_readable(const struct lkg_tool *tool, const char *path)
 }
 
 /*
- * With a remote the base is not read: it only determines where relative paths start. Standard input has no
+ * With a remote the base does not count: it only determines where relative paths start. Standard input has no
  * place.
  */
 static const char *base_of(const struct lkg_tool *tool, const struct lkg_tool_sources *sources)
@@ -337,8 +337,6 @@ static int prepare(const struct lkg_tool *tool, struct lkg_stack_config *config,
                 .kind = tool->options.kind ? tool->options.kind : "",
                 .api_version = "",
         };
-        if (sources->remote)
-                config->remote = lkg_remote_base_stack(sources->remote);
         if (lkg_tool_is_stdin(config->base) || lkg_tool_is_stdin(config->instance)) {
                 r = store_stdin(sources, err);
                 if (r < 0)
@@ -445,6 +443,7 @@ void lkg_tool_add_findings(struct lkg_candidate *candidate, struct lkg_report *r
 static int build(const struct lkg_tool *tool, bool refused, struct lkg_tool_sources *sources,
                  struct lkg_error *err)
 {
+        struct lkg_stack_remote remote = { 0 };
         struct lkg_stack_config config;
         int r;
 
@@ -456,8 +455,10 @@ static int build(const struct lkg_tool *tool, bool refused, struct lkg_tool_sour
         if (r == 0)
                 r = set_judge(tool, sources, err);
         if (r == 0)
-                r = lkg_stack_refresh(sources->stack, &sources->candidate, err);
-        return r;
+                r = lkg_stack_look(sources->stack, NULL, 0, err);
+        if (sources->remote)
+                remote = lkg_remote_base_stack(sources->remote);
+        return r < 0 ? r : lkg_stack_over(sources->stack, &remote, &sources->candidate, err);
 }
 
 static int load(const struct lkg_tool *tool, struct lkg_tool_sources *sources)

@@ -34,14 +34,6 @@ enum lkg_rollback {
 #define LKG_HEALTH_URL_MAX 128
 #define LKG_EVENT_TEXT_MAX 1024
 
-/* The layers over another base than the active one. All zero = not open. */
-struct lkg_track {
-        struct lkg_remote_base *base; /* NULL = the base file */
-        struct lkg_judge *judge;
-        struct lkg_stack *stack;
-        struct lkg_candidate *candidate; /* NULL = not looked at yet */
-};
-
 struct lkg_component {
         const struct lkg_config_component *config; /* borrowed from the engine's configuration */
         unsigned index;
@@ -53,18 +45,19 @@ struct lkg_component {
         struct lkg_strings flags; /* the command line that the judge uses (it borrows the words) */
         unsigned release;         /* and its release, 0 = the latest */
         bool facts_unchecked;     /* facts_findings are about older facts */
-        struct lkg_judge *judge;
+        struct lkg_judge
+                *judges[2]; /* over the base file, over a remote base: each remembers the last one */
         struct lkg_stack *stack;
         bool base_is_fallback;       /* the base file is our own fallback copy, so the stack has none */
         struct lkg_poison *poison;   /* borrowed from the engine; NULL = everything is admitted */
         struct lkg_dynamic *dynamic; /* NULL = no store: see the findings */
         const struct lkg_report *api_findings; /* borrowed: about the API server; NULL = it is not asked */
-        struct lkg_remote_base *base;          /* used instead of the base file; NULL = the base file */
-        struct lkg_track local,
-                good; /* local: open while base is remote; good: open while the last known good is another source */
-        struct lkg_track tried; /* open while the assigned source is judged */
-        /* local candidate that was invalid when the assigned source was tried */
-        struct lkg_candidate *waited;
+        struct lkg_remote_base *base;  /* what is followed instead of the base file; NULL = the base file */
+        struct lkg_remote_base *good;  /* the last known good, while it is another remote one; else NULL */
+        struct lkg_remote_base *tried; /* the assigned one, while it is judged; else NULL */
+        /* the local candidate with which the assigned source was tried, and which it waits for or was bad with;
+         * NULL = it is tried, or judged again for the findings of a bad one */
+        struct lkg_candidate *tried_with;
         /* the local fault (memory, disk) that prevents trying the assigned source */
         char untried[LKG_REASON_MAX];
         uint64_t try_at_ns, try_pause_ns;  /* CLOCK_BOOTTIME: no new try before this; the pause before it */
@@ -72,20 +65,11 @@ struct lkg_component {
         /* Slots of the rollout. Of the assigned source, or of the one that was tried last: */
         struct lkg_config_source limits_of;
         struct lkg_rollout_limits limits;
-        uint64_t limits_duration_ns; /* of its trial */
-        bool slot_needed;            /* it was tried and is good, and waits for a slot */
-        char slot_words[256];        /* why; "" */
-        bool guard_unchecked;        /* base was followed before this lkgfs configuration was read */
-        bool bad_document;           /* the candidate is known to be bad (trial.scope all) */
-        bool explained; /* remote_findings say why it was refused; otherwise it is judged again to get them */
+        uint64_t limits_duration_ns;     /* of its trial */
+        bool slot_needed;                /* it was tried and is good, and waits for a slot */
+        char slot_words[256];            /* why; "" */
+        bool guard_unchecked;            /* base was followed before this lkgfs configuration was read */
         struct lkg_candidate *candidate; /* last looked at; NULL = none yet */
-        struct lkg_text rendered;        /* of a valid candidate that differs from active; otherwise empty */
-        bool same;                       /* its bytes equal those of active */
-        bool made_active; /* active was made from this candidate, so their origins are the same */
-        enum lkg_verdict verdict;
-        struct lkg_candidate
-                *refused;     /* what a reload judges again: if it comes to the same, it is no new refusal */
-        bool refused_again;   /* the candidate is that one */
         uint64_t rejected_ns; /* wall time since when the candidate has been invalid, 0 = it is valid */
         char *fault;          /* the layers could not be read, or publishing failed */
         bool publish_fault;   /* the latter: cleared when a publication succeeds */
@@ -187,10 +171,22 @@ size_t lkg_component_local_errors(const struct lkg_component *c);
 size_t lkg_component_errors_in(const struct lkg_report *report, const char *file, bool *ret_syntax);
 
 /**
- * lkg_component_set_base() - use another base from the next refresh on. Takes @base over; NULL = the base
- * file.
+ * lkg_component_follow() - from now on the layers are over @base, which is taken over; NULL = the base file. Failure
+ * is recorded as a fault, and the next refresh tries again.
  */
-void lkg_component_set_base(struct lkg_component *c, struct lkg_remote_base *base);
+void lkg_component_follow(struct lkg_component *c, struct lkg_remote_base *base);
+/**
+ * lkg_component_over() - the layers, as they were last read, over @base; NULL = the base file.
+ * @ret: one reference
+ * Return: 0; -EAGAIN: they were not read yet; -errno.
+ */
+int lkg_component_over(const struct lkg_component *c, const struct lkg_remote_base *base,
+                       struct lkg_candidate **ret, struct lkg_error *err);
+/**
+ * lkg_component_local() - the candidate of the local layers, whatever base is followed; NULL = not looked at yet. Borrowed
+ * until the next refresh.
+ */
+struct lkg_candidate *lkg_component_local(const struct lkg_component *c);
 
 /** lkg_component_source() - the source of its base: local, or that of the remote base. */
 const struct lkg_config_source *lkg_component_source(const struct lkg_component *c);
@@ -203,12 +199,6 @@ const struct lkg_config_source *lkg_component_source(const struct lkg_component 
  */
 const struct lkg_config_source *lkg_component_shown(const struct lkg_component *c,
                                                     struct lkg_config_source *ret);
-
-/**
- * lkg_component_take_candidate() - use @candidate (one reference taken over) instead of that of its own
- * stack.
- */
-int lkg_component_take_candidate(struct lkg_component *c, struct lkg_candidate *candidate);
 
 /** lkg_component_init() - stack, history and state of @config. @report: lost state. */
 int lkg_component_init(struct lkg_component *c, const struct lkg_component_env *env, unsigned index,
@@ -250,8 +240,12 @@ int lkg_component_effective(const struct lkg_component *c, struct lkg_value **re
 /** lkg_component_served_has_table() - has the kind of the served document a table? true also if it came from disk. */
 bool lkg_component_served_has_table(const struct lkg_component *c);
 
-/** lkg_component_judge() - decide again: the hold or the active generation has changed. */
-int lkg_component_judge(struct lkg_component *c);
+/** lkg_component_serves_candidate() - has the candidate the bytes of what is served? */
+bool lkg_component_serves_candidate(const struct lkg_component *c);
+/** lkg_component_verdict() - what becomes of the candidate: lkg_decide(). */
+enum lkg_verdict lkg_component_verdict(const struct lkg_component *c);
+/** lkg_component_note_served() - remember what the values of the served document come from, if the candidate says so. */
+void lkg_component_note_served(struct lkg_component *c);
 
 /**
  * lkg_component_set_active() - with the next publication, readers get another generation (or none). Takes
@@ -327,8 +321,8 @@ void lkg_component_recover_previous(struct lkg_component *c);
 
 /* ---- layers that are not served: refusal.c ---- */
 
-/** lkg_component_log_refusal() - log the first error of the candidate, which is invalid. */
-void lkg_component_log_refusal(const struct lkg_component *c);
+/** lkg_component_log_refusal() - log the first error of @candidate, which is invalid. */
+void lkg_component_log_refusal(const struct lkg_component *c, const struct lkg_candidate *candidate);
 /**
  * lkg_component_check_first() - may @c be served at all? Only called when none of it is mounted yet. Logs
  * all errors.
@@ -578,40 +572,6 @@ extern const size_t lkg_n_commands;
 int lkg_command_parse(const char *name, const char *text, size_t size, struct lkg_command_call *ret,
                       char why[static 256]);
 
-/* ---- track ---- */
-
-/*
- * A second view of a component's layers, over a base other than the active one: what would be served with
- * the last known good, a new assignment, or the local configuration. It has its own stack and judge; none of
- * it is published as the component's document.
- */
-
-/**
- * lkg_track_open() - open the layers of @c over @base.
- * @base: taken over, even on failure; NULL = the base file
- */
-int lkg_track_open(struct lkg_track *track, const struct lkg_component *c,
-                   const struct lkg_component_env *env, struct lkg_remote_base *base, struct lkg_error *err);
-void lkg_track_close(struct lkg_track *track);
-
-/** lkg_track_refresh() - Return: 1: it has a new candidate; 0; -errno. */
-int lkg_track_refresh(struct lkg_track *track, const struct lkg_touched *touched, struct lkg_error *err);
-
-/**
- * lkg_component_follow() - from now on @c uses the layers of @track, as they were read, merged and judged.
- * @track must have a base and a candidate; it is closed.
- * Return: 0; -ENOMEM: the next refresh reads them again.
- */
-int lkg_component_follow(struct lkg_component *c, struct lkg_track *track);
-
-/**
- * lkg_track_rejudge() - judge by @config from the next refresh on. Does nothing if the track is not open.
- */
-void lkg_track_rejudge(struct lkg_track *track, const struct lkg_judge_config *config);
-
-/** lkg_track_valid() - is there something that could be served? */
-bool lkg_track_valid(const struct lkg_track *track);
-
 /* ---- bases ---- */
 
 /*
@@ -638,12 +598,6 @@ void lkg_components_collect(const struct lkg_component *components, size_t n_com
 int lkg_component_load_base(const struct lkg_component *c, const struct lkg_component_env *env,
                             const struct lkg_config_source *source, struct lkg_remote_base **ret,
                             struct lkg_report *report, struct lkg_error *err);
-/** lkg_component_refresh_anew() - refresh the layers of @c after its base has changed. */
-int lkg_component_refresh_anew(struct lkg_component *c, const struct lkg_component_env *env,
-                               struct lkg_error *err);
-/** lkg_component_open_track() - open a track and refresh it for the first time. @base: taken over. */
-int lkg_component_open_track(const struct lkg_component *c, const struct lkg_component_env *env,
-                             struct lkg_track *track, struct lkg_remote_base *base, struct lkg_error *err);
 /**
  * lkg_component_restore_base() - put the layers over the configuration of @source again. Return: 0; -errno, see
  * lkg_checkpoint_is_lost().
@@ -657,26 +611,19 @@ bool lkg_checkpoint_is_lost(int code);
  * layer replaces it, until c->unloaded is dealt with. Without anything to keep, follow the local configuration.
  */
 void lkg_component_keep_without_base(struct lkg_component *c, const char *why);
-/** lkg_component_follow_tried() - from now on, @c uses the layers of c->tried. */
+/** lkg_component_follow_tried() - from now on, the layers of @c are over c->tried. */
 void lkg_component_follow_tried(struct lkg_component *c);
-/** lkg_component_look_at_local() - refresh the local layers while a remote base hides them. */
-int lkg_component_look_at_local(struct lkg_component *c, const struct lkg_component_env *env,
-                                const struct lkg_touched *touched, struct lkg_error *err);
 
 /* ---- the last known good: good.c ---- */
 
-/**
- * lkg_component_look_at_good() - refresh the merge for a rollback while the last known good is another
- * source than the followed one.
- */
-int lkg_component_look_at_good(struct lkg_component *c, const struct lkg_component_env *env,
-                               const struct lkg_touched *touched, struct lkg_error *err);
+/** lkg_component_load_good() - c->good: for the merge of a rollback. Return: 0; -errno. */
+int lkg_component_load_good(struct lkg_component *c, const struct lkg_component_env *env,
+                            struct lkg_error *err);
 /**
  * lkg_component_follow_missing() - the checkpoint of the last known good is lost because of @why: serve its
  * stored document, else follow the local configuration.
  */
-void lkg_component_follow_missing(struct lkg_component *c, const struct lkg_component_env *env,
-                                  const char *why);
+void lkg_component_follow_missing(struct lkg_component *c, const char *why);
 /** lkg_component_can_serve_good() - would `rollback lkg` find something to serve? True also if only trying can tell. */
 bool lkg_component_can_serve_good(struct lkg_component *c, const struct lkg_component_env *env);
 /* The result of a merge over the last known good. */
@@ -702,19 +649,16 @@ int lkg_component_serve_stored(struct lkg_component *c, struct lkg_error *err);
  * lkg_component_serve_stored_or_local() - serve the stored document of the last known good, else follow the
  * local configuration.
  */
-void lkg_component_serve_stored_or_local(struct lkg_component *c, const struct lkg_component_env *env);
+void lkg_component_serve_stored_or_local(struct lkg_component *c);
 
 /* ---- tried ---- */
 
 /*
- * Judges the assigned configuration before it is followed: over today's local layers, in a track of its own.
- * The lifecycle decides what follows from the verdict.
+ * Judges the assigned configuration before it is followed: over today's local layers. The lifecycle decides what
+ * follows from the verdict.
  */
 
 enum lkg_tried { LKG_TRIED_GOOD, LKG_TRIED_BAD, LKG_TRIED_WAIT };
-
-/** lkg_component_local() - the candidate of the local layers, whatever base is followed; NULL = not looked at yet. */
-struct lkg_candidate *lkg_component_local(const struct lkg_component *c);
 
 /**
  * lkg_component_check_guard() - may the remote base of @candidate set these fields? @report: those that it
@@ -724,26 +668,29 @@ int lkg_component_check_guard(const struct lkg_component *c, const struct lkg_ca
                               struct lkg_report *report);
 
 /**
- * lkg_component_open_assigned() - read, merge and judge the assigned configuration with today's local
- * layers.
- * @track: opened, unless the result is 1
+ * lkg_component_load_assigned() - c->tried: the assigned configuration, merged and judged with today's local layers.
+ * @ret: one reference, if the result is 0
  *
- * c->remote_findings are replaced by those of this attempt.
+ * c->remote_findings are replaced by those of this attempt. lkg_component_note_tried() ends it.
  * Return: 0; 1: not usable as a configuration, @err as from lkg_component_load_base(); negative: a fault.
  */
-int lkg_component_open_assigned(struct lkg_component *c, const struct lkg_component_env *env,
-                                struct lkg_track *track, struct lkg_error *err);
+int lkg_component_load_assigned(struct lkg_component *c, const struct lkg_component_env *env,
+                                struct lkg_candidate **ret, struct lkg_error *err);
 
 /**
  * lkg_component_blame() - is the assigned configuration at fault?
- * @track: as lkg_component_open_assigned() leaves it
+ * @tried: what lkg_component_load_assigned() returned
  * @ret_syntax: set if it is a syntax error
  *
  * Errors in the remote document itself, or that occur only together with it, are its fault. If the local
  * layers are also invalid without it, such errors prove nothing.
  */
-enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct lkg_track *track,
+enum lkg_tried lkg_component_blame(const struct lkg_component *c, const struct lkg_candidate *tried,
                                    bool *ret_syntax);
+/** lkg_component_note_tried() - the attempt is over. @done: until the local layers change, another one comes to the same. */
+void lkg_component_note_tried(struct lkg_component *c, bool done);
+/** lkg_component_was_tried() - would another attempt come to the same? */
+bool lkg_component_was_tried(const struct lkg_component *c);
 
 /** lkg_component_keep_findings() - the findings of a tried configuration that will not be served. */
 void lkg_component_keep_findings(struct lkg_component *c, const struct lkg_candidate *candidate);

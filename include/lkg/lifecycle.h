@@ -529,7 +529,6 @@ enum lkg_effect_kind {
         /* in the engine's memory */
         LKG_EFFECT_FOLLOW,         /* follow what was tried: the layers over its base */
         LKG_EFFECT_FOLLOW_MISSING, /* follow the last known good although its checkpoint is lost */
-        LKG_EFFECT_REFRESH,        /* evaluate the layers over the new base */
         LKG_EFFECT_MERGE_GOOD, /* merge the layers over the last known good; then MERGED follows. same: the base is unchanged */
         LKG_EFFECT_SERVE_STORED, /* serve the stored document of the last known good, else the local configuration */
         LKG_EFFECT_SERVE_GOOD, /* publish the last known good; then PINNED follows. same: always use the stored document */

@@ -329,5 +329,5 @@ struct lkg_remote_base *lkg_remote_base_free(struct lkg_remote_base *base);
 /** lkg_remote_base_file() - `namespace/name:key`, as in findings. Heap; NULL = no memory. */
 char *lkg_remote_base_file(const struct lkg_config_source *source);
 
-/** lkg_remote_base_stack() - for lkg_stack_set_remote(); borrows from @base. */
+/** lkg_remote_base_stack() - for lkg_stack_over(); borrows from @base. */
 struct lkg_stack_remote lkg_remote_base_stack(const struct lkg_remote_base *base);

@@ -273,11 +273,17 @@ struct lkg_generation {
 void lkg_document_render(const struct lkg_value *doc, enum lkg_format format, const char *hint,
                          struct lkg_buf *buf);
 
+struct lkg_judge; /* schema.h */
 /**
  * lkg_candidate_judge() - call lkg_judge_candidate(), then render a valid candidate and read it with a second
- * reader (<lkg/documents.h>): a difference is the error finding LKG2033. A lkg_judge_fn.
+ * reader (<lkg/documents.h>): a difference is the error finding LKG2033. @hint: see lkg_document_render()
  */
-int lkg_candidate_judge(struct lkg_candidate *candidate, void *judge);
+int lkg_candidate_judge(struct lkg_candidate *candidate, struct lkg_judge *judge, const char *hint);
+/**
+ * lkg_candidate_take_text() - the text of a valid candidate; rendered again if somebody has it already.
+ * @ret: the caller frees ->data. Return: 0 or -ENOMEM.
+ */
+int lkg_candidate_take_text(struct lkg_candidate *candidate, const char *hint, struct lkg_text *ret);
 
 #define LKG_ORIGIN_BYTES_MAX (4u << 20)
 /**

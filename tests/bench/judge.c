@@ -59,8 +59,8 @@ static void look(struct bench *b, const char *touched)
         struct lkg_candidate *candidate = NULL;
         struct lkg_error err = { 0 };
 
-        if (lkg_stack_refresh_touched(b->stack, touched ? &touched : NULL, touched ? 1 : 0, &candidate,
-                                      &err) < 0)
+        if (lkg_stack_look(b->stack, touched ? &touched : NULL, touched ? 1 : 0, &err) < 0 ||
+            lkg_stack_over(b->stack, NULL, &candidate, &err) < 0)
                 give_up("refresh: %s", err.message);
         if (candidate->state != LKG_CANDIDATE_VALID)
                 give_up("the documents are not valid: %s",

@@ -154,7 +154,6 @@ bool place_set_remote(struct place *p, const char *text, size_t size)
         struct lkg_remote_base *base = NULL;
         struct lkg_config_source source;
         struct lkg_configmap configmap;
-        struct lkg_stack_remote remote = { 0 };
 
         if (text) {
                 lkg_buf_puts(&object,
@@ -171,11 +170,7 @@ bool place_set_remote(struct place *p, const char *text, size_t size)
                         lkg_remote_base_free(base);
                         return false;
                 }
-                remote = lkg_remote_base_stack(base);
         }
-        p->stack_config.remote = remote;
-        lkg_stack_set_remote(p->stack, base ? &remote : NULL);
-        lkg_stack_rejudge(p->stack);
         lkg_remote_base_free(p->remote);
         p->remote = base;
         p->everything = true;
@@ -263,15 +258,29 @@ static void check_look(int r, const struct lkg_error *err)
         CHECK(r == 0);
 }
 
+/* As a component does it: over the base file first, then over what replaces it. */
+static struct lkg_candidate *over_base(const struct place *p, struct lkg_stack *stack)
+{
+        const struct lkg_stack_remote remote =
+                p->remote ? lkg_remote_base_stack(p->remote) : (struct lkg_stack_remote){ 0 };
+        struct lkg_candidate *local = NULL, *candidate = NULL;
+        struct lkg_error err = { 0 };
+
+        check_look(lkg_stack_over(stack, NULL, &local, &err), &err);
+        check_look(lkg_stack_over(stack, &remote, &candidate, &err), &err);
+        lkg_candidate_unref(local);
+        return candidate;
+}
+
 struct lkg_candidate *place_look(struct place *p)
 {
-        struct lkg_candidate *candidate = NULL;
+        struct lkg_candidate *candidate;
         struct lkg_error err = { 0 };
-        int r = p->everything ? lkg_stack_refresh(p->stack, &candidate, &err)
-                              : lkg_stack_refresh_touched(p->stack, (const char *const *)p->touched,
-                                                          p->n_touched, &candidate, &err);
 
-        check_look(r, &err);
+        check_look(lkg_stack_look(p->stack, p->everything ? NULL : (const char *const *)p->touched,
+                                  p->n_touched, &err),
+                   &err);
+        candidate = over_base(p, p->stack);
         p->n_looks++;
         forget_touched(p);
         lkg_candidate_unref(p->candidate);
@@ -281,7 +290,7 @@ struct lkg_candidate *place_look(struct place *p)
 
 struct lkg_candidate *place_fresh(struct place *p)
 {
-        struct lkg_candidate *candidate = NULL;
+        struct lkg_candidate *candidate;
         struct lkg_judge *judge = NULL;
         struct lkg_stack *stack = NULL;
         struct lkg_error err = { 0 };
@@ -289,7 +298,8 @@ struct lkg_candidate *place_fresh(struct place *p)
         CHECK(lkg_judge_new(&p->options.judge, &judge) == 0);
         CHECK(lkg_stack_new(&p->stack_config, &stack, NULL) == 0);
         lkg_stack_set_judge(stack, lkg_judge_candidate, judge);
-        check_look(lkg_stack_refresh(stack, &candidate, &err), &err);
+        check_look(lkg_stack_look(stack, NULL, 0, &err), &err);
+        candidate = over_base(p, stack);
         lkg_stack_free(stack);
         lkg_judge_free(judge);
         return candidate;
@@ -382,7 +392,7 @@ static void publish_generation(struct place *p, struct lkg_candidate *candidate)
         LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf comments = LKG_BUF_INIT;
         struct lkg_buf document = LKG_BUF_INIT;
-        struct lkg_component component = { .config = &p->config->components[0], .judge = p->judge };
+        struct lkg_component component = { .config = &p->config->components[0], .judges = { p->judge } };
         struct lkg_value *effective = NULL;
         struct lkg_text text;
 

@@ -16,7 +16,7 @@ static void judge_text(const char *text, size_t size, enum lkg_format format, st
                 .refs = 1, .state = LKG_CANDIDATE_VALID, .doc = map, .format = format
         };
         assert_int_equal(lkg_judge_new(&config, &judge), 0);
-        assert_int_equal(lkg_candidate_judge(ret, judge), 0);
+        assert_int_equal(lkg_candidate_judge(ret, judge, ""), 0);
         lkg_judge_free(judge);
 }
 
@@ -24,6 +24,7 @@ static void forget(struct lkg_candidate *candidate)
 {
         lkg_value_unref(candidate->doc);
         lkg_report_deinit(&candidate->report);
+        free(candidate->text);
 }
 
 static void test_what_cannot_be_written_is_not_served(void **state)
@@ -58,7 +59,7 @@ static void test_what_is_refused_is_not_read_again(void **state)
         candidate.doc = lkg_value_new_string("\xff", 1, NULL, 0, 0);
         lkg_report_add(&candidate.report, LKG_ERROR, 1001, NULL, "no document");
         assert_int_equal(lkg_judge_new(&config, &judge), 0);
-        assert_int_equal(lkg_candidate_judge(&candidate, judge), 0);
+        assert_int_equal(lkg_candidate_judge(&candidate, judge, ""), 0);
         assert_int_equal(candidate.report.n_findings, 1);
         lkg_judge_free(judge);
         forget(&candidate);

@@ -611,7 +611,6 @@ static const char *const effect_names[_LKG_EFFECT_MAX] = {
         [LKG_EFFECT_NOTE_START] = "note start",
         [LKG_EFFECT_FOLLOW] = "follow",
         [LKG_EFFECT_FOLLOW_MISSING] = "follow missing",
-        [LKG_EFFECT_REFRESH] = "refresh",
         [LKG_EFFECT_MERGE_GOOD] = "merge good",
         [LKG_EFFECT_SERVE_STORED] = "serve stored",
         [LKG_EFFECT_SERVE_GOOD] = "serve good",

@@ -102,33 +102,41 @@ static void open_stack(void)
         assert_int_equal(lkg_stack_new(&config, &stack, NULL), 0);
 }
 
-/* Refreshes; true if the candidate is the same object as before. */
-static bool look(void)
+/* True if the candidate is the same object as before. */
+static bool over(const struct lkg_stack_remote *remote)
 {
         struct lkg_candidate *fresh = NULL;
         struct lkg_error err = { 0 };
         bool same;
 
-        assert_int_equal(lkg_stack_refresh(stack, &fresh, &err), 0);
+        assert_int_equal(lkg_stack_over(stack, remote, &fresh, &err), 0);
         same = fresh == candidate;
         lkg_candidate_unref(candidate);
         candidate = fresh;
         return same;
 }
 
+static bool look_over(const struct lkg_stack_remote *remote)
+{
+        struct lkg_error err = { 0 };
+
+        assert_int_equal(lkg_stack_look(stack, NULL, 0, &err), 0);
+        return over(remote);
+}
+
+static bool look(void)
+{
+        return look_over(NULL);
+}
+
 /* The same, with a hint about what may have changed. */
 static bool look_at(const char *name)
 {
-        struct lkg_candidate *fresh = NULL;
-        struct lkg_error err = { 0 };
         const char *const paths[] = { at(name) };
-        bool same;
+        struct lkg_error err = { 0 };
 
-        assert_int_equal(lkg_stack_refresh_touched(stack, paths, 1, &fresh, &err), 0);
-        same = fresh == candidate;
-        lkg_candidate_unref(candidate);
-        candidate = fresh;
-        return same;
+        assert_int_equal(lkg_stack_look(stack, paths, 1, &err), 0);
+        return over(NULL);
 }
 
 static const char *field(const char *pointer)
@@ -1117,22 +1125,83 @@ static void test_layers_that_are_refused_together(void **state)
         lkg_buf_deinit(&asked);
 }
 
+static struct lkg_stack_remote in_memory(const char *text)
+{
+        return (struct lkg_stack_remote){
+                .name = "a", .file = "kube-system/a:kubelet", .text = text, .size = strlen(text)
+        };
+}
+
+static void test_each_base_is_remembered(void **state)
+{
+        const struct lkg_stack_remote one = in_memory(HEADER "port: 1\n"),
+                                      two = in_memory(HEADER "port: 2\n");
+        struct lkg_candidate *of_one, *local;
+        uint64_t n_merges;
+
+        (void)state;
+        sample();
+        (void)look();
+        local = lkg_candidate_ref(candidate);
+        (void)over(&one);
+        assert_string_equal(field("port"), "1");
+        assert_string_equal(field("maxPods"), "10"); /* of the drop-in */
+        assert_int_equal(candidate->layers[0].role, LKG_LAYER_REMOTE);
+        of_one = lkg_candidate_ref(candidate);
+        (void)over(&two);
+        assert_string_equal(field("port"), "2");
+        n_merges = lkg_stack_stats(stack)->n_merges;
+        (void)over(&one);
+        assert_ptr_equal(candidate, of_one);
+        (void)over(NULL);
+        assert_ptr_equal(candidate, local);
+        assert_int_equal(lkg_stack_stats(stack)->n_merges, n_merges);
+
+        put("kubelet.conf.d/20-b.conf", HEADER "maxPods: 21\n");
+        (void)look_over(&one);
+        assert_string_equal(field("port"), "1");
+        assert_string_equal(field("maxPods"), "21");
+        assert_int_equal(lkg_stack_stats(stack)->n_merges, n_merges + 1); /* the others when somebody asks */
+        put("kubelet.conf", "kind: [\n");
+        (void)look_over(&two);
+        assert_string_equal(field("maxPods"), "21"); /* whatever the base file is */
+        (void)over(NULL);
+        assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
+        lkg_candidate_unref(of_one);
+        lkg_candidate_unref(local);
+}
+
+static void test_more_bases_than_are_remembered(void **state)
+{
+        char text[sizeof(HEADER) + 32];
+
+        (void)state;
+        sample();
+        (void)look();
+        for (unsigned round = 0; round < 3; round++)
+                for (unsigned i = 0; i < 6; i++) {
+                        struct lkg_stack_remote remote;
+
+                        (void)snprintf(text, sizeof(text), HEADER "port: %u\n", i);
+                        remote = in_memory(text);
+                        (void)over(&remote);
+                        assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
+                        assert_int_equal(field("port")[0], '0' + (int)i);
+                }
+}
+
 static void test_a_document_in_memory_is_asked_about(void **state)
 {
-        const struct lkg_stack_remote remote = { .name = "a",
-                                                 .file = "kube-system/a:kubelet",
-                                                 .text = HEADER "maxPods: 1\n",
-                                                 .size = strlen(HEADER "maxPods: 1\n") };
+        const struct lkg_stack_remote remote = in_memory(HEADER "maxPods: 1\n");
 
         (void)state;
         set_admission();
         refused_name = "a:kubelet";
-        lkg_stack_set_remote(stack, &remote);
-        (void)look();
+        (void)look_over(&remote);
         assert_int_equal(candidate->state, LKG_CANDIDATE_INVALID);
         assert_string_equal(poison_finding()->file, "kube-system/a:kubelet");
         refused_name = NULL;
-        (void)look();
+        (void)look_over(&remote);
         assert_int_equal(candidate->state, LKG_CANDIDATE_VALID);
         lkg_buf_deinit(&asked);
 }
@@ -1176,6 +1245,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_file_that_nobody_may_open, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_layers_that_are_refused_together, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_document_in_memory_is_asked_about, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_each_base_is_remembered, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_more_bases_than_are_remembered, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_fallback_is_no_base, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_source_directory_is_gone, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_patch_files_that_hold_nothing, set_up, tear_down),
