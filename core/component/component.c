@@ -707,7 +707,6 @@ void lkg_component_serve_again(struct lkg_component *c, struct lkg_generation *g
 {
         lkg_component_set_active(c, generation);
         c->last_good = false;
-        c->served_before = true;
 }
 
 bool lkg_component_note_published(struct lkg_component *c)

@@ -235,7 +235,6 @@ static int new_generation(struct lkg_engine *e, struct lkg_component *c, struct 
         if (e->started && !c->lost_now)
                 lkg_component_set_lost(c, NULL); /* something has changed since */
         u->number = number;
-        c->served_before = false;
         lkg_component_set_active(c, g);
         c->n_published++;
         return 0;
@@ -281,21 +280,19 @@ static void take_back(struct lkg_engine *e, struct lkg_component *c, struct lkg_
 }
 
 /* The only place that handles what follows when readers get another generation, whatever the reason. */
-static void announce(struct lkg_engine *e, struct lkg_component *c)
+static void announce(struct lkg_engine *e, struct lkg_component *c, bool is_new)
 {
         const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        bool again = c->served_before;
 
         if (!lkg_component_note_published(c))
                 return;
-        c->served_before = false;
         c->fallback_due = c->state_changed = true;
         c->served_ns = lkg_boottime_ns();
         lkg_engine_consume(e, c);
         if (!c->active)
                 lkg_log(LOG_NOTICE, &fields, "%s is not served any more: %s", c->config->file,
                         c->condition.reason);
-        else if (again)
+        else if (!is_new)
                 lkg_log(LOG_NOTICE, &fields, "serving generation %" PRIu64 " again", c->active->number);
         else
                 lkg_log(LOG_INFO, &fields,
@@ -376,7 +373,7 @@ int lkg_engine_commit(struct lkg_engine *e)
         } else {
                 e->retry_delay_ns = LKG_RETRY_MIN_NS;
                 for (size_t i = 0; r > 0 && i < e->n_components; i++)
-                        announce(e, &e->components[i]);
+                        announce(e, &e->components[i], undo[i].number != 0);
                 if (r > 0)
                         e->hooks->persist_soon(e);
         }

@@ -77,7 +77,6 @@ struct lkg_component {
 
         struct lkg_generation *active, *previous; /* previous: what `diff` compares with */
         struct lkg_generation *published;         /* what readers have had since the last publication */
-        bool served_before;                       /* active was served before and is served again */
         /* The document of generation served_number, whose values know their layers; NULL = it came from disk. */
         struct lkg_value *served;
         uint64_t served_number;
