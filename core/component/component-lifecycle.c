@@ -1,6 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A component as the lifecycle sees it: the state before a step, and the state after it. */
+/* A component as the lifecycle and the rollout see it: before a step and after it, what it tells people, which slot is wanted. */
+#include <inttypes.h>
+
+#include <lkg/base.h>
 #include <lkg/component.h>
+#include <lkg/schema.h>
+
+/* ---- values that several files of the view show ---- */
+
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(components[i].config->name, name) == 0)
+                        return &components[i];
+        return NULL;
+}
+
+struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c)
+{
+        return (struct lkg_log_fields){ .component = c->config->name,
+                                        .generation = c->active ? c->active->number : 0 };
+}
+
+/* The text of the `error` field of NodeConfigStatus; empty = no error. A hint for people, never a value. */
+const char *lkg_component_error(const struct lkg_component *c, bool *ret_findings)
+{
+        const struct lkg_dynamic *d = c->dynamic;
+        const struct lkg_bad *bad = d ? lkg_dynamic_is_bad(d, &d->pointers.assigned) : NULL;
+        bool unread = bad && (bad->cause == LKG_BAD_LOAD || bad->cause == LKG_BAD_PARSE);
+        bool in_findings = bad ? unread || bad->cause == LKG_BAD_INVALID
+                               : c->candidate && c->candidate->state == LKG_CANDIDATE_INVALID;
+
+        if (ret_findings)
+                *ret_findings = in_findings;
+        if (in_findings)
+                return unread ? "failed to load config, see status findings for details"
+                              : "failed to validate config, see status findings for details";
+        if (bad)
+                return bad->reason;
+        if (c->candidate && c->candidate->state == LKG_CANDIDATE_NAME_TAKEN)
+                return "name taken: a kubeconfig stands under the name of the view file";
+        if (c->fault)
+                return c->fault;
+        if (d && lkg_component_verdict(c) == LKG_AVOID)
+                return d->pointers.rollback.reason;
+        return d && d->desired == LKG_DESIRED_UNKNOWN
+                       ? "failed to sync: the reference is unclear, see the condition"
+                       : "";
+}
+
+const struct lkg_pointers *lkg_component_pointers(const struct lkg_component *c)
+{
+        static const struct lkg_pointers none = { 0 };
+
+        return c->dynamic && c->dynamic->desired != LKG_DESIRED_NONE ? &c->dynamic->pointers : &none;
+}
+
+/* The document of the last known good, if it was served or stored: generation and SHA-256; 0 = unknown. */
+uint64_t lkg_component_good_document(const struct lkg_component *c, const char **ret_sha256)
+{
+        const struct lkg_good *good = &lkg_component_pointers(c)->good;
+
+        if (c->dynamic && c->dynamic->scope_all && *c->dynamic->pointers.good.sha256)
+                good = &c->dynamic->pointers.good;
+        *ret_sha256 = good->sha256;
+        if (*good->sha256)
+                return good->generation;
+        if (!c->active || c->base || !lkg_config_source_is_local(&good->source))
+                return 0;
+        *ret_sha256 = c->active->sha256; /* a local configuration always counts as good */
+        return c->active->number;
+}
+
+/* Wall time of the deadline while the trial's clock runs; 0 while it is stopped. */
+uint64_t lkg_trial_wall_deadline(const struct lkg_trial *trial)
+{
+        uint64_t due = lkg_trial_due(trial);
+
+        return due == UINT64_MAX ? 0 : lkg_realtime_ns() + due - lkg_boottime_ns();
+}
+
+/* ---- steps ---- */
 
 /* The reference configures the kubelet of a node; if no component has that name, the first component. */
 bool lkg_component_is_remote(const struct lkg_component *c, const struct lkg_config *config)
@@ -85,7 +165,7 @@ void lkg_component_adopt(struct lkg_component *c, const struct lkg_lifecycle *no
         d->document = next->document;
 }
 
-enum lkg_rollback lkg_rollback_of(enum lkg_bad_cause cause)
+static enum lkg_rollback rollback_of(enum lkg_bad_cause cause)
 {
         static const enum lkg_rollback kinds[_LKG_BAD_CAUSE_MAX] = {
                 [LKG_BAD_MARKED] = LKG_ROLLBACK_CONDEMNED,    [LKG_BAD_LOAD] = LKG_ROLLBACK_INVALID,
@@ -169,4 +249,207 @@ void lkg_component_event_text(const struct lkg_component *c, const struct lkg_co
                                "%s: ConfigMap %.63s/%.253s, UID %.64s, resourceVersion %.64s%s%.400s",
                                c->config->name, source->ns, source->name, source->uid, source->version,
                                colon, words);
+}
+
+/* ---- news ---- */
+
+#define ROOM_KEPT 112 /* of the words: lkg_component_event_text() shows 400 bytes of them */
+
+/* One piece of news. */
+struct telling {
+        struct lkg_component *c;
+        const struct lkg_event *event;
+        const struct lkg_step *step;
+        struct lkg_log_fields fields;
+        struct lkg_component_news *news;
+};
+
+static void say(const struct telling *t, bool warning, const char *reason,
+                const struct lkg_config_source *source, const char *words)
+{
+        t->news->warning = warning;
+        t->news->reason = reason;
+        t->news->source = source;
+        (void)snprintf(t->news->words, sizeof(t->news->words), "%s", words);
+}
+
+static void tell_rejected(const struct telling *t)
+{
+        const struct lkg_bad *mark = &t->step->mark;
+
+        lkg_log(LOG_WARNING, &t->fields, "%s: ConfigMap %s/%s%s, see findings", mark->reason,
+                mark->source.ns, mark->source.name,
+                t->event->kind == LKG_EVENT_FORBIDDEN ? ", the guard forbids it" : "");
+        say(t, true, "ConfigRejected", &mark->source, mark->reason);
+}
+
+/* The mark that this rollback follows from, of this step or, after a crash, of an earlier one; NULL = none. */
+static const struct lkg_bad *mark_of(const struct telling *t)
+{
+        const struct lkg_bad_list *list = &t->c->dynamic->bad;
+
+        if (*t->step->mark.id)
+                return lkg_bad_named(list, t->step->mark.id);
+        for (size_t i = 0; i < list->n_items; i++)
+                if (strcmp(list->items[i].reason, t->step->next.pointers.rollback.reason) == 0)
+                        return &list->items[i];
+        return NULL;
+}
+
+/* The reason and the names of the suspects, without values: an Event may be read by people who may not read the node's files. */
+static void say_why(const struct telling *t, char ret[static LKG_REASON_MAX])
+{
+        const char *reason = t->step->next.pointers.rollback.reason;
+        const struct lkg_bad *mark = mark_of(t);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        size_t size = strlen(reason);
+
+        if (mark && size + ROOM_KEPT < LKG_REASON_MAX)
+                lkg_suspects_say(mark->suspects, LKG_REASON_MAX - size - ROOM_KEPT, &buf);
+        lkg_buf_putc(&buf, '\0');
+        if (lkg_buf_failed(&buf) || !*buf.data)
+                (void)snprintf(ret, LKG_REASON_MAX, "%s", reason);
+        else
+                (void)snprintf(ret, LKG_REASON_MAX, "%s; %s", reason, buf.data);
+}
+
+static void tell_rolled_back(const struct telling *t)
+{
+        const struct lkg_pointers *p = &t->step->next.pointers;
+        char words[LKG_REASON_MAX];
+
+        say_why(t, words);
+        lkg_log(LOG_WARNING, &t->fields, "rolling back to the last known good: %s", words);
+        say(t, true, "ConfigRolledBack", &p->rollback.from, words);
+        t->c->n_rollbacks[rollback_of(t->step->cause)]++;
+        if (t->event->kind == LKG_EVENT_START)
+                t->c->answers_start = true; /* it will read what is served then: no restart is needed */
+}
+
+static void tell_promoted(const struct telling *t)
+{
+        const struct lkg_good *good = &t->step->next.pointers.good;
+
+        lkg_log(LOG_NOTICE, &t->fields, "generation %" PRIu64 " is the last known good", good->generation);
+        say(t, false, "ConfigPromoted", &good->source, "");
+}
+
+static void tell_extended(const struct telling *t)
+{
+        char what[LKG_HEALTH_WORDS_MAX];
+
+        (void)lkg_trial_say_unhealthy(&t->step->next.trial, t->event->reason, what);
+        lkg_log(LOG_WARNING, &t->fields, "the trial goes on beyond its duration, not healthy: %s", what);
+        say(t, true, "ConfigTrialExtended", lkg_tried_source(&t->step->next.pointers), what);
+}
+
+static void tell_try_expired(const struct telling *t)
+{
+        lkg_log(LOG_WARNING, &t->fields,
+                "the try was not committed in time, going back to generation %" PRIu64,
+                t->step->next.record.hold.generation);
+}
+
+void lkg_component_tell(struct lkg_component *c, enum lkg_news kind, const struct lkg_event *event,
+                        const struct lkg_step *step, struct lkg_component_news *ret)
+{
+        static void (*const tellers[_LKG_NEWS_MAX])(const struct telling *t) = {
+                [LKG_NEWS_REJECTED] = tell_rejected,       [LKG_NEWS_ROLLED_BACK] = tell_rolled_back,
+                [LKG_NEWS_PROMOTED] = tell_promoted,       [LKG_NEWS_EXTENDED] = tell_extended,
+                [LKG_NEWS_TRY_EXPIRED] = tell_try_expired,
+        };
+        const struct telling t = { c, event, step, lkg_component_log_fields(c), ret };
+
+        *ret = (struct lkg_component_news){ .reason = NULL };
+        tellers[kind](&t);
+}
+
+/* ---- slots ---- */
+
+#define OWED_NS (3600 * LKG_NSEC_PER_SEC)
+
+static bool knows_limits(const struct lkg_component *c)
+{
+        return c->limits.max_in_trial &&
+               lkg_config_source_equal(&c->limits_of, &c->dynamic->pointers.assigned);
+}
+
+/* What is the last known good already has no trial, so nobody has to know of it. */
+bool lkg_component_needs_slot(const struct lkg_component *c)
+{
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+
+        return knows_limits(c) && !lkg_config_source_same_content(&p->assigned, &p->good.source);
+}
+
+bool lkg_component_waits_for_slot(const struct lkg_component *c)
+{
+        const struct lkg_pointers *p = &c->dynamic->pointers;
+
+        return lkg_component_needs_slot(c) && !lkg_config_source_equal(&p->assigned, &p->active);
+}
+
+static bool is_of_api(const struct lkg_config_source *source)
+{
+        return *source->uid && strcmp(source->uid, LKG_UID_LOCAL) != 0 && *source->sha256;
+}
+
+/*
+ * What has failed its trial a short time ago. An engine that died right after the rollback has still to note that in its slot, and
+ * what was on trial need not be assigned any more. After that time others have noted that the holder vanished.
+ */
+static const struct lkg_config_source *failed_lately(const struct lkg_component *c, uint64_t wall_ns)
+{
+        const struct lkg_bad *found = NULL;
+
+        for (size_t i = 0; i < c->dynamic->bad.n_items; i++) {
+                const struct lkg_bad *mark = &c->dynamic->bad.items[i];
+
+                if (lkg_bad_failed_trial(mark->cause) && is_of_api(&mark->source) &&
+                    mark->time_ns <= wall_ns && wall_ns - mark->time_ns < OWED_NS &&
+                    (!found || mark->time_ns > found->time_ns))
+                        found = mark;
+        }
+        return found ? &found->source : NULL;
+}
+
+void lkg_component_slot_wish(const struct lkg_component *c, const struct lkg_config_source *newest,
+                             uint64_t wall_ns, struct lkg_slot_wish *ret)
+{
+        static const struct lkg_rollout_limits none;
+        const struct lkg_config_source *source = NULL;
+        const struct lkg_rollout_limits *limits = &c->limits;
+
+        *ret = (struct lkg_slot_wish){ .any = false };
+        if (!c->dynamic)
+                return;
+        ret->duration_ns = c->limits_duration_ns;
+        if (knows_limits(c)) {
+                source = &c->dynamic->pointers.assigned;
+        } else if (c->base && c->base->limits.max_in_trial) { /* a new engine, in the middle of a trial */
+                source = &c->base->source;
+                limits = &c->base->limits;
+                ret->duration_ns = c->base->rules.duration_ns;
+        } else {
+                source = failed_lately(c, wall_ns);
+                limits = &none;
+        }
+        if (!source || !*source->sha256)
+                return;
+        ret->any = c->slot_needed &&
+                   c->state.hold.mode == LKG_HOLD_FREE; /* nothing is tried while it is held */
+        ret->newest = lkg_config_source_same_content(source, newest);
+        ret->max_in_trial = limits->max_in_trial;
+        ret->max_failures = limits->max_failures;
+        ret->fleet = limits->fleet;
+        if (lkg_rollout_id_of(source, &ret->id) < 0)
+                *ret->id.uid = '\0'; /* no memory: the next cycle tries again */
+        ret->any = ret->any && *ret->id.uid;
+}
+
+void lkg_component_say_slot(struct lkg_component *c, const char *words)
+{
+        if (strcmp(c->slot_words, words) == 0)
+                return;
+        (void)snprintf(c->slot_words, sizeof(c->slot_words), "%s", words);
 }

@@ -270,7 +270,8 @@ const char *lkg_component_reader(const struct lkg_config_component *k)
         return *k->kind || *k->api_version ? NULL : lkg_schema_reader(k->name);
 }
 
-struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c)
+/* Borrows the command line. */
+static struct lkg_judge_config judge_config(const struct lkg_component *c)
 {
         struct lkg_judge_config config = {
                 .release = c->release,
@@ -304,7 +305,7 @@ static int new_judge(struct lkg_component *c, struct lkg_error *err)
         int r;
 
         c->release = wanted_release(c);
-        config = lkg_component_judge_config(c);
+        config = judge_config(c);
         r = lkg_judge_new(&config, &c->judges[0]);
         if (r >= 0)
                 r = lkg_judge_new(&config, &c->judges[1]);
@@ -328,7 +329,7 @@ int lkg_component_learn(struct lkg_component *c)
                 return r;
         c->flags = flags;
         c->release = wanted_release(c);
-        config = lkg_component_judge_config(c);
+        config = judge_config(c);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(c->judges); i++)
                 lkg_judge_configure(c->judges[i], &config);
         lkg_strings_deinit(&old);

@@ -140,9 +140,6 @@ struct lkg_admission lkg_component_admission(const struct lkg_component *c);
  */
 const char *lkg_component_reader(const struct lkg_config_component *k);
 
-/** lkg_component_judge_config() - the inputs for judging @c. Borrows its command line. */
-struct lkg_judge_config lkg_component_judge_config(const struct lkg_component *c);
-
 #define LKG_BASE_MISSING 2031u /* the finding */
 #define LKG_NO_BASE      2018u
 
@@ -318,7 +315,7 @@ void lkg_component_recover_last_good(struct lkg_component *c);
 /** lkg_component_recover_previous() - restore the newest generation before the active one, for `diff`. */
 void lkg_component_recover_previous(struct lkg_component *c);
 
-/* ---- layers that are not served: refusal.c ---- */
+/* ---- layers that are not served: findings.c ---- */
 
 /** lkg_component_log_refusal() - log the first error of @candidate, which is invalid. */
 void lkg_component_log_refusal(const struct lkg_component *c, const struct lkg_candidate *candidate);
@@ -332,7 +329,7 @@ void lkg_component_log_refusal(const struct lkg_component *c, const struct lkg_c
 int lkg_component_check_first(const struct lkg_component *c, const char *source_path,
                               const char *mount_point, struct lkg_error *err);
 
-/* ---- values that several files of the view show: component-facts.c ---- */
+/* ---- values that several files of the view show: component-lifecycle.c ---- */
 
 /** lkg_component_find() - the component named @name; NULL = none. */
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
@@ -390,8 +387,6 @@ struct lkg_component_news {
 /** lkg_component_tell() - log @kind, which @step of @event brings, and count it. @ret: borrows @step */
 void lkg_component_tell(struct lkg_component *c, enum lkg_news kind, const struct lkg_event *event,
                         const struct lkg_step *step, struct lkg_component_news *ret);
-/** lkg_rollback_of() - the kind of a rollback, for metrics. */
-enum lkg_rollback lkg_rollback_of(enum lkg_bad_cause cause);
 /**
  * lkg_component_adopt() - replace @now by @next. @saved_record: that of @next is on disk
  * already
@@ -456,7 +451,7 @@ uint64_t lkg_component_planned_restart(const struct lkg_component *c);
  */
 void lkg_component_learn_version(struct lkg_component *c, struct lkg_report *report);
 
-/* ---- the running process and the served document: drift.c ---- */
+/* ---- the running process and the served document: served.c ---- */
 
 /**
  * lkg_component_runs_older() - does a process have a document with another meaning than c->active? Unknown
@@ -485,7 +480,7 @@ void lkg_component_check_facts(struct lkg_component *c, const struct lkg_view_pl
 const char *lkg_flag_on_line(const struct lkg_flag *flags, size_t n_flags, const struct lkg_strings *words,
                              const char *name);
 
-/* ---- the last known good: good-generation.c ---- */
+/* ---- the last known good: bases.c ---- */
 
 /**
  * lkg_component_good_generation() - the generation that a rollback would serve now.
@@ -497,7 +492,7 @@ int lkg_component_good_generation(const struct lkg_component *c, struct lkg_gene
 int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret,
                               struct lkg_error *err);
 
-/* ---- all findings: component-findings.c ---- */
+/* ---- all findings: findings.c ---- */
 
 /* In order; the first is about the followed layers, the last are not about a component. */
 #define LKG_COMPONENT_REPORTS_MAX 8
@@ -590,14 +585,6 @@ int lkg_component_trial_rules(const struct lkg_component *c, const struct lkg_co
 void lkg_components_collect(const struct lkg_component *components, size_t n_components,
                             struct lkg_store *store);
 /**
- * lkg_component_load_base() - load @source from its checkpoint.
- * Return: 0: @ret can be tried; -EINVAL: it is bad, @report says why; if an engine died of it, the code of
- * @err is -EKEYREJECTED and its message is the reason; another -errno.
- */
-int lkg_component_load_base(const struct lkg_component *c, const struct lkg_component_env *env,
-                            const struct lkg_config_source *source, struct lkg_remote_base **ret,
-                            struct lkg_report *report, struct lkg_error *err);
-/**
  * lkg_component_restore_base() - put the layers over the configuration of @source again. Return: 0; -errno, see
  * lkg_checkpoint_is_lost().
  */
@@ -613,7 +600,7 @@ void lkg_component_keep_without_base(struct lkg_component *c, const char *why);
 /** lkg_component_follow_tried() - from now on, the layers of @c are over c->tried. */
 void lkg_component_follow_tried(struct lkg_component *c);
 
-/* ---- the last known good: good.c ---- */
+/* ---- the last known good: bases.c ---- */
 
 /** lkg_component_load_good() - c->good: for the merge of a rollback. Return: 0; -errno. */
 int lkg_component_load_good(struct lkg_component *c, const struct lkg_component_env *env,
@@ -671,7 +658,8 @@ int lkg_component_check_guard(const struct lkg_component *c, const struct lkg_ca
  * @ret: one reference, if the result is 0
  *
  * c->remote_findings are replaced by those of this attempt. lkg_component_note_tried() ends it.
- * Return: 0; 1: not usable as a configuration, @err as from lkg_component_load_base(); negative: a fault.
+ * Return: 0; 1: not usable as a configuration (code -EKEYREJECTED in @err: an engine died of it, the message is the reason);
+ * negative: a fault.
  */
 int lkg_component_load_assigned(struct lkg_component *c, const struct lkg_component_env *env,
                                 struct lkg_candidate **ret, struct lkg_error *err);
