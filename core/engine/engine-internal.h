@@ -37,7 +37,7 @@ struct lkg_starting {
 };
 #define LKG_STARTING_MAX 16u
 
-/* Callbacks into the loop and the cycle, which know all parts; the parts do not know them (engine-wiring.c). */
+/* Callbacks into the loop and the cycle, which know all parts; the parts do not know them (start.c). */
 struct lkg_engine_hooks {
         void (*cycle)(struct lkg_engine *e, bool look);
         int (*commit)(struct lkg_engine *e);
@@ -116,7 +116,7 @@ void lkg_engine_persist_soon(struct lkg_engine *e);
 /** lkg_engine_persist() - write history, state files and number reservation, and request fallback copies. */
 void lkg_engine_persist(struct lkg_engine *e);
 
-/* engine-report.c: used by all parts; what is known now */
+/* report.c: used by all parts; what is known now */
 /** lkg_engine_save_record() - save @record durably as that of @c. Return: 0 or -errno, already logged. */
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);
@@ -134,7 +134,7 @@ struct lkg_engine_snapshot {
 /** lkg_engine_take_snapshot() - everything that is known now. @ret borrows all of it. */
 void lkg_engine_take_snapshot(struct lkg_engine *e, struct lkg_engine_snapshot *ret);
 
-/* engine-loop.c */
+/* loop.c */
 /**
  * lkg_engine_ask_first_fallback() - on the very first start, request the copies before the publication is announced, so that they
  * exist before anyone sees the view: a backup that starts as soon as the unit is ready finds a directory that no longer changes.
@@ -145,19 +145,19 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
 /** lkg_engine_add_sources() - add inotify, the timer and deferred work to the event loop. */
 int lkg_engine_add_sources(struct lkg_engine *e);
 
-/* engine-reload.c: steps of a start that a reload repeats. */
+/* start.c: steps of a start that a reload repeats. */
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
 
-/* engine-facts.c: release and command line of the components. */
+/* facts.c: release and command line of the components. */
 /** lkg_engine_open_facts() - open the facts of every component that has none yet. Return: 0 or -errno. */
 int lkg_engine_open_facts(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_watch_facts() - watch the facts for changes from now on. Return: 0 or -errno. */
 int lkg_engine_watch_facts(struct lkg_engine *e);
 void lkg_engine_unwatch_facts(struct lkg_engine *e);
 
-/* engine-facts.c: what follows from a start. */
+/* facts.c: what follows from a start. */
 /** lkg_engine_start_seen() - handle STARTED: answer at once, or when the service manager has given the reason. */
 void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m);
 /** lkg_engine_resolve_starts() - answer the starts whose reason is known now, or whose time limit has expired. */
@@ -171,7 +171,7 @@ void lkg_engine_look_before_start(struct lkg_engine *e);
  * Return: 0; -EINVAL: no such process, or no store; -errno: it could not be recorded, and nothing has changed.
  */
 int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int pid, uint64_t ticket);
-/* engine-effects.c: the lifecycle of a component. */
+/* effects.c: the lifecycle of a component. */
 /**
  * lkg_engine_step() - @event has happened: find out what follows (lkg_step()), and carry it out.
  * @event: wall_ns 0 = now; `before` is set here
@@ -180,14 +180,13 @@ int lkg_engine_start_reported(struct lkg_engine *e, struct lkg_component *c, int
 int lkg_engine_step(struct lkg_engine *e, struct lkg_component *c, const struct lkg_event *event,
                     struct lkg_error *err);
 
-/* engine-effects.c */
 /** lkg_engine_update_alive() - the trial's clock runs while a process is alive that has read the configuration on trial. */
 void lkg_engine_update_alive(struct lkg_engine *e, struct lkg_component *c);
 void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_on_health() - a health endpoint says something else. */
 void lkg_engine_on_health(void *userdata);
 
-/* engine-poison.c: content that made an engine die. */
+/* poison.c: content that made an engine die. */
 /**
  * lkg_engine_open_poison() - read the records of the previous engine. Call it before any foreign content is read.
  * Return: 0 or -errno.
@@ -207,7 +206,7 @@ void lkg_engine_lift_old_poison(struct lkg_engine *e);
 void lkg_engine_lift_poison(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_out_of_memory() - end the process if it is in the middle of recorded work. */
 void lkg_engine_out_of_memory(struct lkg_engine *e);
-/* engine-commands.c */
+/* commands.c */
 /**
  * lkg_engine_run_command() - carry out and publish one write to a control file or in bad/. Return: 0 or
  * -errno.
@@ -219,17 +218,17 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
  */
 int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 
-/* engine-facts.c */
+/* facts.c */
 /** lkg_engine_consume() - c->active is new: request a restart of the component, if configured and if it changes anything. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
-/* engine-remote.c: which configuration each component follows. */
+/* remote.c: which configuration each component follows. */
 /** lkg_engine_open_store() - open the durable store of dynamic configuration. Return: 0; -EBUSY or -ENOMEM, which are fatal. */
 int lkg_engine_open_store(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_open_dynamic() - read the store for every component that has no state yet. */
 int lkg_engine_open_dynamic(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_restore_dynamic() - set the bases that the store names, once it is known what was served: a rollback replaces that. */
 void lkg_engine_restore_dynamic(struct lkg_engine *e);
-/** lkg_engine_look_remote() - look at the reference and the tracks, as far as @touched concerns them. */
+/** lkg_engine_look_remote() - look at the reference, as far as @touched concerns them. */
 void lkg_engine_look_remote(struct lkg_engine *e, struct lkg_component *c,
                             const struct lkg_touched *touched);
 /** lkg_engine_new_places() - create e->places, which are not used yet. Return: 0 or -ENOMEM. */
@@ -250,7 +249,7 @@ void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
  * the bad mark.
  */
 void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c);
-/* engine-report.c: what the cluster is told. */
+/* report.c: what the cluster is told. */
 /** lkg_engine_event() - send an Event about @source if @c follows the reference. @words: never content */
 void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
                       const struct lkg_config_source *source, const char *words);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See virtual-node.h. Carries out the effects of lkg_step() as core/engine/engine-effects.c does, in memory. */
+/* See virtual-node.h. Carries out the effects of lkg_step() as core/engine/effects.c does, in memory. */
 #include "virtual-node.h"
 
 #define S LKG_NSEC_PER_SEC
