@@ -173,16 +173,6 @@ size_t lkg_component_errors_in(const struct lkg_report *report, const char *file
         return n;
 }
 
-/* The number of the candidate's errors in the remote document itself. */
-static size_t remote_errors(const struct lkg_component *c)
-{
-        bool syntax;
-
-        return c->base && c->candidate
-                       ? lkg_component_errors_in(&c->candidate->report, c->base->file, &syntax)
-                       : 0;
-}
-
 static bool is_over_remote(const struct lkg_candidate *candidate)
 {
         return candidate->n_layers > 0 && candidate->layers[0].role == LKG_LAYER_REMOTE;
@@ -439,6 +429,20 @@ void lkg_component_deinit(struct lkg_component *c)
         *c = (struct lkg_component){ .history = { .dirfd = -EBADF } };
 }
 
+struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(components[i].config->name, name) == 0)
+                        return &components[i];
+        return NULL;
+}
+
+struct lkg_log_fields lkg_component_log_fields(const struct lkg_component *c)
+{
+        return (struct lkg_log_fields){ .component = c->config->name,
+                                        .generation = c->active ? c->active->number : 0 };
+}
+
 /* ---- faults and errors ---- */
 
 static bool same_text(const char *a, const char *b)
@@ -563,6 +567,22 @@ static bool was_refused(const struct lkg_component *c, const struct lkg_candidat
                lkg_report_equal(&c->candidate->report, &candidate->report);
 }
 
+static void log_refusal(const struct lkg_component *c, const struct lkg_candidate *candidate)
+{
+        const struct lkg_log_fields fields = lkg_component_log_fields(c);
+        const size_t n_errors = candidate->report.n_severity[LKG_ERROR];
+        const struct lkg_finding *f = lkg_report_first_error(&candidate->report);
+        struct lkg_where where;
+        char place[PATH_MAX];
+
+        if (!f)
+                return;
+        where = (struct lkg_where){ f->file, f->line, f->column };
+        (void)lkg_where_text(&where, place, sizeof(place));
+        lkg_log(LOG_WARNING, &fields, "refused, %zu error%s, the first: %s%s [LKG%04u]", n_errors,
+                n_errors == 1 ? "" : "s", place, f->text, f->code);
+}
+
 static void note_refused(struct lkg_component *c, const struct lkg_candidate *candidate)
 {
         if (!c->rejected_ns)
@@ -570,7 +590,7 @@ static void note_refused(struct lkg_component *c, const struct lkg_candidate *ca
         if (was_refused(c, candidate))
                 return;
         c->n_refused++;
-        lkg_component_log_refusal(c, candidate);
+        log_refusal(c, candidate);
 }
 
 /* Takes over @candidate. Return: 1: it is another one; 0. */
@@ -758,23 +778,6 @@ bool lkg_component_served_has_table(const struct lkg_component *c)
                                        lkg_component_release(c), &schema) >= 0;
 }
 
-/*
- * Why the assigned configuration is not used. *@ret_marked: it was marked by hand, and the reason is the
- * operator's text.
- */
-static const char *why_not_assigned(const struct lkg_component *c, bool *ret_marked)
-{
-        const struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad = lkg_dynamic_is_bad(d, &d->pointers.assigned);
-
-        *ret_marked = bad && bad->cause == LKG_BAD_MARKED;
-        if (bad)
-                return bad->reason;
-        if (*d->pointers.rollback.reason && lkg_component_verdict(c) == LKG_AVOID)
-                return d->pointers.rollback.reason;
-        return NULL;
-}
-
 const char *lkg_component_waiting(const struct lkg_component *c)
 {
         const struct lkg_dynamic *d = c->dynamic;
@@ -790,136 +793,4 @@ uint64_t lkg_component_try_deadline(const struct lkg_component *c)
         uint64_t wall = lkg_realtime_ns() + (at > now ? at - now : 0);
 
         return (wall + LKG_NSEC_PER_SEC / 2) / LKG_NSEC_PER_SEC * LKG_NSEC_PER_SEC;
-}
-
-/*
- * Did the assigned configuration (or, with trial.scope all, the document) fail its trial? Being bad for
- * another reason does not count.
- */
-static bool failed_its_trial(const struct lkg_dynamic *d)
-{
-        const struct lkg_pointers *p = &d->pointers;
-        const struct lkg_bad *bad = lkg_dynamic_is_bad(d, &p->assigned);
-
-        if (!*p->rollback.reason || d->trial.state != LKG_TRIAL_FAILED)
-                return false;
-        if (!bad)
-                return d->scope_all;
-        return lkg_bad_failed_trial(bad->cause) && strcmp(p->rollback.from.sha256, p->assigned.sha256) == 0;
-}
-
-/* A crash loop reads the new document by itself; a component that is alive goes on with what it has. */
-static bool needs_restart(const struct lkg_component *c)
-{
-        const struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_bad *bad =
-                lkg_bad_find(&d->bad, d->scope_all ? &d->document : &d->pointers.rollback.from);
-
-        return d->trial.state == LKG_TRIAL_FAILED && *d->pointers.rollback.reason && bad &&
-               bad->cause == LKG_BAD_UNHEALTHY && c->config->restart.policy == LKG_RESTART_NEVER &&
-               d->watched && lkg_component_runs_older(c);
-}
-
-static struct lkg_condition_remote remote_facts(const struct lkg_component *c,
-                                                const struct lkg_config_source *shown)
-{
-        const struct lkg_dynamic *d = c->dynamic;
-        const struct lkg_pointers *p = &d->pointers;
-        const struct lkg_candidate *local = c->base ? lkg_component_local(c) : NULL;
-        bool in_use = d->desired != LKG_DESIRED_NONE;
-        struct lkg_condition_remote remote = {
-                .assigned = in_use ? p->assigned.uid : "",
-                .active = shown->uid,
-                .followed = lkg_component_source(c)->uid,
-                .followed_lost = c->base && c->base->fault,
-                .followed_unread = c->unread,
-                .assigned_version = in_use ? p->assigned.version : NULL,
-                .active_version = shown->version,
-                .good_failed = d->good_failed,
-                .active_is_assigned = lkg_config_source_equal(&p->assigned, shown),
-                .active_is_good = lkg_config_source_equal(&p->good.source, shown) &&
-                                  (!d->scope_all || !c->active ||
-                                   lkg_is_good_document(&d->pointers, c->active->sha256)),
-                .went_back = d->scope_all && *p->rollback.reason && c->active &&
-                             lkg_is_good_document(&d->pointers, c->active->sha256) &&
-                             !lkg_component_serves_candidate(c),
-                .local_has_base = local && local->has_base,
-                .n_local_errors = local ? lkg_component_local_errors(c) : 0,
-                .restart_needed = needs_restart(c),
-                .untried = *c->untried ? c->untried : NULL,
-        };
-
-        if (in_use || d->scope_all)
-                remote.bad = why_not_assigned(c, &remote.marked);
-        if (d->desired == LKG_DESIRED_UNKNOWN)
-                remote.desired_fault = d->desired_fault;
-        remote.waits = c->tried_with && !remote.bad;
-        remote.waiting = lkg_component_waiting(c);
-        remote.any = *remote.assigned || remote.bad || remote.desired_fault;
-        /*
-         * The same rule that marked it bad: the start that was one too many already ran on the last known
-         * good.
-         */
-        remote.exonerated =
-                remote.bad && failed_its_trial(d) && p->rollback.starts_since > d->trial.rules.threshold;
-        return remote;
-}
-
-/* If two configurations have the same document, it belongs to the one that is followed now. */
-bool lkg_component_served_has_base(const struct lkg_component *c)
-{
-        if (lkg_component_serves_candidate(c))
-                return c->candidate->has_base;
-        return c->active && c->active->has_base;
-}
-
-bool lkg_component_local_has_base(const struct lkg_component *c)
-{
-        const struct lkg_candidate *local = lkg_component_local(c);
-
-        if (!local)
-                return !c->active || c->active->has_base;
-        return local->has_base || (!c->base && *lkg_component_wanted_base(c));
-}
-
-void lkg_component_update_condition(struct lkg_component *c, const struct lkg_report *node, bool not_ready)
-{
-        uint64_t wall = lkg_realtime_ns();
-        struct lkg_config_source shown;
-        struct lkg_condition_facts facts;
-
-        lkg_component_count_findings(c, node,
-                                     c->n_findings); /* the condition shows the number in findings */
-        facts = (struct lkg_condition_facts){
-                .remote = c->dynamic ? remote_facts(c, lkg_component_shown(c, &shown))
-                                     : (struct lkg_condition_remote){ .assigned = "",
-                                                                      .active = "",
-                                                                      .followed = "" },
-                .component = c->config->name,
-                .file = c->config->file,
-                .top = c->top,
-                .status_path = c->status_path,
-                .hold = &c->state.hold,
-                .held_by = &c->state.held_by,
-                .state = c->candidate ? c->candidate->state : LKG_CANDIDATE_NONE,
-                .verdict = lkg_component_verdict(c),
-                .n_errors = c->candidate ? c->candidate->report.n_severity[LKG_ERROR] : 0,
-                .n_remote_errors = remote_errors(c),
-                .n_all_errors = c->n_findings[LKG_ERROR],
-                .candidate_has_base = c->candidate && lkg_component_local_has_base(c),
-                .active = c->active ? c->active->number : 0,
-                .active_has_base = lkg_component_served_has_base(c),
-                .last_good = c->last_good,
-                .lost = *c->state.lost ? c->state.lost : NULL,
-                .fault = c->fault,
-                .not_ready = not_ready,
-                .try_deadline_wall_ns = lkg_component_try_deadline(c),
-        };
-
-        if (!lkg_condition_update(&c->condition, &facts, wall))
-                return;
-        if (c->state.status != c->condition.status || c->state.transition_ns != c->condition.transition_ns)
-                c->state_changed = true;
-        c->state.status = c->condition.status;
-        c->state.transition_ns = c->condition.transition_ns;
 }

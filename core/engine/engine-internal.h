@@ -37,7 +37,7 @@ struct lkg_starting {
 };
 #define LKG_STARTING_MAX 16u
 
-/* Callbacks into the loop and the cycle, which know all parts; the parts do not know them (start.c). */
+/* Callbacks into the loop and the cycle, which know all parts; the parts do not know them (lifetime.c). */
 struct lkg_engine_hooks {
         void (*cycle)(struct lkg_engine *e, bool look);
         int (*commit)(struct lkg_engine *e);
@@ -116,7 +116,7 @@ void lkg_engine_persist_soon(struct lkg_engine *e);
 /** lkg_engine_persist() - write history, state files and number reservation, and request fallback copies. */
 void lkg_engine_persist(struct lkg_engine *e);
 
-/* report.c: used by all parts; what is known now */
+/* snapshot.c: used by all parts; what is known now */
 /** lkg_engine_save_record() - save @record durably as that of @c. Return: 0 or -errno, already logged. */
 int lkg_engine_save_record(struct lkg_engine *e, struct lkg_component *c,
                            const struct lkg_component_state *record);
@@ -145,19 +145,19 @@ void lkg_engine_fallback_answered(struct lkg_engine *e, const struct lkg_message
 /** lkg_engine_add_sources() - add inotify, the timer and deferred work to the event loop. */
 int lkg_engine_add_sources(struct lkg_engine *e);
 
-/* start.c: steps of a start that a reload repeats. */
+/* lifetime.c: steps of a start that a reload repeats. */
 int lkg_engine_load_config(const struct lkg_engine *e, struct lkg_config **ret, struct lkg_report *report);
 int lkg_engine_new_components(struct lkg_engine *e, struct lkg_error *err);
 int lkg_engine_build_rules(struct lkg_engine *e, struct lkg_error *err);
 
-/* facts.c: release and command line of the components. */
+/* starting.c: release and command line of the components. */
 /** lkg_engine_open_facts() - open the facts of every component that has none yet. Return: 0 or -errno. */
 int lkg_engine_open_facts(struct lkg_engine *e, struct lkg_error *err);
 /** lkg_engine_watch_facts() - watch the facts for changes from now on. Return: 0 or -errno. */
 int lkg_engine_watch_facts(struct lkg_engine *e);
 void lkg_engine_unwatch_facts(struct lkg_engine *e);
 
-/* facts.c: what follows from a start. */
+/* starting.c: what follows from a start. */
 /** lkg_engine_start_seen() - handle STARTED: answer at once, or when the service manager has given the reason. */
 void lkg_engine_start_seen(struct lkg_engine *e, struct lkg_peer *peer, const struct lkg_message *m);
 /** lkg_engine_resolve_starts() - answer the starts whose reason is known now, or whose time limit has expired. */
@@ -186,7 +186,7 @@ void lkg_engine_tick_trial(struct lkg_engine *e, struct lkg_component *c);
 /** lkg_engine_on_health() - a health endpoint says something else. */
 void lkg_engine_on_health(void *userdata);
 
-/* poison.c: content that made an engine die. */
+/* admission.c: content that made an engine die. */
 /**
  * lkg_engine_open_poison() - read the records of the previous engine. Call it before any foreign content is read.
  * Return: 0 or -errno.
@@ -218,7 +218,7 @@ int lkg_engine_run_command(struct lkg_engine *e, const struct lkg_message *m);
  */
 int lkg_engine_finish_command(struct lkg_engine *e, struct lkg_component *c);
 
-/* facts.c */
+/* starting.c */
 /** lkg_engine_consume() - c->active is new: request a restart of the component, if configured and if it changes anything. */
 void lkg_engine_consume(struct lkg_engine *e, struct lkg_component *c);
 /* remote.c: which configuration each component follows. */
@@ -249,7 +249,7 @@ void lkg_engine_prepare_remote(struct lkg_engine *e, struct lkg_component *c);
  * the bad mark.
  */
 void lkg_engine_finish_avoiding(struct lkg_engine *e, struct lkg_component *c);
-/* report.c: what the cluster is told. */
+/* snapshot.c: what the cluster is told. */
 /** lkg_engine_event() - send an Event about @source if @c follows the reference. @words: never content */
 void lkg_engine_event(struct lkg_engine *e, const struct lkg_component *c, bool warning, const char *reason,
                       const struct lkg_config_source *source, const char *words);

@@ -520,6 +520,24 @@ static int decode(struct lkg_layer *layer, const char *data, size_t size)
         return r;
 }
 
+/* ---- paths ---- */
+
+char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
+{
+        const char *source = stack->config.source_path;
+        size_t n = strlen(source);
+        char *ret;
+
+        while (n > 1 && source[n - 1] == '/')
+                n--;
+        if (*path == '/')
+                return strdup(path);
+        if (asprintf(&ret, "%.*s%s%s", (int)(n ? n : 1), n ? source : ".",
+                     n && source[n - 1] == '/' ? "" : "/", path) < 0)
+                return NULL;
+        return ret;
+}
+
 /* ---- loading ---- */
 
 int lkg_layer_admit(const struct lkg_layer *layer, const struct lkg_admission *admission, char **ret_why)

@@ -315,22 +315,6 @@ static int take(struct collect *c, struct lkg_place *place, bool *ret_there)
         return r < 0 ? r : accept_layer(c, LKG_STEAL(layer));
 }
 
-char *lkg_stack_form(const struct lkg_stack *stack, const char *path)
-{
-        const char *source = stack->config.source_path;
-        size_t n = strlen(source);
-        char *ret;
-
-        while (n > 1 && source[n - 1] == '/')
-                n--;
-        if (*path == '/')
-                return strdup(path);
-        if (asprintf(&ret, "%.*s%s%s", (int)(n ? n : 1), n ? source : ".",
-                     n && source[n - 1] == '/' ? "" : "/", path) < 0)
-                return NULL;
-        return ret;
-}
-
 /* Base and instance: one file with a configured path. *@ret_found: does it exist? */
 static int take_file(struct collect *c, enum lkg_layer_role role, enum lkg_patch_type type, const char *path,
                      bool *ret_found)

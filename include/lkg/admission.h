@@ -8,7 +8,7 @@
 
 /*
  * A check that libraries make before they parse, merge or judge content from users:
- * docs/decisions/012-poison.md. Only the engine implements it (core/engine/poison.c); all other callers pass
+ * docs/decisions/012-poison.md. Only the engine implements it (core/engine/admission.c); all other callers pass
  * NULL, and everything is admitted.
  */
 

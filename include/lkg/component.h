@@ -315,10 +315,8 @@ void lkg_component_recover_last_good(struct lkg_component *c);
 /** lkg_component_recover_previous() - restore the newest generation before the active one, for `diff`. */
 void lkg_component_recover_previous(struct lkg_component *c);
 
-/* ---- layers that are not served: findings.c ---- */
+/* ---- layers that are not served: component-findings.c ---- */
 
-/** lkg_component_log_refusal() - log the first error of @candidate, which is invalid. */
-void lkg_component_log_refusal(const struct lkg_component *c, const struct lkg_candidate *candidate);
 /**
  * lkg_component_check_first() - may @c be served at all? Only called when none of it is mounted yet. Logs
  * all errors.
@@ -329,7 +327,7 @@ void lkg_component_log_refusal(const struct lkg_component *c, const struct lkg_c
 int lkg_component_check_first(const struct lkg_component *c, const char *source_path,
                               const char *mount_point, struct lkg_error *err);
 
-/* ---- values that several files of the view show: component-lifecycle.c ---- */
+/* ---- values that several files of the view show: component-condition.c ---- */
 
 /** lkg_component_find() - the component named @name; NULL = none. */
 struct lkg_component *lkg_component_find(struct lkg_component *components, size_t n, const char *name);
@@ -492,7 +490,7 @@ int lkg_component_good_generation(const struct lkg_component *c, struct lkg_gene
 int lkg_component_stored_good(const struct lkg_component *c, struct lkg_generation **ret,
                               struct lkg_error *err);
 
-/* ---- all findings: findings.c ---- */
+/* ---- all findings: component-findings.c ---- */
 
 /* In order; the first is about the followed layers, the last are not about a component. */
 #define LKG_COMPONENT_REPORTS_MAX 8

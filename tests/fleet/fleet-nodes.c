@@ -175,7 +175,7 @@ static bool breaks(const struct node *node)
         return behaviour == BREAKS || (behaviour == BREAKS_SOME && node->number % 50 == 7);
 }
 
-/* ---- a node: what the engine does (reference.c, remote.c) ---- */
+/* ---- a node: what the engine does (assignment.c, remote.c) ---- */
 
 static void saves(const struct lkg_pointers *next, void *userdata)
 {

@@ -249,22 +249,6 @@ void lkg_component_note(struct lkg_component *c, const char *source_path)
 
 /* ---- layers that are not served ---- */
 
-void lkg_component_log_refusal(const struct lkg_component *c, const struct lkg_candidate *candidate)
-{
-        const struct lkg_log_fields fields = lkg_component_log_fields(c);
-        const size_t n_errors = candidate->report.n_severity[LKG_ERROR];
-        const struct lkg_finding *f = lkg_report_first_error(&candidate->report);
-        struct lkg_where where;
-        char place[PATH_MAX];
-
-        if (!f)
-                return;
-        where = (struct lkg_where){ f->file, f->line, f->column };
-        (void)lkg_where_text(&where, place, sizeof(place));
-        lkg_log(LOG_WARNING, &fields, "refused, %zu error%s, the first: %s%s [LKG%04u]", n_errors,
-                n_errors == 1 ? "" : "s", place, f->text, f->code);
-}
-
 static void log_all_findings(const struct lkg_component *c, const struct lkg_candidate *wrong)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
