@@ -79,11 +79,10 @@ static int untrusted_directory(struct lkg_error *err, const char *path, int dir,
         (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", dir);
         n = readlink(proc, name, sizeof(name) - 1);
         name[n < 0 ? 0 : n] = '\0';
-        return lkg_error_set(
-                err, -EPERM, NULL,
-                "%s: the way leads through a directory that is not owned by root or is writable "
-                "by others: %s (user %u, mode %04o).",
-                path, n < 0 ? "it" : name, (unsigned)st->st_uid, (unsigned)st->st_mode & 07777);
+        return lkg_error_set(err, -EPERM, NULL,
+                             "%s: the way leads through a directory that is not owned by root or is "
+                             "writable by others: %s (user %u, mode %04o).",
+                             path, n < 0 ? "it" : name, (unsigned)st->st_uid, (unsigned)st->st_mode & 07777);
 }
 
 static int untrusted(struct lkg_error *err, const char *path, const char *what, bool strict)
@@ -93,11 +92,10 @@ static int untrusted(struct lkg_error *err, const char *path, const char *what, 
                         err, -EPERM, NULL,
                         "%s: the way leads through %s that is not owned by root or is writable by others.",
                         path, what);
-        return lkg_error_set(
-                err, -ELOOP, NULL,
-                "%s: a symlink leads through %s that is not owned by root or is writable by others; "
-                "use a plain file, or give the whole way to root.",
-                path, what);
+        return lkg_error_set(err, -ELOOP, NULL,
+                             "%s: a symlink leads through %s that is not owned by root or is writable by "
+                             "others; use a plain file, or give the whole way to root.",
+                             path, what);
 }
 
 /*
@@ -152,11 +150,10 @@ static int walk_enter(struct path_walk *w, int fd, const char *path, struct lkg_
 
 static int leads_outside(const struct path_walk *w, const char *path, struct lkg_error *err)
 {
-        return lkg_error_set(
-                err, -EXDEV, NULL,
-                "%s: a symlink leads out of %s; use a plain file or a link that stays beneath it, or set "
-                "layerLinks: host.",
-                path, w->bounds->path);
+        return lkg_error_set(err, -EXDEV, NULL,
+                             "%s: a symlink leads out of %s; use a plain file or a link that stays beneath "
+                             "it, or set layerLinks: host.",
+                             path, w->bounds->path);
 }
 
 /* Within bounds: go where `..` or the start of an absolute path leads. */

@@ -11,16 +11,15 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         /* code, severity, title, advice, paragraph */
         { 1001, LKG_ERROR, "syntax error",
           "Correct the document at the place named; `lkgfs convert FILE` reads it alone.",
-          "The document could not be parsed as YAML or JSON; the message says what the parser "
-          "stumbled over, and file, line and column say where. Nothing of this document is used, "
-          "and a candidate that contains it is not served. The mistake is often a little above "
-          "the place named: a missing colon or closing quote, a tab used for indentation, a list "
-          "item that is not aligned." },
+          "The document could not be parsed as YAML or JSON; the message says what the parser stumbled "
+          "over, and file, line and column say where. Nothing of this document is used, and a candidate "
+          "that contains it is not served. The mistake is often a little above the place named: a missing "
+          "colon or closing quote, a tab used for indentation, a list item that is not aligned." },
         { 1002, LKG_ERROR, "not text",
           "Save the file as plain UTF-8 text without NUL bytes or control characters.",
-          "The file is not UTF-8 text: it has a NUL byte, a control character or bytes that "
-          "belong to no character. A file that was saved as UTF-16, compressed, or cut off by a "
-          "full disk looks like this. `file NAME` and `xxd NAME | head` show what it really is." },
+          "The file is not UTF-8 text: it has a NUL byte, a control character or bytes that belong to no "
+          "character. A file that was saved as UTF-16, compressed, or cut off by a full disk looks like "
+          "this. `file NAME` and `xxd NAME | head` show what it really is." },
         { 1003, LKG_ERROR, "document too large",
           "Split the document or simplify it: at most 4 MiB, 10000 levels and 1000000 values.",
           "A document may have at most 4 MiB, 10000 levels of nesting and 1000000 values. The limits bound "
@@ -63,35 +62,29 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "into one file." },
         { 1011, LKG_WARNING, "typographic quotes", "Write \" or ' instead.",
           "A key or a value begins with a quotation mark that is none of YAML's two, such as the curved "
-          "ones "
-          "of word processors, chats and web pages. It quotes nothing: it is a part of the text, so "
+          "ones of word processors, chats and web pages. It quotes nothing: it is a part of the text, so "
           "clusterDomain is then a name with quotation marks in it. The component accepts such a text where "
-          "it does "
-          "not check it, and ignores such a key." },
+          "it does not check it, and ignores such a key." },
         { 1012, LKG_WARNING, "a space that is none", "Write plain spaces (U+0020) instead.",
           "A key or a value without quotes begins or ends with a space that is none of ASCII, most often a "
           "no-break space (U+00A0) that was copied from a web page. YAML takes it for a letter: a number "
-          "becomes a "
-          "text, and lines that are indented with it are not below the key above them but beside it, under "
-          "names "
-          "that the component ignores. Two such spaces before memory.available take all eviction thresholds "
-          "away." },
+          "becomes a text, and lines that are indented with it are not below the key above them but beside "
+          "it, under names that the component ignores. Two such spaces before memory.available take all "
+          "eviction thresholds away." },
         { 1013, LKG_NOTE, "the document of another program",
           "Follow the message: it says which part of the file belongs here, or which command prints it.",
           "The document has a kind that no component reads that lkgfs knows, and it looks like one that is "
-          "often taken "
-          "for a configuration: of kubeadm, kind, EKS, OpenShift and others. Only its syntax was looked "
-          "at." },
+          "often taken for a configuration: of kubeadm, kind, EKS, OpenShift and others. Only its syntax "
+          "was looked at." },
         { 2001, LKG_ERROR, "empty layer",
           "A layer holds at least apiVersion and kind; write them, or remove a drop-in; put a base back.",
-          "The layer has no content, or only comments. The component does not start on an empty "
-          "file, and lkgfs does not guess whether it was emptied on purpose or is still being "
-          "written. A file that is no longer wanted is removed, or renamed so that it does not "
-          "end in .conf." },
+          "The layer has no content, or only comments. The component does not start on an empty file, and "
+          "lkgfs does not guess whether it was emptied on purpose or is still being written. A file that is "
+          "no longer wanted is removed, or renamed so that it does not end in .conf." },
         { 2002, LKG_ERROR, "not a map", "A configuration document is a map of fields (`key: value`).",
-          "The document is a list, a text or a number where a map of fields is needed. A common "
-          "cause is a `- ` in front of the first line, or a file that holds a path or a token "
-          "instead of a configuration." },
+          "The document is a list, a text or a number where a map of fields is needed. A common cause is a "
+          "`- ` in front of the first line, or a file that holds a path or a token instead of a "
+          "configuration." },
         { 2003, LKG_ERROR, "kind or apiVersion missing",
           "Write apiVersion and kind, the same as in the base.",
           "Every layer says of which kind it is: `kind: KubeletConfiguration` and `apiVersion: "
@@ -99,9 +92,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "on the web often omit them, and exits if they are missing." },
         { 2004, LKG_ERROR, "another kind or apiVersion",
           "All layers of a component have the same kind and apiVersion; correct the odd one.",
-          "This layer has another kind or apiVersion than the base. It is the configuration of "
-          "another component in the wrong directory, or of another version of the API. The "
-          "component refuses to merge the two." },
+          "This layer has another kind or apiVersion than the base. It is the configuration of another "
+          "component in the wrong directory, or of another version of the API. The component refuses to "
+          "merge the two." },
         { 2005, LKG_ERROR, "layer cannot be read",
           "Make the layer a regular file; a symlink to one must lead through directories that only root can "
           "write to.",
@@ -125,9 +118,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "kubelet with `--config` for it." },
         { 2009, LKG_ERROR, "configured directory missing",
           "Create the directory, or take it out of the configuration.",
-          "A directory that the configuration names does not exist. The default drop-in "
-          "directory may be missing; one that somebody has configured is expected to be there, "
-          "and the component itself would not start without it." },
+          "A directory that the configuration names does not exist. The default drop-in directory may be "
+          "missing; one that somebody has configured is expected to be there, and the component itself "
+          "would not start without it." },
         { 2010, LKG_ERROR, "not a directory", "Make it a directory, or name another path.",
           "The path is a file where a directory of layers is expected. For drop-ins this is a warning: the "
           "component starts, and loads nothing from it, or treats a .conf file as the only drop-in. For "
@@ -136,11 +129,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Remove files that are not needed, put their fields into fewer files, or raise maxDropIns or "
           "maxLayerBytes of the component in lkgfs.conf.",
           "There are more drop-ins, patches or bytes than maxDropIns and maxLayerBytes allow (256 and 8 MiB "
-          "by "
-          "default), or more than 65536 directory entries or 64 nested directories. The limits keep time "
-          "and "
-          "memory of a candidate bounded; a directory that reaches them is usually one that a program fills "
-          "and never empties, or a loop of mounts." },
+          "by default), or more than 65536 directory entries or 64 nested directories. The limits keep time "
+          "and memory of a candidate bounded; a directory that reaches them is usually one that a program "
+          "fills and never empties, or a loop of mounts." },
         { 2012, LKG_WARNING, "layers changed while they were read",
           "Nothing, if it disappears; otherwise find the program that keeps rewriting the directory.",
           "The layers changed while they were read, several times in a row, so lkgfs found no moment at "
@@ -160,8 +151,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "not `.conf`. Its content has no effect." },
         { 2015, LKG_NOTE, "file skipped",
           "Only names that end in .conf are loaded from a drop-in directory.",
-          "A file in the drop-in directory was not loaded because its name does not end in "
-          ".conf. Backups of editors and README files are skipped on purpose." },
+          "A file in the drop-in directory was not loaded because its name does not end in .conf. Backups "
+          "of editors and README files are skipped on purpose." },
         { 2016, LKG_WARNING, "linked directory skipped",
           "Use a real directory, or, for the drop-in directory itself, end its configured path with '/': "
           "the component does not follow a symlink to a directory either.",
@@ -169,12 +160,11 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "directories only and silently skips such links. The same is true of the configured directory "
           "itself when it is a symlink, unless its path ends with a slash." },
         { 2017, LKG_NOTE, "mounted ConfigMap",
-          "Its files are applied twice, which changes nothing but the order relative to other "
-          "files.",
-          "The directory is a mounted ConfigMap or Secret: `..data` points at a directory with "
-          "the real files, and each name is a symlink into it. The walk meets every file twice, "
-          "once in each place, as the component's walk does. The values are the same, but files "
-          "of the inner directory come before all other names." },
+          "Its files are applied twice, which changes nothing but the order relative to other files.",
+          "The directory is a mounted ConfigMap or Secret: `..data` points at a directory with the real "
+          "files, and each name is a symlink into it. The walk meets every file twice, once in each place, "
+          "as the component's walk does. The values are the same, but files of the inner directory come "
+          "before all other names." },
         { 2018, LKG_WARNING, "no base",
           "Create the base file, or write `base: \"\"` if there is to be none; the other layers are merged "
           "alone.",
@@ -191,8 +181,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "TARGET[suffix][+type].yaml or .json, for example `kubeletconfiguration0+merge.yaml`. It is not "
           "applied; kubeadm skips it as well." },
         { 2021, LKG_ERROR, "unknown patch type", "The type after '+' is json, merge or strategic.",
-          "A kubeadm patch file has a type after the plus sign that does not exist. Without a "
-          "type the patch is strategic." },
+          "A kubeadm patch file has a type after the plus sign that does not exist. Without a type the "
+          "patch is strategic." },
         { 2022, LKG_ERROR, "bad strategic merge patch",
           "$patch is replace or delete; $retainKeys, $setElementOrder/FIELD, $deleteFromPrimitiveList/FIELD "
           "take lists.",
@@ -200,20 +190,19 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "work, or both sides set a map of lists that cannot be merged. The patch is refused as a whole, "
           "as upstream refuses it." },
         { 2023, LKG_ERROR, "bad JSON patch",
-          "An RFC 6902 operation names an existing path and has op, path and, where needed, "
-          "value or from.",
-          "An operation of an RFC 6902 patch is incomplete, or its path does not exist in the "
-          "document at that moment, or a `test` did not hold. Nothing of the patch is applied." },
+          "An RFC 6902 operation names an existing path and has op, path and, where needed, value or from.",
+          "An operation of an RFC 6902 patch is incomplete, or its path does not exist in the document at "
+          "that moment, or a `test` did not hold. Nothing of the patch is applied." },
         { 2024, LKG_ERROR, "patch changes kind or apiVersion",
           "A patch may neither remove nor change them; take that part out.",
-          "A patch may change the fields of a document, but not what kind of document it is. "
-          "This one removes or changes kind or apiVersion." },
+          "A patch may change the fields of a document, but not what kind of document it is. This one "
+          "removes or changes kind or apiVersion." },
         { 2025, LKG_WARNING, "directive in a drop-in",
           "Drop-ins are JSON merge patches and know no $patch; set a field to null to remove it.",
-          "Drop-ins are JSON merge patches. They do not know $patch, $retainKeys and the like: "
-          "such a key is an ordinary unknown field, which the component ignores, and inside a "
-          "map such as evictionHard it even becomes an entry. To remove a field set it to null; "
-          "to replace a map, set each of its keys." },
+          "Drop-ins are JSON merge patches. They do not know $patch, $retainKeys and the like: such a key "
+          "is an ordinary unknown field, which the component ignores, and inside a map such as evictionHard "
+          "it even becomes an entry. To remove a field set it to null; to replace a map, set each of its "
+          "keys." },
         { 2026, LKG_WARNING, "directive with nothing to act on",
           "Leave the directive out: no layer before this one sets that map.",
           "A directive of a strategic merge patch applies to what the layers before it set. If they do not "
@@ -232,17 +221,16 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 2029, LKG_WARNING, "lock of an editor", "End the editor; if none runs, remove the link.",
           "An editor has, or had, the file without `.#` open and marks it by a symbolic link that leads "
           "nowhere. lkgfs ignores it. A kubelet with --config-dir on this directory does not: it ends at "
-          "its "
-          "start, because it cannot read the link. So do not give up lkgfs (`lkgfs abandon`) before it is "
-          "gone." },
+          "its start, because it cannot read the link. So do not give up lkgfs (`lkgfs abandon`) before it "
+          "is gone." },
         { 2030, LKG_ERROR, "an engine ended while it worked on this",
           "Correct or remove what is named; `echo now > control/<component>/sync` tries it again as it is.",
           "While an engine read, merged or validated this content it was ended: by a signal, by its memory "
           "limit, or because it used too much processor time (5 s, and half a second for each MiB). Its "
-          "successor does not read the "
-          "content again, because it would end in the same way. The served document stays. The content is "
-          "tried again when it changes, by `echo now > control/<component>/sync`, and after an upgrade of "
-          "lkgfs. Please report the content: whatever it is, it should have been a finding." },
+          "successor does not read the content again, because it would end in the same way. The served "
+          "document stays. The content is tried again when it changes, by `echo now > "
+          "control/<component>/sync`, and after an upgrade of lkgfs. Please report the content: whatever it "
+          "is, it should have been a finding." },
         { 2031, LKG_ERROR, "base missing",
           "Put the base back; or set `base: \"\"` for the component if there is to be none.",
           "The base is configured, or it was part of a served document once, and is missing now. A "
@@ -253,11 +241,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 2032, LKG_ERROR, "generated file in the place of a base",
           "Put the base back; or remove that line, and the drop-ins that are merged into it already.",
           "The file begins, comments aside, with the line that lkgfs writes into what it serves. It is a "
-          "copy of the merged "
-          "document: restored by a backup program that does not keep extended attributes, or copied from "
-          "the "
-          "view. As a base it would freeze every value that drop-ins have set so far, also after they are "
-          "removed. `lkgfs history` and layers/ show what the base was." },
+          "copy of the merged document: restored by a backup program that does not keep extended "
+          "attributes, or copied from the view. As a base it would freeze every value that drop-ins have "
+          "set so far, also after they are removed. `lkgfs history` and layers/ show what the base was." },
         { 2033, LKG_ERROR, "read back as something else",
           "Write what the message names in another way, and report the document: this is a mistake of "
           "lkgfs.",
@@ -275,45 +261,39 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Nothing, if 2 s are soon enough; else give the view a copy, or change the file by renaming a new "
           "one over it.",
           "A layer file has a second hard link, or is a mount of its own (a single file given to a "
-          "container or to a kind node). "
-          "Who changes it in place through the other name does so without an event in our directory, so it "
-          "is polled, "
-          "and looked at before each start of the component." },
+          "container or to a kind node). Who changes it in place through the other name does so without an "
+          "event in our directory, so it is polled, and looked at before each start of the component." },
         { 2036, LKG_WARNING, "place in a template", "Render the template, and put the result here.",
           "The value is what a template has in its place: `{{ .Values.x }}`, `<%= x %>`, `${X}`. In quotes "
-          "that is good YAML, and "
-          "for a field of type string the component takes it as it is. No field of a component needs such a "
-          "value." },
+          "that is good YAML, and for a field of type string the component takes it as it is. No field of a "
+          "component needs such a value." },
         { 2040, LKG_NOTE, "patch file without a patch", "Write the patch, or remove the file.",
-          "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, "
-          "`---` or null. kubeadm takes nothing from such a file, and neither does lkgfs." },
+          "A file in the directory of kubeadm patches is empty or holds only comments, blank lines, `---` "
+          "or null. kubeadm takes nothing from such a file, and neither does lkgfs." },
         { 3001, LKG_ERROR, "configuration unreadable",
           "Make the file or directory readable, or remove it: a missing one means the defaults.",
           "The configuration of lkgfs, or a directory of its drop-ins, exists and cannot be read. It is not "
           "treated as absent, because that would silently mean the defaults." },
         { 3002, LKG_ERROR, "not our configuration",
-          "The document begins with apiVersion: config.lkgfs.io/v1alpha1 and kind: "
-          "LkgfsConfiguration.",
-          "The file is not a configuration of lkgfs, or of a version that this program does not "
-          "know. Nothing of it was used." },
+          "The document begins with apiVersion: config.lkgfs.io/v1alpha1 and kind: LkgfsConfiguration.",
+          "The file is not a configuration of lkgfs, or of a version that this program does not know. "
+          "Nothing of it was used." },
         { 3003, LKG_ERROR, "unknown setting", "Correct the name; lkgfs.conf(5) lists every setting.",
           "The setting does not exist. This is an error, so that a misspelled `restart:` or `guard:` cannot "
           "leave a node without what its administrator relies on." },
         { 3004, LKG_ERROR, "wrong type",
           "Give the setting the type named in the message; a mode is a string in quotes.",
-          "The setting has a value of another type than it needs: text where a number is "
-          "expected, a single value where a list is. File modes are strings because YAML would "
-          "read 0600 as the number 384." },
+          "The setting has a value of another type than it needs: text where a number is expected, a single "
+          "value where a list is. File modes are strings because YAML would read 0600 as the number 384." },
         { 3005, LKG_ERROR, "not a duration",
           "A duration is a number with a unit, like 500ms, 30s, 5m or 1h30m.",
-          "The value is not a duration: a number with a unit, or several in a row. A bare number "
-          "is refused because nobody can tell whether seconds or milliseconds were meant." },
+          "The value is not a duration: a number with a unit, or several in a row. A bare number is refused "
+          "because nobody can tell whether seconds or milliseconds were meant." },
         { 3006, LKG_ERROR, "not a file mode", "A mode is an octal string in quotes, at most \"0777\".",
           "The value is not a file mode. Modes are written in octal and in quotes, as for chmod." },
         { 3007, LKG_ERROR, "unknown user or group", "Use a name of this system, or a number.",
-          "There is no user or group of this name on this system. On a node where users come "
-          "from a directory service, numbers are safer: the name must be known when lkgfs "
-          "starts." },
+          "There is no user or group of this name on this system. On a node where users come from a "
+          "directory service, numbers are safer: the name must be known when lkgfs starts." },
         { 3008, LKG_ERROR, "not a file name",
           "Give a name without slash; it appears in the root of the view.",
           "The value is used as a name in the root of the view, so it cannot be a path, `.` or `..`, or "
@@ -330,37 +310,33 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "PATH that could be relied on." },
         { 3013, LKG_ERROR, "name used twice",
           "Components, their files and aliases all have different names.",
-          "Two components, files or aliases have the same name, and one name in the view can "
-          "show only one thing." },
+          "Two components, files or aliases have the same name, and one name in the view can show only one "
+          "thing." },
         { 3014, LKG_ERROR, "reserved name",
           "The view keeps this name for itself; choose another one, or set virtualDir.",
-          "The view uses this name for itself: status, bad, lkg, control, layers, history, "
-          ".lkgfs-fallback and .lv. A component or alias under the same name could not be "
-          "reached." },
+          "The view uses this name for itself: status, bad, lkg, control, layers, history, .lkgfs-fallback "
+          "and .lv. A component or alias under the same name could not be reached." },
         { 3015, LKG_ERROR, "component without a name", "Add name: to the component.",
           "Components merge by name across configuration files, so each has to have one." },
         { 3016, LKG_ERROR, "too many components", "Serve fewer components in one mount.",
           "One mount serves a limited number of components, because each needs memory and watches." },
         { 3017, LKG_ERROR, "not a layer path",
-          "A layer is a path inside the source directory or an absolute one, without . and .. "
-          "parts.",
-          "The path of a layer leads out of the source directory, or is written in a way that "
-          "could: it has `.` or `..` parts." },
+          "A layer is a path inside the source directory or an absolute one, without . and .. parts.",
+          "The path of a layer leads out of the source directory, or is written in a way that could: it has "
+          "`.` or `..` parts." },
         { 3018, LKG_ERROR, "configuration not trusted",
           "chown root and chmod go-w the file and every directory in its path.",
           "The configuration, or a directory in its path, belongs to another user than root or is writable "
           "by others. It names programs that run as root, so lkgfs does not start with it." },
         { 3019, LKG_NOTE, "file skipped",
           "Only names that end in .conf are read from a configuration directory.",
-          "A file in a configuration directory was not read because its name does not end in "
-          ".conf." },
+          "A file in a configuration directory was not read because its name does not end in .conf." },
         { 3020, LKG_ERROR, "settings contradict each other", "Change one of them, as the message says.",
-          "Two settings exclude each other, or one of them needs another; the message names "
-          "both." },
+          "Two settings exclude each other, or one of them needs another; the message names both." },
         { 3021, LKG_ERROR, "not a pattern",
           "allowedSources wants namespace/name; guard wants dotted field names.",
-          "The value is not of the form that the setting takes: allowedSources are "
-          "namespace/name, where each part may be *, and guard fields are dotted names such as "
+          "The value is not of the form that the setting takes: allowedSources are namespace/name, where "
+          "each part may be *, and guard fields are dotted names such as "
           "authentication.anonymous.enabled." },
         { 3022, LKG_WARNING, "no user for the engine",
           "Create the user (systemd-sysusers, useradd --system), then reload lkgfs; or name another one.",
@@ -382,8 +358,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "the merged document under that name, so the file below is hidden as long as lkgfs is mounted." },
         { 4004, LKG_WARNING, "directory covered",
           "Rename the directory, or move the virtual ones with virtualDir: .lkgfs.",
-          "The source directory has an entry with a name that the view uses for itself, such as "
-          "status or control. It is hidden as long as lkgfs is mounted." },
+          "The source directory has an entry with a name that the view uses for itself, such as status or "
+          "control. It is hidden as long as lkgfs is mounted." },
         { 4005, LKG_WARNING, "stored state lost",
           "Nothing, unless it happens again (then check the disk); the record is ignored.",
           "A record in the state directory was unreadable or did not match the others. lkgfs continues "
@@ -406,8 +382,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "force, as if there had been no reload." },
         { 4012, LKG_NOTE, "needs a remount",
           "Restart lkgfs when it suits; all other settings are in force already.",
-          "The changed setting belongs to the mount itself, which cannot be changed while files "
-          "are open. All other changes of the reload are in force." },
+          "The changed setting belongs to the mount itself, which cannot be changed while files are open. "
+          "All other changes of the reload are in force." },
         { 4015, LKG_NOTE, "try armed",
           "Make the change, then write now to control/COMPONENT/commit in time; otherwise the change is "
           "undone.",
@@ -424,8 +400,7 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "The component reports a release for which lkgfs has no field tables. The layers are validated by "
           "the nearest release that has some: fields, defaults and rules may differ, and a document that is "
           "refused here may be valid there, or the other way round. A feature gate that the tables do not "
-          "have is "
-          "a warning then (LKG5013), because the component may know it." },
+          "have is a warning then (LKG5013), because the component may know it." },
         { 4018, LKG_WARNING, "held, and something newer waits",
           "`lkgfs hold off` serves what waits; `lkgfs history` and `lkgfs status` show what that is.",
           "Somebody has frozen the view, by `hold on`, by `rollback`, or by a try that was not committed. "
@@ -453,23 +428,19 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 4025, LKG_NOTE, "more links than are waited for",
           "Nothing, if 100 ms are soon enough; else use fewer links, or one for a whole directory.",
           "A change through the view of a link on the way to a layer, or of what it leads to, is shown by "
-          "the next open. That is "
-          "kept up for a bounded number of names; others are noticed as changes behind the mount are." },
+          "the next open. That is kept up for a bounded number of names; others are noticed as changes "
+          "behind the mount are." },
         { 5001, LKG_ERROR, "wrong type",
-          "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows "
-          "it.",
-          "A field has a value of another type than it needs, for example text for a number. The "
-          "component refuses the whole configuration for it, and for a drop-in it cannot even "
-          "say which file was to blame, because it decodes only after merging. YAML decides by "
-          "the way a value is written: `yes` and `on` are booleans, `010` is a number, `\"010\"` "
-          "is text." },
+          "Give the field a value of the type named in the message; `lkgfs explain FIELD` shows it.",
+          "A field has a value of another type than it needs, for example text for a number. The component "
+          "refuses the whole configuration for it, and for a drop-in it cannot even say which file was to "
+          "blame, because it decodes only after merging. YAML decides by the way a value is written: `yes` "
+          "and `on` are booleans, `010` is a number, `\"010\"` is text." },
         { 5002, LKG_ERROR, "value does not fit",
-          "Write a value that the type can hold; `lkgfs explain FIELD` shows type, unit and "
-          "limits.",
-          "The value has the right type and cannot be stored in the field: a number too large "
-          "for 32 bits, text that is not a duration or a quantity. A duration needs units "
-          "(`90s`, `1m30s`, not 90), a quantity is a number with an optional suffix (`500Mi`, "
-          "`0.5`, `200m`)." },
+          "Write a value that the type can hold; `lkgfs explain FIELD` shows type, unit and limits.",
+          "The value has the right type and cannot be stored in the field: a number too large for 32 bits, "
+          "text that is not a duration or a quantity. A duration needs units (`90s`, `1m30s`, not 90), a "
+          "quantity is a number with an optional suffix (`500Mi`, `0.5`, `200m`)." },
         { 5003, LKG_WARNING, "unknown field", "Correct the name, or remove the field; it has no effect.",
           "No release knows a field of this name. The component does not fail on it: it logs a line for the "
           "base and nothing for a drop-in, and the setting has no effect. The message names the nearest "
@@ -492,10 +463,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Leave the field out, unless it should stay when the default changes.",
           "The value is the default of the field, so leaving it out changes nothing. If you write it down, "
           "it stays the same when a later release changes the default, which may be what you want. Only "
-          "`lkgfs "
-          "check --all` says it, and never of fields that hardening guides want to see written down, such "
-          "as "
-          "authentication.anonymous.enabled, authorization.mode and readOnlyPort." },
+          "`lkgfs check --all` says it, and never of fields that hardening guides want to see written down, "
+          "such as authentication.anonymous.enabled, authorization.mode and readOnlyPort." },
         { 5008, LKG_NOTE, "value reset by a later layer",
           "Nothing, if that is intended; otherwise remove the field from the later layer.",
           "A layer removes what an earlier one has set: by null, by an empty value or by the default. That "
@@ -509,24 +478,21 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "lkgfs serves false where true would add a threshold (LKG5024), and the result is that of the "
           "component." },
         { 5010, LKG_WARNING, "relative path in a drop-in", "Write the whole path.",
-          "The component makes relative paths of the base absolute (they count from the "
-          "directory of the base), but not those of drop-ins: these count from its working "
-          "directory, which is / for most services. The file that is meant is probably not the "
-          "file that is opened." },
+          "The component makes relative paths of the base absolute (they count from the directory of the "
+          "base), but not those of drop-ins: these count from its working directory, which is / for most "
+          "services. The file that is meant is probably not the file that is opened." },
         { 5011, LKG_WARNING, "port used twice",
           "Give one of the two fields another port, or turn it off with 0.",
-          "Two fields make the component listen on the same port and on addresses that overlap. "
-          "The second of the two cannot be opened and the component ends, or loses that "
-          "endpoint." },
+          "Two fields make the component listen on the same port and on addresses that overlap. The second "
+          "of the two cannot be opened and the component ends, or loses that endpoint." },
         { 5012, LKG_NOTE, "named file does not exist", "Create the file, or correct the path.",
-          "A field names a file or directory that is not there at the moment. It may appear "
-          "later (certificates often do), so this is only a note; a misspelled path looks the "
-          "same." },
+          "A field names a file or directory that is not there at the moment. It may appear later "
+          "(certificates often do), so this is only a note; a misspelled path looks the same." },
         { 5013, LKG_ERROR, "unknown feature gate", "Correct the name, or remove the gate.",
-          "No release knows a feature gate of this name, up to the latest one known here. The "
-          "component refuses to start, in most releases with a panic and a page of stack trace. "
-          "Names of gates are case-sensitive. A warning for a component of a release without tables here, "
-          "which may know the gate." },
+          "No release knows a feature gate of this name, up to the latest one known here. The component "
+          "refuses to start, in most releases with a panic and a page of stack trace. Names of gates are "
+          "case-sensitive. A warning for a component of a release without tables here, which may know the "
+          "gate." },
         { 5014, LKG_ERROR, "feature gate was dropped",
           "Remove the gate from the layer named; its feature is built in, or removed.",
           "The feature gate existed in earlier releases and was removed when its feature became GA, or was "
@@ -542,9 +508,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "the component refuse to start." },
         { 5017, LKG_ERROR, "feature gate needs another",
           "Turn on the gates named in the message as well, or turn this one off.",
-          "The feature gate is on, and it needs another one that is off. The component checks "
-          "this after all layers and flags and refuses to start. Turn on what it needs as well, "
-          "or turn this one off." },
+          "The feature gate is on, and it needs another one that is off. The component checks this after "
+          "all layers and flags and refuses to start. Turn on what it needs as well, or turn this one "
+          "off." },
         { 5018, LKG_WARNING, "feature gate will be dropped",
           "Remove the gate before the upgrade that drops it.",
           "The feature gate is GA or deprecated. Setting it still works in this release, and makes the "
@@ -574,10 +540,9 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "default for the old state of the gate. lkgfs keeps that result." },
         { 5023, LKG_WARNING, "defaults of the command line",
           "Give the component a base, even one with kind and apiVersion only.",
-          "Without a base document the component starts from the defaults of its command line, "
-          "and four of them are less strict than those of a document: anonymous requests are "
-          "accepted, tokens are not checked, everybody is authorized, and the read-only port "
-          "10255 is open." },
+          "Without a base document the component starts from the defaults of its command line, and four of "
+          "them are less strict than those of a document: anonymous requests are accepted, tokens are not "
+          "checked, everybody is authorized, and the read-only port 10255 is open." },
         { 5024, LKG_NOTE, "value added", "Nothing to do.",
           "Merging the layers into one file would change a result that depends on the layer of a value. To "
           "keep the component's own result, lkgfs serves one more value than the layers have; it is in the "
@@ -600,28 +565,28 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "thousandth in the file of `--config`, and keeps it in a drop-in; lkgfs serves one file. Nothing "
           "else differs: the users of the reservation round it up to a whole number." },
         { 5030, LKG_ERROR, "out of range", "Use a value within the limits named in the message.",
-          "A number or duration is smaller or larger than the component allows. It refuses the "
-          "whole configuration, not only this field. The message names the limits." },
+          "A number or duration is smaller or larger than the component allows. It refuses the whole "
+          "configuration, not only this field. The message names the limits." },
         { 5031, LKG_ERROR, "not one of the allowed words", "Use one of the words named in the message.",
-          "The field takes one of a few words, and this is none of them. The words are "
-          "case-sensitive: topologyManagerPolicy wants `none`, memoryManagerPolicy wants `None`." },
+          "The field takes one of a few words, and this is none of them. The words are case-sensitive: "
+          "topologyManagerPolicy wants `none`, memoryManagerPolicy wants `None`." },
         { 5032, LKG_ERROR, "fields contradict each other",
           "Change one of the two fields named in the message.",
           "Two fields exclude each other, or one must be smaller than the other. Each may be valid alone "
           "and come from its own layer; the message names both places." },
         { 5033, LKG_ERROR, "needs a feature gate",
           "Turn the feature gate on in featureGates, or remove the field.",
-          "The field has an effect only with a feature gate, and the gate is off in this release "
-          "or was turned off by a layer; or the field must not be set while the gate is off. The "
-          "component refuses the configuration instead of ignoring the field." },
+          "The field has an effect only with a feature gate, and the gate is off in this release or was "
+          "turned off by a layer; or the field must not be set while the gate is off. The component refuses "
+          "the configuration instead of ignoring the field." },
         { 5034, LKG_ERROR, "value missing", "Set the field.",
           "A field is empty that must be set, always or because another field needs it." },
         { 5035, LKG_ERROR, "wrong form", "Write the value in the form named in the message.",
           "The text does not have the form that the field needs: an address, host:port, a CIDR, a list of "
           "CPUs such as 0-3,8, an absolute path, a version." },
         { 5036, LKG_ERROR, "duplicate entry", "Remove one of the two entries.",
-          "A list has the same entry twice, or two entries for the same thing. The component "
-          "refuses it, because it cannot know which of the two is meant." },
+          "A list has the same entry twice, or two entries for the same thing. The component refuses it, "
+          "because it cannot know which of the two is meant." },
         { 5037, LKG_ERROR, "does not fit this host",
           "Change the field, or run this configuration on another kind of node.",
           "The configuration is valid, but does not fit this host, most often because of the version of its "
@@ -632,67 +597,52 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "Remove the line; to switch thresholds off, name each of them.",
           "Layers over the base are merged into it key by key, so an empty map leaves all keys as they are. "
           "`evictionHard: {}` does not switch eviction off: `memory.available: \"0%\"` switches one "
-          "threshold "
-          "off, `null` removes it." },
+          "threshold off, `null` removes it." },
         { 5047, LKG_ERROR, "more than this host has",
           "Lower the value to what the message says the host has, or run this configuration on a larger "
           "node.",
           "The kubelet accepts the value and ends a moment later on this host: it reserves more CPU, memory "
-          "or "
-          "ephemeral storage than there is, names a CPU or NUMA node that is not there, wants failSwapOn "
-          "while swap "
-          "is on, or its reservedMemory does not come to what the other reservations come to here. The host "
-          "is looked "
-          "at for each judgement; what is served already stays when the host changes. A warning with "
-          "`startupRules: "
-          "warn`, or if the value comes from the command line. On files the host is judged only with "
-          "`--host this`." },
+          "or ephemeral storage than there is, names a CPU or NUMA node that is not there, wants failSwapOn "
+          "while swap is on, or its reservedMemory does not come to what the other reservations come to "
+          "here. The host is looked at for each judgement; what is served already stays when the host "
+          "changes. A warning with `startupRules: warn`, or if the value comes from the command line. On "
+          "files the host is judged only with `--host this`." },
         { 5048, LKG_WARNING, "the state of this host is in the way",
           "Change the host as the message says before the component starts, or change the field.",
           "As the host is now, the kubelet ends at its start, or its pods start no process: swap is on, a "
-          "kernel "
-          "setting is not what protectKernelDefaults wants, more processes are reserved than the kernel "
-          "allows. A "
-          "command can change that before the component starts, so it is only a warning." },
+          "kernel setting is not what protectKernelDefaults wants, more processes are reserved than the "
+          "kernel allows. A command can change that before the component starts, so it is only a warning." },
         { 5060, LKG_WARNING, "a restart is not enough",
           "Do what the message says when the change is rolled out, or leave the field as it is.",
           "`lkgfs check --against FILE`: the field differs from FILE, and the component does not take the "
-          "new value over by a "
-          "restart alone: it keeps a state file, refuses to start with it, or the pods of the node have to "
-          "be made anew." },
+          "new value over by a restart alone: it keeps a state file, refuses to start with it, or the pods "
+          "of the node have to be made anew." },
         { 5061, LKG_NOTE, "a restart is needed", "Nothing has to be done but a restart of the component.",
           "`lkgfs check --against FILE`: the field differs from FILE. The component reads its configuration "
           "when it starts." },
         { 5070, LKG_NOTE, "default changes with the upgrade",
           "Nothing, or set the field to the value that the node has today before the upgrade.",
           "`lkgfs check --release` for another release than the one that runs: no layer sets the field, so "
-          "the "
-          "node gets the default of the new release, and nothing else will say so. The message has both "
+          "the node gets the default of the new release, and nothing else will say so. The message has both "
           "values." },
         { 5071, LKG_NOTE, "meaning changes with the upgrade",
           "Read the rule in the message, and change the value before or after the upgrade if it should keep "
           "its effect.",
           "`lkgfs check --release` for another release than the one that runs: a layer sets the field, and "
-          "the new "
-          "release takes the value for something else, as 0 of eventRecordQPS: the client's own limit "
-          "before 1.37, "
-          "no limit since. Or the release that runs does not have the field and ignores it, and the new one "
-          "has it." },
+          "the new release takes the value for something else, as 0 of eventRecordQPS: the client's own "
+          "limit before 1.37, no limit since. Or the release that runs does not have the field and ignores "
+          "it, and the new one has it." },
         { 5072, LKG_NOTE, "feature gates change with the upgrade",
           "Nothing, or set a gate that the node relies on before the upgrade.",
           "`lkgfs check --release` for another release than the one that runs: no layer sets the gate, and "
-          "it is on "
-          "in one of the releases and off in the other. Gates that a field of the component depends on have "
-          "a line "
-          "each; the others share one, because most of them are of components that are not on this node. "
-          "`lkgfs explain GATE` has the history of one." },
+          "it is on in one of the releases and off in the other. Gates that a field of the component "
+          "depends on have a line each; the others share one, because most of them are of components that "
+          "are not on this node. `lkgfs explain GATE` has the history of one." },
         { 5073, LKG_NOTE, "deprecated flag", "Remove the flag from the unit of the component.",
           "`lkgfs check --release` for another release than the one that runs: the command line has a flag "
-          "that "
-          "is deprecated, or sets a feature gate that will be dropped. It still works, and a component that "
-          "does not "
-          "know it any more does not start with it. Of flags that have a field in the document nothing is "
-          "said." },
+          "that is deprecated, or sets a feature gate that will be dropped. It still works, and a component "
+          "that does not know it any more does not start with it. Of flags that have a field in the "
+          "document nothing is said." },
         { 6002, LKG_ERROR, "field denied to remote configuration",
           "Take the field out of the ConfigMap, or remove it from guard.deny or from guard.profile of this "
           "node.",
@@ -706,14 +656,14 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
         { 6003, LKG_ERROR, "pinned field differs from the base",
           "Give the field the base's value in the ConfigMap, or leave it out there.",
           "The remote configuration sets a field that guard.pinned binds to the value of the local base, "
-          "and sets "
-          "it to another value, or the base does not have it. It is rejected whole. Numbers are compared by "
-          "value and lists as a whole; a field that the remote configuration leaves out is fine." },
+          "and sets it to another value, or the base does not have it. It is rejected whole. Numbers are "
+          "compared by value and lists as a whole; a field that the remote configuration leaves out is "
+          "fine." },
         { 6004, LKG_ERROR, "no document in the ConfigMap",
           "Put the document under the named key of `data`, or name the key that has it.",
           "The ConfigMap has no such key in `data`, or the text under it is empty, or the key stands in "
-          "`binaryData`. "
-          "An object without a document is bad as soon as it is assigned; what was served before stays." },
+          "`binaryData`. An object without a document is bad as soon as it is assigned; what was served "
+          "before stays." },
         { 6005, LKG_ERROR, "wrong trial rules", "Correct the named field or annotation.",
           "A remote configuration may set the duration of its own trial (`configTrialDuration`, a duration "
           "that is not negative) and how many starts it survives (`crashLoopThreshold`, 0 to 10), or its "
@@ -741,18 +691,18 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "switch yet, so the configuration that was assigned before stays." },
         { 6010, LKG_WARNING, "state of a newer lkgfs",
           "Use the lkgfs that wrote it, or go on without the named record.",
-          "A record in the state directory has a schemaVersion that this lkgfs does not know, most "
-          "often after a downgrade. It is not guessed at: the record counts as absent and is kept "
-          "beside as NAME.damaged. A bad mark keeps its effect even so. When the whole directory is "
-          "of a newer format lkgfs does not touch it and goes on without stored state." },
+          "A record in the state directory has a schemaVersion that this lkgfs does not know, most often "
+          "after a downgrade. It is not guessed at: the record counts as absent and is kept beside as "
+          "NAME.damaged. A bad mark keeps its effect even so. When the whole directory is of a newer format "
+          "lkgfs does not touch it and goes on without stored state." },
         { 6011, LKG_WARNING, "foreign entry in the state directory", "Remove the named entry.",
-          "Something that lkgfs did not make stands in its private directory. In the place of a "
-          "directory of ours it is put aside as NAME.damaged; elsewhere it is ignored." },
+          "Something that lkgfs did not make stands in its private directory. In the place of a directory "
+          "of ours it is put aside as NAME.damaged; elsewhere it is ignored." },
         { 6012, LKG_WARNING, "damaged bad mark",
           "Look at bad/COMPONENT; remove the entry if the configuration may be tried again.",
-          "The record of a configuration known to be bad cannot be read. Its name still says which "
-          "one it is about, so it stays bad: to forget it would try again what broke the node. Time "
-          "and reason are lost." },
+          "The record of a configuration known to be bad cannot be read. Its name still says which one it "
+          "is about, so it stays bad: to forget it would try again what broke the node. Time and reason are "
+          "lost." },
         { 6013, LKG_WARNING, "state directory is read-only",
           "Make the file system of stateDir writable and restart lkgfs.",
           "Nothing can be saved in the state directory. Stored state is still used, unless the message says "
@@ -802,8 +752,8 @@ const struct lkg_finding_kind lkg_finding_kinds[] = {
           "lkgfs.io/halt is true or false, lkgfs.io/rollout-percent a number from 0 to 100 with at most "
           "three decimals. lkgfs.io/rollout-max-in-trial and lkgfs.io/rollout-max-failures (which needs the "
           "former) are whole numbers from 1 to 1000, lkgfs.io/rollout-fleet is one from 1 to 1000000. While "
-          "one of them is something else, no node switches to this version, because "
-          "it is not known which nodes were meant. Nodes that follow it already continue." },
+          "one of them is something else, no node switches to this version, because it is not known which "
+          "nodes were meant. Nodes that follow it already continue." },
         { 7008, LKG_NOTE, "not the node's own credential",
           "Use the node's own kubeconfig, or set remote.condition and remote.events to false.",
           "Condition and Events are written only with a credential that is certainly that of this node "

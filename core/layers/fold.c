@@ -319,17 +319,17 @@ static void report_kubeconfig(const struct update *u, struct lkg_fold_step *step
         struct lkg_where where = { step->layer->file, 0, 0 };
 
         if (step->layer->role == LKG_LAYER_BASE && u->config->base_is_view_name) {
-                lkg_report_add(&step->report, LKG_ERROR, LKG_C_NAME_TAKEN, &where,
-                               "this is a kubeconfig (kubeadm writes one here), so the name is taken; let "
-                               "the merged "
-                               "file have another one: set 'file: kubelet-config.yaml' for component %s",
-                               u->config->component);
+                lkg_report_add(
+                        &step->report, LKG_ERROR, LKG_C_NAME_TAKEN, &where,
+                        "this is a kubeconfig (kubeadm writes one here), so the name is taken; let the "
+                        "merged file have another one: set 'file: kubelet-config.yaml' for component %s",
+                        u->config->component);
                 return;
         }
-        lkg_report_add(&step->report, LKG_ERROR, LKG_C_KUBECONFIG, &where,
-                       "a kubeconfig is not a configuration layer and is not read; put a document of the "
-                       "component's "
-                       "kind here (the component's --kubeconfig names the file of a kubeconfig)");
+        lkg_report_add(
+                &step->report, LKG_ERROR, LKG_C_KUBECONFIG, &where,
+                "a kubeconfig is not a configuration layer and is not read; put a document of the "
+                "component's kind here (the component's --kubeconfig names the file of a kubeconfig)");
 }
 
 /* Is it a kubeadm patch file without a patch? kubeadm reads and ignores it. */

@@ -139,8 +139,7 @@ static void cause_text(const struct lkg_error *err, const char *entry, char *tex
         if (err->code == -EACCES)
                 (void)snprintf(text + length, size - length,
                                "; layers are read as root but without root's privileges, so the file must "
-                               "be root's "
-                               "and readable by its owner, or readable by all");
+                               "be root's and readable by its owner, or readable by all");
 }
 
 static int cannot_open(const struct lkg_place *place, struct lkg_layer *cached, int code,
@@ -608,8 +607,7 @@ static int refuse_generated(struct lkg_layer *layer)
 {
         say(layer, LKG_C_GENERATED,
             "this is what lkgfs generated (a backup restored without extended attributes, a copy of the "
-            "view?) "
-            "and no base: put the base back; or, if it is to be the base, remove its line "
+            "view?) and no base: put the base back; or, if it is to be the base, remove its line "
             "'# " LKG_GENERATED_BY "...' and the drop-ins that it already has in it");
         return 0;
 }

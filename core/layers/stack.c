@@ -239,8 +239,7 @@ static int poll(struct collect *c, const struct lkg_place *place)
                 return 0;
         say(c, place->role, LKG_NOTE, LKG_C_OTHER_NAMES, place->path,
             "the file has another name (a second hard link, or a file mounted over this one); a change in "
-            "place through that "
-            "name is looked for every 2 s, and when the component starts");
+            "place through that name is looked for every 2 s, and when the component starts");
         return lkg_watches_add_polled(&c->watches, place->path);
 }
 
@@ -254,9 +253,8 @@ static bool is_one_too_many(struct collect *c, const struct lkg_place *place)
         if ((place->role != LKG_LAYER_DROPIN && !patch) || c->n_of[place->role] < max)
                 return false;
         (void)snprintf(text, sizeof(text),
-                       "more than %" PRIu64
-                       " %s (maxDropIns): this one and those after it are not loaded; put "
-                       "their fields into fewer files, or raise the setting",
+                       "more than %" PRIu64 " %s (maxDropIns): this one and those after it are not loaded; "
+                                            "put their fields into fewer files, or raise the setting",
                        max, patch ? "patches" : "drop-ins");
         if (!c->too_many[place->role])
                 say(c, place->role, LKG_ERROR, LKG_C_WALK_LIMIT, place->path, text);
@@ -273,8 +271,8 @@ static bool is_too_big(struct collect *c, const struct lkg_layer *layer)
                 return false;
         (void)snprintf(text, sizeof(text),
                        "with this file the layers are larger than %" PRIu64
-                       " bytes together (maxLayerBytes), so "
-                       "it is not loaded; remove what the component does not read, or raise the setting",
+                       " bytes together (maxLayerBytes), so it is not loaded; remove what the component "
+                       "does not read, or raise the setting",
                        max);
         if (!c->too_big)
                 say(c, layer->role, LKG_ERROR, LKG_C_WALK_LIMIT, layer->path, text);
@@ -380,13 +378,11 @@ static int take_lonely(struct collect *c, const char *path, const char *full, co
         if (S_ISLNK(st->st_mode))
                 say(c, c->role, LKG_WARNING, LKG_C_SKIPPED_LINK, full,
                     "a symlink is not followed here, so nothing below it is loaded (the component does the "
-                    "same); "
-                    "use a real directory, or end the configured path with '/'");
+                    "same); use a real directory, or end the configured path with '/'");
         else if (c->role == LKG_LAYER_DROPIN)
                 say(c, c->role, LKG_WARNING, LKG_C_NOT_A_DIR, full,
                     "not a directory, and no .conf file, so nothing is loaded from it (the component does "
-                    "the "
-                    "same); make it a directory");
+                    "the same); make it a directory");
         else
                 say(c, c->role, LKG_ERROR, LKG_C_NOT_A_DIR, full, "not a directory; make it one");
         return 0;
@@ -404,8 +400,7 @@ static int open_tree(struct collect *c, const char *path, const char *full, bool
         if (fd == -EXDEV) {
                 say(c, c->role, LKG_ERROR, LKG_C_UNREADABLE, full,
                     "a symlink on the way leads out of the source directory; use a real directory, a "
-                    "relative link that "
-                    "stays beneath, or set layerLinks: host");
+                    "relative link that stays beneath, or set layerLinks: host");
                 return 0;
         }
         if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)

@@ -127,8 +127,8 @@ static void check_sort_trap(struct lkg_walk *walk, const struct names *names, co
                 b = lkg_display(names->items[i]);
                 where.file = shown;
                 lkg_report_add(walk->report, LKG_WARNING, LKG_C_SORT_TRAP, &where,
-                               "%s is applied before %s: names are sorted as text, not as numbers; "
-                               "give all numbers the same width",
+                               "%s is applied before %s: names are sorted as text, not as numbers; give all "
+                               "numbers the same width",
                                a ? a : "?", b ? b : "?");
                 return; /* one per directory is enough */
         }
@@ -145,8 +145,7 @@ static void check_volume_layout(struct lkg_walk *walk, int fd, const struct name
                 if (fstatat(fd, "..data", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
                         finding(walk, LKG_NOTE, LKG_C_TWICE, path,
                                 "a mounted ConfigMap: each file is applied twice (below ..data's target and "
-                                "by its "
-                                "own link), as the component itself does it");
+                                "by its own link), as the component itself does it");
                 return;
         }
 }
@@ -305,8 +304,7 @@ enum lkg_walk_verdict lkg_judge_dropin(struct lkg_walk *walk, const char *name, 
                 if (link && lkg_is_conf(name))
                         finding(walk, LKG_WARNING, LKG_C_EDITOR_LOCK, file,
                                 "the lock of an editor, ignored here; the component's own --config-dir does "
-                                "not "
-                                "start over it; end the editor, or remove the link");
+                                "not start over it; end the editor, or remove the link");
                 return LKG_WALK_IGNORE;
         }
         if (lkg_is_conf(name)) {

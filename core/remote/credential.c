@@ -202,8 +202,7 @@ static void judge_times(struct credential_look *l, const struct lkg_file_or_data
         if (l->now_ns < begins_ns) {
                 lkg_format_rfc3339(begins_ns, text);
                 say(l, LKG_WARNING, CODE_ENDS, x,
-                    "the certificate is valid from %s on only; it is used all the same, is the "
-                    "clock right?",
+                    "the certificate is valid from %s on only; it is used all the same, is the clock right?",
                     text);
                 review_at(l, begins_ns);
         }
@@ -235,13 +234,11 @@ static void judge_key(struct credential_look *l)
                 break;
         case LKG_KEY_ENCRYPTED:
                 say(l, LKG_ERROR, CODE_FILE, &l->k->key,
-                    "the key is encrypted, and nobody can type its passphrase here; want a key "
-                    "without one");
+                    "the key is encrypted, and nobody can type its passphrase here; want a key without one");
                 break;
         case LKG_KEY_OTHER:
                 say(l, LKG_ERROR, CODE_FILE, &l->k->key,
-                    "the key does not belong to the certificate of %s: half of a rotation, or "
-                    "another pair",
+                    "the key does not belong to the certificate of %s: half of a rotation, or another pair",
                     l->k->certificate.field ? l->k->certificate.field : "client-certificate");
                 break;
         }

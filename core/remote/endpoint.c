@@ -122,8 +122,9 @@ static int split(struct lkg_span text, struct url *ret, char *reason)
         for (size_t i = 0; i < text.size; i++)
                 if ((unsigned char)text.data[i] <= ' ' || (unsigned char)text.data[i] >= 0x7f ||
                     text.data[i] == '\\')
-                        return lkg_refuse(reason, "it has a blank, a backslash, a control character or one "
-                                                  "that is not ASCII");
+                        return lkg_refuse(
+                                reason,
+                                "it has a blank, a backslash, a control character or one that is not ASCII");
         if (!colon)
                 return lkg_refuse(reason, "it does not begin with a scheme");
         url.scheme = lkg_span(text.data, (size_t)(colon - text.data));

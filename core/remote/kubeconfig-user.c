@@ -197,9 +197,7 @@ static void read_exec(struct lkg_reader *r, const struct lkg_section *user)
         if (!r->options->allow_exec)
                 lkg_reader_say(r, LKG_ERROR, map,
                                "%s runs a program, and remote.allowExec of lkgfs's own configuration does "
-                               "not allow "
-                               "it; set that, "
-                               "or want a certificate or tokenFile",
+                               "not allow it; set that, or want a certificate or tokenFile",
                                s.path);
         read_argv(r, &s, exec);
         read_env(r, &s, exec);
@@ -225,8 +223,7 @@ static void check_user(struct lkg_reader *r, const struct lkg_section *s)
         if (token && (k->username || k->password))
                 lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "username"),
                                "%s has a token and username or password, and a request can carry one of "
-                               "them; take one "
-                               "out",
+                               "them; take one out",
                                s->path);
         if (k->password && !k->username)
                 lkg_reader_say(r, LKG_WARNING, lkg_section_at(s, "password"),
@@ -239,11 +236,10 @@ static void check_user(struct lkg_reader *r, const struct lkg_section *s)
                                "%s.exec is not run, because a token or username is given", s->path);
         if (!token && !k->username && !k->certificate.field && !k->key.field && !k->exec &&
             r->report.n_severity[LKG_ERROR] == 0)
-                lkg_reader_say(
-                        r, LKG_WARNING, lkg_section_at(s, "token"),
-                        "%s has no credential, so requests are anonymous; want a certificate, a token or "
-                        "tokenFile",
-                        s->path);
+                lkg_reader_say(r, LKG_WARNING, lkg_section_at(s, "token"),
+                               "%s has no credential, so requests are anonymous; want a certificate, a "
+                               "token or tokenFile",
+                               s->path);
 }
 
 void lkg_reader_user(struct lkg_reader *r, const struct lkg_section *s)

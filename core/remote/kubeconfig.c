@@ -250,24 +250,19 @@ static void check_cluster(struct lkg_reader *r, const struct lkg_section *s)
         if (!k->insecure)
                 return;
         if (!r->options->allow_insecure)
-                lkg_reader_say(
-                        r, LKG_ERROR, lkg_section_get(s, "insecure-skip-tls-verify"),
-                        "%s.insecure-skip-tls-verify is true, and remote.allowInsecure of lkgfs's own "
-                        "configuration is "
-                        "not; want certificate-authority",
-                        s->path);
+                lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, "insecure-skip-tls-verify"),
+                               "%s.insecure-skip-tls-verify is true, and remote.allowInsecure of lkgfs's "
+                               "own configuration is not; want certificate-authority",
+                               s->path);
         else if (k->ca.field)
                 lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, "insecure-skip-tls-verify"),
                                "%s is set, and insecure-skip-tls-verify says not to look at it; take one of "
-                               "the two "
-                               "out",
+                               "the two out",
                                k->ca.field);
         else
                 lkg_reader_say(r, LKG_WARNING, lkg_section_get(s, "insecure-skip-tls-verify"),
                                "%s.insecure-skip-tls-verify is true: whoever stands between node and server "
-                               "decides "
-                               "what the "
-                               "node runs",
+                               "decides what the node runs",
                                s->path);
 }
 

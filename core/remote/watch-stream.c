@@ -110,11 +110,10 @@ static int check_size(const struct lkg_watch_stream *stream, size_t size, struct
 {
         if (size <= stream->max_bytes && stream->line.size <= stream->max_bytes - size)
                 return 0;
-        return lkg_refuse_because(
-                err, -EFBIG, NULL,
-                "the watch sent an event of more than %zu bytes (remote.maxBytes, and what is around "
-                "the object)",
-                stream->max_bytes);
+        return lkg_refuse_because(err, -EFBIG, NULL,
+                                  "the watch sent an event of more than %zu bytes (remote.maxBytes, and "
+                                  "what is around the object)",
+                                  stream->max_bytes);
 }
 
 static int collect(struct lkg_watch_stream *stream, const char *data, size_t size, struct lkg_error *err)

@@ -226,11 +226,10 @@ static int replace_view(struct lkg_supervisor *s, struct found *found, struct lk
         struct lkg_mount mount;
 
         if (lkg_mounts_top(s->mount_point, &mount) != 1 || !lkg_mount_is_lkgfs(&mount))
-                return lkg_fail(
-                        err, EX_UNAVAILABLE, 0,
-                        "the runtime directory %s is used by a file server of another version of lkgfs, "
-                        "and its view is not on %s; unmount it first.",
-                        s->settings->runtime_dir, s->mount_point);
+                return lkg_fail(err, EX_UNAVAILABLE, 0,
+                                "the runtime directory %s is used by a file server of another version of "
+                                "lkgfs, and its view is not on %s; unmount it first.",
+                                s->settings->runtime_dir, s->mount_point);
         s->replacing = true;
         s->stale_id = mount.id;
         s->source.fd = LKG_STEAL_FD(found->fds[FD_SOURCE]);
@@ -259,8 +258,7 @@ static int judge(struct lkg_supervisor *s, struct found *found, struct lkg_share
         if (strcmp(shared->mount_point, s->mount_point) != 0) {
                 int r = lkg_fail(err, EX_UNAVAILABLE, 0,
                                  "the runtime directory %s belongs to a view on %.200s; give every mount "
-                                 "point its own "
-                                 "runtimeDir and stateDir.",
+                                 "point its own runtimeDir and stateDir.",
                                  s->settings->runtime_dir, shared->mount_point);
 
                 (void)munmap(shared, sizeof(*shared));

@@ -160,9 +160,8 @@ static int restrict_view(const struct lkg_supervisor *s)
         int r = lkg_mounts_of(s->source.fd, &source);
 
         if (r <= 0) {
-                lkg_log_warning(
-                        "the mount of the source directory is not known: if it is noexec or nosymfollow, "
-                        "the view is not");
+                lkg_log_warning("the mount of the source directory is not known: if it is noexec or "
+                                "nosymfollow, the view is not");
                 return 0;
         }
         attr.attr_set = lkg_mount_restrictions(&source);

@@ -475,11 +475,10 @@ static bool may_start(struct lkg_child *child)
         if (child->n_abandoned < ABANDONED_MAX)
                 return true;
         if (!child->held)
-                lkg_child_log(
-                        child, LOG_ERR,
-                        "is not started: %u that were killed wait in the kernel; nobody wakes watchers "
-                        "until one of them has ended",
-                        child->n_abandoned);
+                lkg_child_log(child, LOG_ERR,
+                              "is not started: %u that were killed wait in the kernel; nobody wakes "
+                              "watchers until one of them has ended",
+                              child->n_abandoned);
         child->held = true;
         return false;
 }

@@ -353,7 +353,6 @@ void lkg_connection_lift_limit(struct lkg_supervisor *s)
                 r = set_limit(control, makedev(x.stx_dev_major, x.stx_dev_minor), "congestion_threshold");
         if (r < 0)
                 lkg_log_notice("the limit of requests in the background stays: %s; a dead file system below "
-                               "the source "
-                               "directory can delay reads of the view",
+                               "the source directory can delay reads of the view",
                                strerror(-r));
 }

@@ -84,8 +84,7 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
         s->engine.took_too_long = true;
         lkg_child_log(child, LOG_ERR,
                       "(pid %d) has used more than %u s of a processor for one look at the layers: killed; "
-                      "what is "
-                      "new in them will be refused",
+                      "what is new in them will be refused",
                       (int)child->pid, (unsigned)(lkg_work_limit_ns(bytes) / LKG_NSEC_PER_SEC));
         (void)pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
         return work;

@@ -38,8 +38,7 @@ static void warn_of_timeouts(void)
 
                 if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && strtoul(text, NULL, 10) != 0)
                         lkg_log_warning("%s is %lu: one request that takes longer makes the kernel abort "
-                                        "the whole view; "
-                                        "set it to 0",
+                                        "the whole view; set it to 0",
                                         files[i], strtoul(text, NULL, 10));
         }
 }
@@ -171,11 +170,10 @@ static int check_directories(const struct lkg_supervisor *s, struct lkg_error *e
         if (s->source.over)
                 return 0;
         if (lkg_path_is_below(s->mount_point, s->source.path))
-                return lkg_fail(
-                        err, EX_CONFIG, 0,
-                        "the mount point %s lies below sourceDir %s, so the view would contain itself; "
-                        "mount outside of it, or over %s.",
-                        s->mount_point, s->source.path, s->source.path);
+                return lkg_fail(err, EX_CONFIG, 0,
+                                "the mount point %s lies below sourceDir %s, so the view would contain "
+                                "itself; mount outside of it, or over %s.",
+                                s->mount_point, s->source.path, s->source.path);
         if (lkg_path_is_below(s->source.path, s->mount_point))
                 return lkg_fail(err, EX_CONFIG, 0,
                                 "sourceDir %s is below the mount point %s and would be hidden by the view.",
@@ -256,8 +254,7 @@ static int keep_to_us(int fd, const struct lkg_settings *settings, const char *p
         if (!lkg_engine_owns(fd, st.st_uid, settings))
                 return lkg_fail(
                         err, EX_NOPERM, 0,
-                        "%s belongs to user %u, and must be root's%s; chown it when what is in it is "
-                        "yours",
+                        "%s belongs to user %u, and must be root's%s; chown it when what is in it is yours",
                         path, (unsigned)st.st_uid, settings ? " (or engineUser's)" : "");
         if ((st.st_mode & 0777 & ~mode) == 0)
                 return 0;
@@ -267,8 +264,7 @@ static int keep_to_us(int fd, const struct lkg_settings *settings, const char *p
         if (r > 0)
                 return lkg_fail(err, EX_NOPERM, 0,
                                 "others may write to %s (mode %04o), and have: %s is not root's; look at "
-                                "what is in it, "
-                                "remove it or chown it, then chmod %04o",
+                                "what is in it, remove it or chown it, then chmod %04o",
                                 path, (unsigned)st.st_mode & 07777, name, (unsigned)mode);
         if (fchmod(fd, st.st_mode & mode) < 0)
                 return lkg_fail(err, EX_IOERR, errno, "chmod %04o %s", (unsigned)mode, path);
@@ -384,8 +380,7 @@ int lkg_preflight_occupied(struct lkg_supervisor *s, struct lkg_error *err)
         if (answer == ETIMEDOUT)
                 return lkg_fail(err, EX_UNAVAILABLE, 0,
                                 "mount point %s is busy: a lkgfs view is mounted there, and its file server "
-                                "does not "
-                                "answer; unmount it with `umount -l %s`.",
+                                "does not answer; unmount it with `umount -l %s`.",
                                 s->mount_point, s->mount_point);
         if (answer != ENOTCONN && answer != ECONNABORTED)
                 return lkg_fail(

@@ -228,8 +228,7 @@ static void died(struct lkg_supervisor *s, struct lkg_child *child, const struct
         if (refused) {
                 lkg_child_log(child, LOG_ERR,
                               "speaks another FUSE dialect than the one this view was mounted with (was it "
-                              "updated?); "
-                              "unmount and mount again to use it");
+                              "updated?); unmount and mount again to use it");
                 policy = &lkg_restart_refused;
         }
         lkg_child_start_later(child, lkg_restart_pause_ns(&child->n_early, policy, refused || !end->ready));

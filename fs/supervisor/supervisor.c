@@ -304,8 +304,7 @@ static void mount_later(struct lkg_supervisor *s)
 static void remount(struct lkg_supervisor *s)
 {
         lkg_log_error("the connection of %s was aborted (umount -f, or the sysfs file abort): mounting "
-                      "anew; open files "
-                      "of the old view are lost",
+                      "anew; open files of the old view are lost",
                       s->mount_point);
         lkg_notify_status("Connection aborted, mounting %s again", s->mount_point);
         lkg_heartbeat_disarm(s);
