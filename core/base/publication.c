@@ -81,61 +81,142 @@ static bool path_ok(const char *path)
         }
 }
 
-static int parse_path(struct parser *p, char *text, const char **ret)
+static bool is_path(char *text)
 {
-        if (lkg_unescape(text) < 0 || !path_ok(text))
-                return bad(p, "not a relative path");
-        *ret = text;
-        return 0;
+        return lkg_unescape(text) >= 0 && path_ok(text);
 }
 
-static int parse_component_index(struct parser *p, const char *text, unsigned *ret)
+/* @text may be `-`, for none, if @ret_none allows it. */
+static bool is_component(const struct parser *p, const char *text, bool or_none, unsigned *ret)
+{
+        uint64_t n = UINT_MAX;
+
+        if ((!or_none || strcmp(text, "-") != 0) &&
+            (parse_u64(text, 10, LKG_COMPONENTS_MAX, &n) < 0 || n >= p->pub->n_components))
+                return false;
+        *ret = (unsigned)n;
+        return true;
+}
+
+/* ---- entries ---- */
+
+/* What stands in a line about an entry, after its word. */
+enum field {
+        END,
+        PATH,
+        MODE,
+        UID,
+        GID,
+        MTIME,
+        SIZE,
+        SHA256,
+        FLAGS,
+        INDEX,
+        INDEX_OR_NONE,
+        GENERATION,
+        COMMAND,
+        UNUSED
+};
+
+static const char *const field_names[] = {
+        [PATH] = "not a relative path",
+        [MODE] = "not a mode",
+        [UID] = "not a uid",
+        [GID] = "not a gid",
+        [MTIME] = "not a time",
+        [SIZE] = "not a size",
+        [SHA256] = "not a SHA-256",
+        [FLAGS] = "not flags",
+        [INDEX] = "not a component",
+        [INDEX_OR_NONE] = "not a component or -",
+        [GENERATION] = "not a generation",
+        [COMMAND] = "not a command",
+};
+
+#define OWNED PATH, MODE, UID, GID
+static const struct entry_row {
+        const char *word;
+        enum lkg_entry_type type;
+        enum field fields[FIELDS_MAX];
+} entry_rows[] = {
+        { "file", LKG_ENTRY_FILE, { OWNED, MTIME, SIZE, SHA256, FLAGS, INDEX_OR_NONE, GENERATION } },
+        { "rendered", LKG_ENTRY_RENDERED, { OWNED, INDEX } },
+        { "dir", LKG_ENTRY_DIR, { OWNED, MTIME } },
+        { "control", LKG_ENTRY_CONTROL, { OWNED, INDEX_OR_NONE, COMMAND } },
+        { "bad", LKG_ENTRY_BAD, { OWNED, MTIME, INDEX } },
+        { "asked", LKG_ENTRY_ASKED, { OWNED, MTIME, INDEX } },
+        /* of an earlier build, which served such files from a blob of many; never written */
+        { "part",
+          LKG_ENTRY_RENDERED,
+          { OWNED, UNUSED, UNUSED, UNUSED, UNUSED, INDEX, UNUSED, UNUSED, UNUSED } },
+};
+
+static const struct {
+        char letter;
+        unsigned flag;
+} flag_letters[] = {
+        { 'v', LKG_ENTRY_VIEW }, { 'p', LKG_ENTRY_POLL }, { 'w', LKG_ENTRY_THROUGH }, { '-', 0 }
+};
+
+static bool parse_flags(const char *text, unsigned *ret)
+{
+        for (*ret = 0; *text; text++) {
+                size_t i = 0;
+
+                while (i < LKG_ARRAY_SIZE(flag_letters) && flag_letters[i].letter != *text)
+                        i++;
+                if (i == LKG_ARRAY_SIZE(flag_letters))
+                        return false;
+                *ret |= flag_letters[i].flag;
+        }
+        return true;
+}
+
+static bool parse_u32(const char *text, unsigned base, uint32_t max, uint32_t *ret)
 {
         uint64_t n;
 
-        if (strcmp(text, "-") == 0) {
-                *ret = UINT_MAX;
-                return 0;
-        }
-        if (parse_u64(text, 10, LKG_COMPONENTS_MAX, &n) < 0 || n >= p->pub->n_components)
-                return bad(p, "no such component");
-        *ret = (unsigned)n;
-        return 0;
+        if (parse_u64(text, base, max, &n) < 0)
+                return false;
+        *ret = (uint32_t)n;
+        return true;
 }
 
-static int parse_owner(struct parser *p, char **f, struct lkg_entry *e)
+static bool parse_field(const struct parser *p, enum field field, char *text, struct lkg_entry *e)
 {
-        uint64_t mode, uid, gid;
-
-        if (parse_u64(f[0], 8, 07777, &mode) < 0 || parse_u64(f[1], 10, UINT32_MAX - 1, &uid) < 0 ||
-            parse_u64(f[2], 10, UINT32_MAX - 1, &gid) < 0)
-                return bad(p, "not a mode, uid and gid");
-        e->mode = (uint32_t)mode;
-        e->uid = (uint32_t)uid;
-        e->gid = (uint32_t)gid;
-        return 0;
-}
-
-static int parse_flags(struct parser *p, const char *text, unsigned *ret)
-{
-        static const struct {
-                char letter;
-                unsigned flag;
-        } letters[] = {
-                { 'v', LKG_ENTRY_VIEW }, { 'p', LKG_ENTRY_POLL }, { 'w', LKG_ENTRY_THROUGH }, { '-', 0 }
-        };
-
-        *ret = 0;
-        for (; *text; text++) {
-                size_t i = 0;
-
-                while (i < LKG_ARRAY_SIZE(letters) && letters[i].letter != *text)
-                        i++;
-                if (i == LKG_ARRAY_SIZE(letters))
-                        return bad(p, "unknown flag");
-                *ret |= letters[i].flag;
+        switch (field) {
+        case PATH:
+                e->path = text;
+                return is_path(text);
+        case MODE:
+                return parse_u32(text, 8, 07777, &e->mode);
+        case UID:
+                return parse_u32(text, 10, UINT32_MAX - 1, &e->uid);
+        case GID:
+                return parse_u32(text, 10, UINT32_MAX - 1, &e->gid);
+        case MTIME:
+                return parse_i64(text, &e->mtime_ns) == 0;
+        case SIZE:
+                return parse_u64(text, 10, INT64_MAX, &e->size) == 0;
+        case SHA256:
+                if (lkg_is_sha256(text))
+                        memcpy(e->sha256, text, LKG_SHA256_HEX);
+                return *e->sha256;
+        case FLAGS:
+                return parse_flags(text, &e->flags);
+        case INDEX:
+        case INDEX_OR_NONE:
+                return is_component(p, text, field == INDEX_OR_NONE, &e->component);
+        case GENERATION:
+                return parse_u64(text, 10, UINT64_MAX, &e->generation) == 0;
+        case COMMAND:
+                e->command = text;
+                return lkg_unescape(text) >= 0 && *text && strlen(text) <= 31;
+        case UNUSED:
+        case END:
+                break;
         }
-        return 0;
+        return true;
 }
 
 static int add_entry(struct parser *p, const struct lkg_entry *entry)
@@ -158,105 +239,63 @@ static int add_entry(struct parser *p, const struct lkg_entry *entry)
         return 0;
 }
 
-static int line_dir(struct parser *p, char **f)
+static int parse_entry(struct parser *p, const struct entry_row *row, char **f, size_t n)
 {
-        struct lkg_entry e = { .type = LKG_ENTRY_DIR, .component = UINT_MAX };
-        int r = parse_path(p, f[1], &e.path);
+        struct lkg_entry e = { .type = row->type, .component = UINT_MAX };
+        size_t i = 0;
 
-        if (r >= 0)
-                r = parse_owner(p, f + 2, &e);
-        if (r < 0)
-                return r;
-        if (parse_i64(f[5], &e.mtime_ns) < 0)
-                return bad(p, "not a time");
-        return add_entry(p, &e);
+        for (; row->fields[i] != END && i + 1 < n; i++)
+                if (!parse_field(p, row->fields[i], f[i + 1], &e))
+                        return bad(p, field_names[row->fields[i]]);
+        return row->fields[i] == END && i + 1 == n ? add_entry(p, &e) : bad(p, "wrong number of fields");
 }
 
-/* A directory that belongs to a component. */
-static int line_component_dir(struct parser *p, char **f)
+/* ---- rules ---- */
+
+/* With a kind: a line WORD INDEX KIND TEXT; else WORD PATH, of an alias with a second path. */
+static const struct rule_row {
+        const char *word, *kind;
+        bool is_path;
+} rule_rows[] = {
+        [LKG_RULE_TREE] = { "watch", "tree", true },      [LKG_RULE_FILE] = { "watch", "file", true },
+        [LKG_RULE_UNIT] = { "match", "unit", false },     [LKG_RULE_EXE] = { "match", "exe", false },
+        [LKG_RULE_CGROUP] = { "match", "cgroup", false }, [LKG_RULE_HIDE] = { "hide", NULL, true },
+        [LKG_RULE_ALIAS] = { "alias", NULL, true },       [LKG_RULE_CLASH] = { "clash", NULL, true },
+};
+
+static int parse_rule(struct parser *p, enum lkg_rule_type type, char **f, size_t n)
 {
-        struct lkg_entry e = { .type = f[0][0] == 'b' ? LKG_ENTRY_BAD : LKG_ENTRY_ASKED };
-        int r = parse_path(p, f[1], &e.path);
+        const struct rule_row *row = &rule_rows[type];
+        struct lkg_publication *pub = p->pub;
+        struct lkg_rule rule = { .type = type, .component = UINT_MAX };
+        char *text = n < 2 ? NULL : row->kind ? f[3] : f[1], *target = type == LKG_RULE_ALIAS ? f[2] : NULL;
 
-        if (r >= 0)
-                r = parse_owner(p, f + 2, &e);
-        if (r >= 0)
-                r = parse_component_index(p, f[6], &e.component);
-        if (r < 0)
-                return r;
-        if (parse_i64(f[5], &e.mtime_ns) < 0 || e.component == UINT_MAX)
-                return bad(p, "not a time and a component");
-        return add_entry(p, &e);
-}
-
-static int line_file(struct parser *p, char **f)
-{
-        struct lkg_entry e = { .type = LKG_ENTRY_FILE };
-        int r = parse_path(p, f[1], &e.path);
-
-        if (r >= 0)
-                r = parse_owner(p, f + 2, &e);
-        if (r >= 0)
-                r = parse_flags(p, f[8], &e.flags);
-        if (r >= 0)
-                r = parse_component_index(p, f[9], &e.component);
-        if (r < 0)
-                return r;
-        if (parse_i64(f[5], &e.mtime_ns) < 0 || parse_u64(f[6], 10, INT64_MAX, &e.size) < 0 ||
-            parse_u64(f[10], 10, UINT64_MAX, &e.generation) < 0)
-                return bad(p, "not a time, size and generation");
-        if (!lkg_is_sha256(f[7]))
-                return bad(p, "not a SHA-256");
-        memcpy(e.sha256, f[7], LKG_SHA256_HEX);
-        return add_entry(p, &e);
-}
-
-/* A line `part` is one of an earlier build, which served such files from a blob of many. */
-static int line_rendered(struct parser *p, char **f)
-{
-        struct lkg_entry e = { .type = LKG_ENTRY_RENDERED };
-        int r = parse_path(p, f[1], &e.path);
-
-        if (r >= 0)
-                r = parse_owner(p, f + 2, &e);
-        if (r >= 0)
-                r = parse_component_index(p, f[strcmp(f[0], "part") == 0 ? 9 : 5], &e.component);
-        if (r >= 0 && e.component == UINT_MAX)
-                r = bad(p, "not a component");
-        return r < 0 ? r : add_entry(p, &e);
-}
-
-static int line_source(struct parser *p, char **f)
-{
-        struct lkg_publication_component *c;
-        unsigned index;
-        int r = parse_component_index(p, f[1], &index);
-
-        if (r < 0)
-                return r;
-        if (index == UINT_MAX || lkg_unescape(f[2]) < 0 || lkg_unescape(f[3]) < 0)
-                return bad(p, "not a source");
-        c = &p->pub->components[index];
-        c->source = f[2];
-        c->object = f[3];
+        if (n != (row->kind ? 4u : target ? 3u : 2u))
+                return bad(p, "wrong number of fields");
+        if ((row->kind && !is_component(p, f[1], true, &rule.component)) || (target && !is_path(target)) ||
+            (row->is_path ? !is_path(text) : lkg_unescape(text) < 0 || !*text))
+                return bad(p, "not a rule");
+        rule.text = text;
+        rule.target = target;
+        if (pub->n_rules >= LKG_MANIFEST_ENTRIES_MAX)
+                return lkg_error_set(p->err, -EFBIG, NULL, "manifest has too many rules.");
+        if (LKG_RESERVE(pub->rules, pub->n_rules, p->n_rules_allocated) < 0)
+                return no_memory(p);
+        pub->rules[pub->n_rules++] = rule;
         return 0;
 }
 
-static int line_control(struct parser *p, char **f)
-{
-        struct lkg_entry e = { .type = LKG_ENTRY_CONTROL };
-        int r = parse_path(p, f[1], &e.path);
+/* ---- the other lines ---- */
 
-        if (r >= 0)
-                r = parse_owner(p, f + 2, &e);
-        if (r >= 0)
-                r = parse_component_index(p, f[5], &e.component);
-        if (r < 0)
-                return r;
-        if (lkg_unescape(f[6]) < 0 || !*f[6] || strlen(f[6]) > 31)
-                return bad(p, "not a command");
-        e.command = f[6];
-        return add_entry(p, &e);
+static int line_source(struct parser *p, char **f)
+{
+        unsigned index;
+
+        if (!is_component(p, f[1], false, &index) || lkg_unescape(f[2]) < 0 || lkg_unescape(f[3]) < 0)
+                return bad(p, "not a source");
+        p->pub->components[index].source = f[2];
+        p->pub->components[index].object = f[3];
+        return 0;
 }
 
 static int line_number(struct parser *p, char **f)
@@ -268,12 +307,8 @@ static int line_number(struct parser *p, char **f)
 
 static int line_timeout(struct parser *p, char **f)
 {
-        uint64_t n;
-
-        if (parse_u64(f[1], 10, UINT32_MAX, &n) < 0)
-                return bad(p, "not a time in milliseconds");
-        p->pub->timeout_ms = (uint32_t)n;
-        return 0;
+        return parse_u32(f[1], 10, UINT32_MAX, &p->pub->timeout_ms) ? 0
+                                                                    : bad(p, "not a time in milliseconds");
 }
 
 static int line_component(struct parser *p, char **f)
@@ -291,64 +326,6 @@ static int line_component(struct parser *p, char **f)
         return 0;
 }
 
-static int add_rule(struct parser *p, struct lkg_rule rule)
-{
-        struct lkg_publication *pub = p->pub;
-
-        if (pub->n_rules >= LKG_MANIFEST_ENTRIES_MAX)
-                return lkg_error_set(p->err, -EFBIG, NULL, "manifest has too many rules.");
-        if (LKG_RESERVE(pub->rules, pub->n_rules, p->n_rules_allocated) < 0)
-                return no_memory(p);
-        pub->rules[pub->n_rules++] = rule;
-        return 0;
-}
-
-static int line_match(struct parser *p, char **f)
-{
-        struct lkg_rule rule = { .type = strcmp(f[2], "unit") == 0     ? LKG_RULE_UNIT
-                                         : strcmp(f[2], "cgroup") == 0 ? LKG_RULE_CGROUP
-                                                                       : LKG_RULE_EXE,
-                                 .text = f[3] };
-        int r = parse_component_index(p, f[1], &rule.component);
-
-        if (r < 0)
-                return r;
-        if ((rule.type == LKG_RULE_EXE && strcmp(f[2], "exe") != 0) || lkg_unescape(f[3]) < 0 || !*f[3])
-                return bad(p, "not a match rule");
-        return add_rule(p, rule);
-}
-
-static int line_watch(struct parser *p, char **f)
-{
-        struct lkg_rule rule = { .type = strcmp(f[2], "tree") == 0 ? LKG_RULE_TREE : LKG_RULE_FILE };
-        int r = parse_component_index(p, f[1], &rule.component);
-
-        if (r >= 0 && rule.type == LKG_RULE_FILE && strcmp(f[2], "file") != 0)
-                r = bad(p, "not a watch rule");
-        if (r >= 0)
-                r = parse_path(p, f[3], &rule.text);
-        return r < 0 ? r : add_rule(p, rule);
-}
-
-static int line_path(struct parser *p, char **f)
-{
-        enum lkg_rule_type type = f[0][0] == 'h' ? LKG_RULE_HIDE : LKG_RULE_CLASH;
-        struct lkg_rule rule = { .type = type, .component = UINT_MAX };
-        int r = parse_path(p, f[1], &rule.text);
-
-        return r < 0 ? r : add_rule(p, rule);
-}
-
-static int line_alias(struct parser *p, char **f)
-{
-        struct lkg_rule rule = { .type = LKG_RULE_ALIAS, .component = UINT_MAX };
-        int r = parse_path(p, f[1], &rule.text);
-
-        if (r >= 0)
-                r = parse_path(p, f[2], &rule.target);
-        return r < 0 ? r : add_rule(p, rule);
-}
-
 static int line_end(struct parser *p, char **f)
 {
         (void)f;
@@ -358,25 +335,13 @@ static int line_end(struct parser *p, char **f)
 
 static const struct {
         const char *word;
-        int n_fields;
+        size_t n_fields;
         int (*parse)(struct parser *p, char **fields);
-} line_types[] = {
-        { "file", 11, line_file },
-        { "rendered", 6, line_rendered },
-        { "part", 13, line_rendered },
-        { "asked", 7, line_component_dir },
-        { "source", 4, line_source },
-        { "dir", 6, line_dir },
-        { "control", 7, line_control },
+} line_rows[] = {
         { "number", 2, line_number },
         { "timeout-ms", 2, line_timeout },
         { "component", 4, line_component },
-        { "match", 4, line_match },
-        { "watch", 4, line_watch },
-        { "hide", 2, line_path },
-        { "clash", 2, line_path },
-        { "alias", 3, line_alias },
-        { "bad", 7, line_component_dir },
+        { "source", 4, line_source },
         { "end", 1, line_end },
 };
 
@@ -393,20 +358,24 @@ static char *cut(char **rest, char separator)
 
 static int parse_line(struct parser *p, char *line)
 {
-        char *fields[FIELDS_MAX + 1];
-        int n = 0;
+        char *f[FIELDS_MAX + 1] = { NULL };
+        size_t n = 0;
 
         if (p->ended)
                 return bad(p, "text after the end");
         while (line && n <= FIELDS_MAX)
-                fields[n++] = cut(&line, '\t');
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(line_types); i++) {
-                if (strcmp(line_types[i].word, fields[0]) != 0)
-                        continue;
-                if (n != line_types[i].n_fields)
-                        return bad(p, "wrong number of fields");
-                return line_types[i].parse(p, fields);
-        }
+                f[n++] = cut(&line, '\t');
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(entry_rows); i++)
+                if (strcmp(entry_rows[i].word, f[0]) == 0)
+                        return parse_entry(p, &entry_rows[i], f, n);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rule_rows); i++)
+                if (strcmp(rule_rows[i].word, f[0]) == 0 &&
+                    (!rule_rows[i].kind || (n > 2 && strcmp(rule_rows[i].kind, f[2]) == 0)))
+                        return parse_rule(p, (enum lkg_rule_type)i, f, n);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(line_rows); i++)
+                if (strcmp(line_rows[i].word, f[0]) == 0)
+                        return n == line_rows[i].n_fields ? line_rows[i].parse(p, f)
+                                                          : bad(p, "wrong number of fields");
         return bad(p, "unknown line");
 }
 
@@ -541,19 +510,12 @@ static void put_index(struct lkg_buf *buf, unsigned component)
 
 static void format_rule(const struct lkg_rule *rule, struct lkg_buf *buf)
 {
-        static const struct {
-                const char *word, *kind;
-        } words[] = {
-                [LKG_RULE_TREE] = { "watch", "tree" },     [LKG_RULE_FILE] = { "watch", "file" },
-                [LKG_RULE_UNIT] = { "match", "unit" },     [LKG_RULE_EXE] = { "match", "exe" },
-                [LKG_RULE_CGROUP] = { "match", "cgroup" }, [LKG_RULE_HIDE] = { "hide", NULL },
-                [LKG_RULE_ALIAS] = { "alias", NULL },      [LKG_RULE_CLASH] = { "clash", NULL },
-        };
+        const struct rule_row *row = &rule_rows[rule->type];
 
-        lkg_buf_puts(buf, words[rule->type].word);
-        if (words[rule->type].kind) {
+        lkg_buf_puts(buf, row->word);
+        if (row->kind) {
                 put_index(buf, rule->component);
-                lkg_buf_printf(buf, "\t%s", words[rule->type].kind);
+                lkg_buf_printf(buf, "\t%s", row->kind);
         }
         put_field(buf, rule->text);
         if (rule->type == LKG_RULE_ALIAS)
@@ -569,66 +531,75 @@ static void put_i64(struct lkg_buf *buf, int64_t n)
         lkg_buf_u64(buf, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
-/* Without printf, because this runs for every entry of every publication. */
-static void put_owner(struct lkg_buf *buf, const struct lkg_entry *e)
+static void put_mode(struct lkg_buf *buf, uint32_t mode)
 {
-        const char mode[] = { '\t', (char)('0' + (e->mode >> 9 & 7)), (char)('0' + (e->mode >> 6 & 7)),
-                              (char)('0' + (e->mode >> 3 & 7)), (char)('0' + (e->mode & 7)) };
+        const char text[] = { '\t', (char)('0' + (mode >> 9 & 7)), (char)('0' + (mode >> 6 & 7)),
+                              (char)('0' + (mode >> 3 & 7)), (char)('0' + (mode & 7)) };
 
-        lkg_buf_append(buf, mode, sizeof(mode));
-        put_u64(buf, e->uid);
-        put_u64(buf, e->gid);
+        lkg_buf_append(buf, text, sizeof(text));
 }
 
 static void put_flags(struct lkg_buf *buf, unsigned flags)
 {
         lkg_buf_putc(buf, '\t');
-        if (flags & LKG_ENTRY_VIEW)
-                lkg_buf_putc(buf, 'v');
-        if (flags & LKG_ENTRY_POLL)
-                lkg_buf_putc(buf, 'p');
-        if (flags & LKG_ENTRY_THROUGH)
-                lkg_buf_putc(buf, 'w');
-        if (!flags)
-                lkg_buf_putc(buf, '-');
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(flag_letters); i++)
+                if (flags ? flags & flag_letters[i].flag : flag_letters[i].flag == 0)
+                        lkg_buf_putc(buf, flag_letters[i].letter);
+}
+
+/* Without printf, because this runs for every entry of every publication. */
+static void put_entry_field(enum field field, const struct lkg_entry *e, struct lkg_buf *buf)
+{
+        switch (field) {
+        case PATH:
+                put_field(buf, e->path);
+                break;
+        case MODE:
+                put_mode(buf, e->mode);
+                break;
+        case UID:
+                put_u64(buf, e->uid);
+                break;
+        case GID:
+                put_u64(buf, e->gid);
+                break;
+        case MTIME:
+                put_i64(buf, e->mtime_ns);
+                break;
+        case SIZE:
+                put_u64(buf, e->size);
+                break;
+        case SHA256:
+                put_field(buf, e->sha256);
+                break;
+        case FLAGS:
+                put_flags(buf, e->flags);
+                break;
+        case INDEX:
+        case INDEX_OR_NONE:
+                put_index(buf, e->component);
+                break;
+        case GENERATION:
+                put_u64(buf, e->generation);
+                break;
+        case COMMAND:
+                put_field(buf, e->command);
+                break;
+        case UNUSED:
+        case END:
+                break;
+        }
 }
 
 static void format_entry(const struct lkg_entry *e, struct lkg_buf *buf)
 {
-        static const char *const words[] = {
-                [LKG_ENTRY_DIR] = "dir", [LKG_ENTRY_FILE] = "file",         [LKG_ENTRY_CONTROL] = "control",
-                [LKG_ENTRY_BAD] = "bad", [LKG_ENTRY_RENDERED] = "rendered", [LKG_ENTRY_ASKED] = "asked"
-        };
+        const struct entry_row *row = entry_rows;
 
-        lkg_buf_puts(buf, words[e->type]);
-        put_field(buf, e->path);
-        put_owner(buf, e);
-        switch (e->type) {
-        case LKG_ENTRY_DIR:
-                put_i64(buf, e->mtime_ns);
-                break;
-        case LKG_ENTRY_BAD:
-        case LKG_ENTRY_ASKED:
-                put_i64(buf, e->mtime_ns);
-                put_index(buf, e->component);
-                break;
-        case LKG_ENTRY_RENDERED:
-                put_index(buf, e->component);
-                break;
-        case LKG_ENTRY_FILE:
-                put_i64(buf, e->mtime_ns);
-                put_u64(buf, e->size);
-                lkg_buf_putc(buf, '\t');
-                lkg_buf_puts(buf, e->sha256);
-                put_flags(buf, e->flags);
-                put_index(buf, e->component);
-                put_u64(buf, e->generation);
-                break;
-        case LKG_ENTRY_CONTROL:
-                put_index(buf, e->component);
-                put_field(buf, e->command);
-                break;
-        }
+        while (row->type != e->type)
+                row++;
+        lkg_buf_puts(buf, row->word);
+        for (const enum field *field = row->fields; *field != END; field++)
+                put_entry_field(*field, e, buf);
         lkg_buf_putc(buf, '\n');
 }
 
