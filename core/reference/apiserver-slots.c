@@ -212,19 +212,24 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
 
 static void start_watch(struct lkg_slot_keeper *keeper)
 {
-        const struct lkg_watch_handlers handlers = {
-                .open = on_open, .data = on_data, .end = on_end, .userdata = keeper
-        };
         const struct lkg_resource resource = slot_list(keeper);
+        const struct lkg_request request = { .verb = "watch",
+                                             .resource = &resource,
+                                             .label = LKG_SLOT_LABEL_OBJECT,
+                                             .value = keeper->uid,
+                                             .version = keeper->position,
+                                             .seconds = WATCH_MIN_S + lkg_random() % WATCH_MIN_S,
+                                             .open = on_open,
+                                             .data = on_data,
+                                             .done = on_end,
+                                             .userdata = keeper };
         struct lkg_error err = { 0 };
-        unsigned seconds = WATCH_MIN_S + lkg_random() % WATCH_MIN_S;
 
         lkg_watch_stream_deinit(&keeper->stream);
         lkg_watch_stream_init(&keeper->stream, keeper->api->places->config->remote.max_bytes);
         keeper->stream.admission = keeper->api->places->options.admission;
         keeper->heard_ns = lkg_boottime_ns();
-        if (lkg_client_watch_list(keeper->api->client, &resource, LKG_SLOT_LABEL_OBJECT, keeper->uid,
-                                  keeper->position, seconds, &handlers, &keeper->watch, &err) < 0)
+        if (lkg_client_send(keeper->api->client, &request, &keeper->watch, &err) < 0)
                 lose_watch(keeper);
 }
 
@@ -261,14 +266,16 @@ static unsigned in_one_part(const struct lkg_slot_keeper *keeper)
 static int send_list(struct lkg_slot_keeper *keeper, const char *token, struct lkg_error *err)
 {
         const struct lkg_resource resource = slot_list(keeper);
+        const struct lkg_request request = { .verb = "list",
+                                             .resource = &resource,
+                                             .label = LKG_SLOT_LABEL_OBJECT,
+                                             .value = keeper->uid,
+                                             .limit = in_one_part(keeper),
+                                             .token = token,
+                                             .done = on_listed,
+                                             .userdata = keeper };
 
-        const struct lkg_selection of_configmap = { .label = LKG_SLOT_LABEL_OBJECT,
-                                                    .value = keeper->uid,
-                                                    .limit = in_one_part(keeper),
-                                                    .token = token };
-
-        return lkg_client_list(keeper->api->client, &resource, &of_configmap, on_listed, keeper,
-                               &keeper->call, err);
+        return lkg_client_send(keeper->api->client, &request, &keeper->call, err);
 }
 
 static int begin_list(struct lkg_slot_keeper *keeper, struct lkg_error *err)
@@ -383,9 +390,16 @@ static int send_slot(struct lkg_slot_keeper *keeper, enum lkg_slot_request reque
         lkg_slot_write(slot_kind(keeper), slot, &id, resource.ns, &json);
         if (lkg_json_write_line(&json, &body) < 0 || lkg_buf_failed(&body))
                 return lkg_error_set(err, -ENOMEM, NULL, "slot of a rollout");
-        return lkg_client_send(keeper->api->client, &resource,
-                               request == LKG_SLOT_UPDATE ? "update" : "create", "application/json",
-                               body.data, body.size, on_written, keeper, &keeper->call, err);
+        return lkg_client_send(
+                keeper->api->client,
+                &(struct lkg_request){ .verb = request == LKG_SLOT_UPDATE ? "update" : "create",
+                                       .resource = &resource,
+                                       .content_type = "application/json",
+                                       .body = body.data,
+                                       .size = body.size,
+                                       .done = on_written,
+                                       .userdata = keeper },
+                &keeper->call, err);
 }
 
 /* ---- the next step ---- */

@@ -70,13 +70,22 @@ static int append_segment(struct lkg_buf *path, const char *what, const char *te
         return 0;
 }
 
-static int finish(const struct lkg_buf *path, struct lkg_error *err)
+static const struct lkg_api_verb verbs[] = {
+        { "get", "GET", true },      { "list", "GET", false },  { "watch", "GET", false },
+        { "create", "POST", false }, { "update", "PUT", true }, { "patch", "PATCH", true },
+};
+
+const struct lkg_api_verb *lkg_api_verb(const char *name)
 {
-        return lkg_buf_failed(path) ? lkg_error_set(err, -ENOMEM, NULL, "path of a request") : 0;
+        const struct lkg_api_verb *verb = verbs;
+
+        while (strcmp(verb->name, name) != 0)
+                verb++;
+        return verb;
 }
 
-int lkg_api_path(const struct lkg_resource *resource, bool with_name, struct lkg_buf *path,
-                 struct lkg_error *err)
+static int put_path(const struct lkg_resource *resource, bool with_name, struct lkg_buf *path,
+                    struct lkg_error *err)
 {
         int r = 0;
 
@@ -88,82 +97,60 @@ int lkg_api_path(const struct lkg_resource *resource, bool with_name, struct lkg
         }
         if (r >= 0)
                 r = append_segment(path, "resource", resource->plural, err);
-        if (r >= 0 && with_name && resource->name)
+        if (r >= 0 && with_name)
                 r = append_segment(path, "name", resource->name, err);
-        if (r >= 0 && with_name && resource->name && resource->subresource)
+        if (r >= 0 && with_name && resource->subresource)
                 r = append_segment(path, "subresource", resource->subresource, err);
-        return r < 0 ? r : finish(path, err);
+        return r;
 }
 
-int lkg_api_watch_path(const struct lkg_resource *resource, const char *version, unsigned seconds,
-                       struct lkg_buf *path, struct lkg_error *err)
+/* @text: NULL = no such parameter. @name ends in what precedes the value. */
+static void put_parameter(struct lkg_buf *path, const char *name, const char *text)
+{
+        if (!text)
+                return;
+        lkg_buf_putc(path, memchr(path->data, '?', path->size) ? '&' : '?');
+        lkg_buf_puts(path, name);
+        encode(path, text);
+}
+
+static void put_number(struct lkg_buf *path, const char *name, unsigned number)
+{
+        char text[16];
+
+        (void)snprintf(text, sizeof(text), "%u", number);
+        put_parameter(path, name, number > 0 ? text : NULL);
+}
+
+int lkg_api_path(const struct lkg_request *request, struct lkg_buf *path, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf unused = LKG_BUF_INIT;
-        /* Here the name is part of a selector, but the same names are refused as in a path. */
-        int r = append_segment(&unused, "name", resource->name, err);
+        const struct lkg_resource *resource = request->resource;
+        bool watch = strcmp(request->verb, "watch") == 0;
+        const char *one = watch ? resource->name : NULL, *version = request->version;
+        /* In a selector the same names are refused as in a path. */
+        int r = one ? append_segment(&unused, "name", one, err) : 0;
 
         if (r >= 0)
-                r = lkg_api_path(resource, /* with_name= */ false, path, err);
-        if (r < 0)
-                return r;
-        lkg_buf_puts(path, "?watch=true&allowWatchBookmarks=true&fieldSelector=metadata.name%3D");
-        encode(path, resource->name);
-        lkg_buf_printf(path, "&timeoutSeconds=%u", seconds);
-        if (version && !*version) {
+                r = put_path(resource, lkg_api_verb(request->verb)->with_name, path, err);
+        if (r < 0 || lkg_buf_failed(path))
+                return r < 0 ? r : lkg_error_set(err, -ENOMEM, NULL, "path of a request");
+        put_parameter(path, "watch=", watch ? "true" : NULL);
+        put_parameter(path, "allowWatchBookmarks=", watch ? "true" : NULL);
+        put_parameter(path, "fieldSelector=metadata.name%3D", one);
+        if (request->label) {
+                put_parameter(path, "labelSelector=", request->label);
+                lkg_buf_puts(path, "%3D");
+                encode(path, request->value);
+        }
+        put_number(path, "timeoutSeconds=", request->seconds);
+        if (version && !*version)
                 lkg_buf_puts(path, "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
-        } else if (version) {
-                lkg_buf_puts(path, "&resourceVersion=");
-                encode(path, version);
-        }
-        return finish(path, err);
-}
-
-static void put_label(struct lkg_buf *path, const char *label, const char *value)
-{
-        lkg_buf_puts(path, "labelSelector=");
-        encode(path, label);
-        lkg_buf_puts(path, "%3D");
-        encode(path, value);
-}
-
-int lkg_api_watch_list_path(const struct lkg_resource *resource, const char *label, const char *value,
-                            const char *version, unsigned seconds, struct lkg_buf *path,
-                            struct lkg_error *err)
-{
-        int r = lkg_api_path(resource, /* with_name= */ false, path, err);
-
-        if (r < 0)
-                return r;
-        lkg_buf_puts(path, "?");
-        put_label(path, label, value);
-        lkg_buf_printf(path,
-                       "&watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
-        encode(path, version);
-        return finish(path, err);
-}
-
-int lkg_api_select_path(const struct lkg_resource *resource, const struct lkg_selection *selection,
-                        struct lkg_buf *path, struct lkg_error *err)
-{
-        int r = lkg_api_path(resource, /* with_name= */ false, path, err);
-        const char *separator = "?";
-
-        if (r < 0)
-                return r;
-        if (selection->label) {
-                lkg_buf_puts(path, separator);
-                put_label(path, selection->label, selection->value);
-                separator = "&";
-        }
-        if (selection->limit) {
-                lkg_buf_printf(path, "%slimit=%u", separator, selection->limit);
-                separator = "&";
-        }
-        if (selection->token) {
-                lkg_buf_printf(path, "%scontinue=", separator);
-                encode(path, selection->token);
-        }
-        return finish(path, err);
+        else
+                put_parameter(path, "resourceVersion=", version);
+        put_number(path, "limit=", request->limit);
+        put_parameter(path, "continue=", request->token);
+        return lkg_buf_failed(path) ? lkg_error_set(err, -ENOMEM, NULL, "path of a request") : 0;
 }
 
 void lkg_api_describe(const struct lkg_resource *resource, char *buf, size_t size)

@@ -22,12 +22,15 @@
 struct lkg_call {
         struct lkg_client *client;
         struct lkg_resource resource; /* texts of its own */
-        const char *verb, *method;    /* static */
+        const struct lkg_api_verb *verb;
         char *path, *content_type, *body;
         size_t body_size;
         uint64_t deadline_ns;
         bool stream;
-        struct lkg_watch_handlers handlers; /* of a stream; of others only end and userdata */
+        void (*open)(void *userdata);
+        int (*data)(const char *data, size_t size, void *userdata);
+        lkg_client_fn *done;
+        void *userdata;
 
         struct lkg_http_transfer *transfer; /* NULL = waiting */
         uint64_t serial;                    /* of the identity it was sent as */
@@ -98,7 +101,7 @@ static void end_call(struct lkg_call *call, const struct lkg_api_answer *answer)
 {
         unlink_call(call);
         call->client->counters.n_answers[answer->status]++;
-        call->handlers.end(answer, call->handlers.userdata);
+        call->done(answer, call->userdata);
         (void)call_free(call);
 }
 
@@ -109,7 +112,7 @@ static void end_unsent(struct lkg_call *call, const char *why)
         char what[160];
 
         lkg_api_describe(&call->resource, what, sizeof(what));
-        (void)snprintf(answer.words, sizeof(answer.words), "%s %s: %s", call->verb, what, why);
+        (void)snprintf(answer.words, sizeof(answer.words), "%s %s: %s", call->verb->name, what, why);
         end_call(call, &answer);
 }
 
@@ -172,15 +175,15 @@ static void on_open(void *userdata)
 {
         struct lkg_call *call = userdata;
 
-        if (call->handlers.open)
-                call->handlers.open(call->handlers.userdata);
+        if (call->open)
+                call->open(call->userdata);
 }
 
 static int on_data(const char *data, size_t size, void *userdata)
 {
         struct lkg_call *call = userdata;
 
-        return call->handlers.data(data, size, call->handlers.userdata);
+        return call->data(data, size, call->userdata);
 }
 
 /*
@@ -214,7 +217,7 @@ static void name_limit(const struct lkg_client *client, struct lkg_api_answer *a
 static void on_end(const struct lkg_http_result *result, void *userdata)
 {
         struct lkg_call *call = userdata;
-        const struct lkg_api_question question = { call->verb, &call->resource, call->stream,
+        const struct lkg_api_question question = { call->verb->name, &call->resource, call->stream,
                                                    call->client->admission };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         struct lkg_api_answer answer;
@@ -236,7 +239,7 @@ static void send_call(struct lkg_call *call)
         struct lkg_client *client = call->client;
         struct lkg_identity *identity = lkg_credential_identity(client->credential);
         const struct lkg_http_request request = {
-                .method = call->method,
+                .method = call->verb->method,
                 .path = call->path,
                 .content_type = call->content_type,
                 .body = call->body,
@@ -391,63 +394,6 @@ void lkg_client_counters(const struct lkg_client *client, struct lkg_client_coun
 
 /* ---- asking ---- */
 
-static int call_new(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
-                    const struct lkg_watch_handlers *handlers, struct lkg_call **ret, struct lkg_error *err)
-{
-        struct lkg_call *call = calloc(1, sizeof(*call));
-
-        if (!call || lkg_resource_copy(resource, &call->resource) < 0) {
-                (void)call_free(call);
-                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
-        }
-        call->client = client;
-        call->verb = verb;
-        call->method = "GET";
-        call->deadline_ns = client->request_ns;
-        call->handlers = *handlers;
-        *ret = call;
-        return 0;
-}
-
-/* Takes over @path and, on success, the call. */
-static int submit(struct lkg_call **call, struct lkg_buf *path, struct lkg_call **ret, struct lkg_error *err)
-{
-        (*call)->path = lkg_buf_steal(path, NULL);
-        if (!(*call)->path)
-                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
-        *ret = LKG_STEAL(*call);
-        link_call(*ret, /* in_front= */ false);
-        lkg_remote_soon((*ret)->client->pump);
-        return 0;
-}
-
-int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
-                   void *userdata, struct lkg_call **ret, struct lkg_error *err)
-{
-        const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
-        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        int r = lkg_api_path(resource, /* with_name= */ true, &path, err);
-
-        if (r >= 0)
-                r = call_new(client, resource, "get", &handlers, &call, err);
-        return r < 0 ? r : submit(&call, &path, ret, err);
-}
-
-int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource,
-                    const struct lkg_selection *selection, lkg_client_fn *done, void *userdata,
-                    struct lkg_call **ret, struct lkg_error *err)
-{
-        const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
-        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        int r = lkg_api_select_path(resource, selection, &path, err);
-
-        if (r >= 0)
-                r = call_new(client, resource, "list", &handlers, &call, err);
-        return r < 0 ? r : submit(&call, &path, ret, err);
-}
-
 const char *lkg_list_token(const struct lkg_value *list)
 {
         const struct lkg_value *metadata = lkg_map_get_map(list, "metadata");
@@ -456,76 +402,41 @@ const char *lkg_list_token(const struct lkg_value *list)
         return token && *token ? token : NULL;
 }
 
-static int copy_body(struct lkg_call *call, const char *content_type, const char *body, size_t size,
-                     struct lkg_error *err)
+static int copy_body(struct lkg_call *call, const struct lkg_request *request)
 {
-        call->content_type = strdup(content_type);
-        call->body = malloc(size + 1);
-        if (!call->content_type || !call->body)
-                return lkg_error_set(err, -ENOMEM, NULL, "body of a request");
-        *(char *)mempcpy(call->body, size > 0 ? body : "", size) = '\0';
-        call->body_size = size;
+        call->content_type = strdup(request->content_type);
+        call->body = lkg_span_dup(lkg_span(request->body, request->size));
+        call->body_size = request->size;
+        return call->content_type && call->body ? 0 : -ENOMEM;
+}
+
+int lkg_client_send(struct lkg_client *client, const struct lkg_request *request, struct lkg_call **ret,
+                    struct lkg_error *err)
+{
+        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
+        int r = lkg_api_path(request, &path, err);
+
+        if (r < 0)
+                return r;
+        call = calloc(1, sizeof(*call));
+        if (!call || lkg_resource_copy(request->resource, &call->resource) < 0 ||
+            (request->content_type && copy_body(call, request) < 0))
+                return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
+        call->client = client;
+        call->verb = lkg_api_verb(request->verb);
+        call->path = lkg_buf_steal(&path, NULL);
+        call->stream = request->data;
+        call->deadline_ns = call->stream ? (request->seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC
+                                         : client->request_ns;
+        call->open = request->open;
+        call->data = request->data;
+        call->done = request->done;
+        call->userdata = request->userdata;
+        link_call(call, /* in_front= */ false);
+        lkg_remote_soon(client->pump);
+        *ret = LKG_STEAL(call);
         return 0;
-}
-
-int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
-                    const char *content_type, const char *body, size_t size, lkg_client_fn *done,
-                    void *userdata, struct lkg_call **ret, struct lkg_error *err)
-{
-        const struct lkg_watch_handlers handlers = { .end = done, .userdata = userdata };
-        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        bool create = strcmp(verb, "create") == 0, update = strcmp(verb, "update") == 0;
-        int r = lkg_api_path(resource, /* with_name= */ !create, &path, err);
-
-        if (r >= 0)
-                r = call_new(client, resource,
-                             create   ? "create"
-                             : update ? "update"
-                                      : "patch",
-                             &handlers, &call, err);
-        if (r >= 0)
-                r = copy_body(call, content_type, body, size, err);
-        if (r < 0)
-                return r;
-        call->method = create ? "POST" : update ? "PUT" : "PATCH";
-        return submit(&call, &path, ret, err);
-}
-
-/* Takes over @path. */
-static int submit_watch(struct lkg_client *client, const struct lkg_resource *resource, struct lkg_buf *path,
-                        unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
-                        struct lkg_error *err)
-{
-        LKG_CLEANUP(call_freep) struct lkg_call *call = NULL;
-        int r = call_new(client, resource, "watch", handlers, &call, err);
-
-        if (r < 0)
-                return r;
-        call->stream = true;
-        call->deadline_ns = (seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC;
-        return submit(&call, path, ret, err);
-}
-
-int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
-                     unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
-                     struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        int r = lkg_api_watch_path(resource, version, seconds, &path, err);
-
-        return r < 0 ? r : submit_watch(client, resource, &path, seconds, handlers, ret, err);
-}
-
-int lkg_client_watch_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
-                          const char *value, const char *version, unsigned seconds,
-                          const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
-                          struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        int r = lkg_api_watch_list_path(resource, label, value, version, seconds, &path, err);
-
-        return r < 0 ? r : submit_watch(client, resource, &path, seconds, handlers, ret, err);
 }
 
 struct lkg_call *lkg_call_cancel(struct lkg_call *call)

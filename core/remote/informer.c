@@ -126,18 +126,25 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata);
 
 static unsigned start_get(struct lkg_informer *informer, struct lkg_error *err)
 {
-        if (lkg_client_get(informer->client, &informer->resource, on_got, informer, &informer->get, err) ==
-            0)
+        const struct lkg_request request = {
+                .verb = "get", .resource = &informer->resource, .done = on_got, .userdata = informer
+        };
+
+        if (lkg_client_send(informer->client, &request, &informer->get, err) == 0)
                 return 0;
         return lkg_follow_not_got(&informer->follow, LKG_API_UNREACHABLE, 0, now());
 }
 
 static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err)
 {
-        const struct lkg_watch_handlers handlers = {
+        const struct lkg_request request = {
+                .verb = "watch",
+                .resource = &informer->resource,
+                .version = lkg_follow_position(&informer->follow),
+                .seconds = informer->follow.seconds,
                 .open = on_open,
                 .data = on_data,
-                .end = on_end,
+                .done = on_end,
                 .userdata = informer,
         };
 
@@ -145,8 +152,7 @@ static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err
         lkg_watch_stream_init(&informer->stream, informer->max_bytes + ENVELOPE_BYTES);
         informer->stream.admission = informer->admission;
         informer->stream.what = informer->resource.name;
-        if (lkg_client_watch(informer->client, &informer->resource, lkg_follow_position(&informer->follow),
-                             informer->follow.seconds, &handlers, &informer->watch, err) == 0)
+        if (lkg_client_send(informer->client, &request, &informer->watch, err) == 0)
                 return 0;
         return lkg_follow_ended(&informer->follow, LKG_API_UNREACHABLE, 0, 0, now());
 }

@@ -128,11 +128,17 @@ static int send_body(struct lkg_reporter *reporter, const struct lkg_resource *r
                      const struct lkg_buf *body, lkg_client_fn *done, struct lkg_call **ret,
                      struct lkg_error *err)
 {
+        const struct lkg_request request = { .verb = patch ? "patch" : "create",
+                                             .resource = resource,
+                                             .content_type = patch ? PATCH_TYPE : CREATE_TYPE,
+                                             .body = body->data,
+                                             .size = body->size,
+                                             .done = done,
+                                             .userdata = reporter };
+
         if (lkg_buf_failed(body))
                 return lkg_error_set(err, -ENOMEM, NULL, "write %s", resource->plural);
-        return lkg_client_send(reporter->client, resource, patch ? "patch" : "create",
-                               patch ? PATCH_TYPE : CREATE_TYPE, body->data, body->size, done, reporter, ret,
-                               err);
+        return lkg_client_send(reporter->client, &request, ret, err);
 }
 
 static struct lkg_node_condition view_of(const struct condition *own)

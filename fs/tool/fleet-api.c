@@ -216,63 +216,53 @@ static void on_answer(const struct lkg_api_answer *answer, void *userdata)
                 question->answer->object = lkg_value_ref((struct lkg_value *)(uintptr_t)answer->object);
 }
 
-/* @r: of the call that asks. */
-static bool wait_for(struct lkg_fleet_api *api, struct question *question, int r, struct lkg_error *err)
+bool lkg_fleet_ask(struct lkg_fleet_api *api, struct lkg_request request, struct lkg_fleet_answer *ret)
 {
-        while (r >= 0 && !question->answered)
-                r = sd_event_run(api->event, UINT64_MAX);
-        if (r < 0) {
-                (void)lkg_call_cancel(question->call);
-                question->answer->status = LKG_API_UNREACHABLE;
-                (void)snprintf(question->answer->words, sizeof(question->answer->words), "%.500s",
-                               *err->message ? err->message : strerror(-r));
-        }
-        return question->answer->status == LKG_API_OK;
-}
+        struct question question = { .answer = ret };
+        struct lkg_error err = { 0 };
+        int r;
 
-static struct question begin_question(struct lkg_fleet_api *api, struct lkg_fleet_answer *ret)
-{
         *ret = (struct lkg_fleet_answer){ .status = LKG_API_UNREACHABLE };
         refresh(api);
-        return (struct question){ .answer = ret };
+        request.done = on_answer;
+        request.userdata = &question;
+        r = lkg_client_send(api->client, &request, &question.call, &err);
+        while (r >= 0 && !question.answered)
+                r = sd_event_run(api->event, UINT64_MAX);
+        if (r < 0) {
+                (void)lkg_call_cancel(question.call);
+                ret->status = LKG_API_UNREACHABLE;
+                (void)snprintf(ret->words, sizeof(ret->words), "%.500s",
+                               *err.message ? err.message : strerror(-r));
+        }
+        return ret->status == LKG_API_OK;
 }
 
 bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resource,
                    struct lkg_fleet_answer *ret)
 {
-        struct question question = begin_question(api, ret);
-        struct lkg_error err = { 0 };
-
-        return wait_for(api, &question,
-                        lkg_client_get(api->client, resource, on_answer, &question, &question.call, &err),
-                        &err);
-}
-
-bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resource,
-                    const struct lkg_selection *selection, struct lkg_fleet_answer *ret)
-{
-        struct question question = begin_question(api, ret);
-        struct lkg_error err = { 0 };
-
-        return wait_for(api, &question,
-                        lkg_client_list(api->client, resource, selection, on_answer, &question,
-                                        &question.call, &err),
-                        &err);
+        return lkg_fleet_ask(api, (struct lkg_request){ .verb = "get", .resource = resource }, ret);
 }
 
 bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *verb,
                     struct lkg_json *json, struct lkg_fleet_answer *ret)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
-        struct question question = begin_question(api, ret);
-        struct lkg_error err = { 0 };
-        const char *type = strcmp(verb, "patch") == 0 ? "application/merge-patch+json" : "application/json";
+        struct lkg_request request = { .verb = verb,
+                                       .resource = resource,
+                                       .content_type = strcmp(verb, "patch") == 0
+                                                               ? "application/merge-patch+json"
+                                                               : "application/json" };
         int r = lkg_json_write_line(json, &body);
 
-        if (r >= 0)
-                r = lkg_client_send(api->client, resource, verb, type, body.data, body.size, on_answer,
-                                    &question, &question.call, &err);
-        return wait_for(api, &question, r, &err);
+        if (r < 0) {
+                *ret = (struct lkg_fleet_answer){ .status = LKG_API_UNREACHABLE };
+                (void)snprintf(ret->words, sizeof(ret->words), "%s", strerror(-r));
+                return false;
+        }
+        request.body = body.data;
+        request.size = body.size;
+        return lkg_fleet_ask(api, request, ret);
 }
 
 void lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference, struct lkg_buf *ret)

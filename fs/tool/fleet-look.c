@@ -291,7 +291,7 @@ static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet
 
 /* Takes each part with @take. Return: the first answer that was not OK; OK. */
 static enum lkg_api_status list_all(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                                    const struct lkg_resource *resource, struct lkg_selection selection,
+                                    struct lkg_request request,
                                     void (*take)(struct lkg_fleet *, const struct lkg_value *),
                                     char words[static LKG_API_WORDS_MAX])
 {
@@ -301,8 +301,8 @@ static enum lkg_api_status list_all(struct lkg_fleet_api *api, struct lkg_fleet 
                 LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
                 const char *next;
 
-                selection.token = token;
-                if (!lkg_fleet_list(api, resource, &selection, &answer)) {
+                request.token = token;
+                if (!lkg_fleet_ask(api, request, &answer)) {
                         copy(words, LKG_API_WORDS_MAX, answer.words);
                         return answer.status;
                 }
@@ -322,13 +322,15 @@ static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum 
                                                .plural = format->plural,
                                                .kind = format->list_kind,
                                                .ns = fleet->slot_namespace };
-        const struct lkg_selection of_configmap = { .label = LKG_SLOT_LABEL_OBJECT,
-                                                    .value = fleet->id.uid,
-                                                    .limit = LKG_SLOTS_PART };
+        const struct lkg_request request = { .verb = "list",
+                                             .resource = &resource,
+                                             .label = LKG_SLOT_LABEL_OBJECT,
+                                             .value = fleet->id.uid,
+                                             .limit = LKG_SLOTS_PART };
 
         fleet->slot_kind = kind;
         begin_slots(fleet);
-        return list_all(api, fleet, &resource, of_configmap, lkg_fleet_take_slots, words) == LKG_API_OK;
+        return list_all(api, fleet, request, lkg_fleet_take_slots, words) == LKG_API_OK;
 }
 
 /*
@@ -400,11 +402,11 @@ static void look_at_nodes(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
         static const struct lkg_resource resource = { .group_version = "v1",
                                                       .plural = "nodes",
                                                       .kind = "NodeList" };
+        const struct lkg_request request = { .verb = "list", .resource = &resource, .limit = NODES_PART };
         char words[LKG_API_WORDS_MAX];
 
         lkg_fleet_begin_nodes(fleet);
-        fleet->knows_nodes = list_all(api, fleet, &resource, (struct lkg_selection){ .limit = NODES_PART },
-                                      lkg_fleet_take_nodes, words) == LKG_API_OK;
+        fleet->knows_nodes = list_all(api, fleet, request, lkg_fleet_take_nodes, words) == LKG_API_OK;
         if (fleet->knows_nodes)
                 return;
         lkg_fleet_begin_nodes(fleet); /* half of them would be said to be all */

@@ -43,8 +43,7 @@ void lkg_fleet_answer_deinit(struct lkg_fleet_answer *answer);
 /* Each waits for the answer, 20 s at most. Return: was it OK? */
 bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resource,
                    struct lkg_fleet_answer *ret);
-bool lkg_fleet_list(struct lkg_fleet_api *api, const struct lkg_resource *resource,
-                    const struct lkg_selection *selection, struct lkg_fleet_answer *ret);
+bool lkg_fleet_ask(struct lkg_fleet_api *api, struct lkg_request request, struct lkg_fleet_answer *ret);
 /** lkg_fleet_send() - @verb: "update", "patch" (a JSON merge patch). Frees @json's content, which is the body. */
 bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *verb,
                     struct lkg_json *json, struct lkg_fleet_answer *ret);

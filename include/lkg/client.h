@@ -90,66 +90,51 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
 /** lkg_client_free() - cancel every call. Not from a callback. */
 struct lkg_client *lkg_client_free(struct lkg_client *client);
 
-/**
- * lkg_client_get() - read the newest state (a consistent read).
- *
- * If the request cannot be sent (no credential, no connection, ...), @done is called later with that answer.
- * Return: 0; on failure @done is not called: -EINVAL: a name that no object can have; -ENOMEM.
- */
-int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
-                   void *userdata, struct lkg_call **ret, struct lkg_error *err);
+/* Everything is copied. */
+struct lkg_request {
+        const char *verb; /* get (a consistent read), list, watch, create, update or patch */
+        const struct lkg_resource
+                *resource; /* of a list: kind "...List"; of a list and a create: without name */
+        /* list, watch: the objects with this label, NULL = whatever their labels */
+        const char *label, *value;
+        /*
+         * list: how many at a time (0 = all), and metadata.continue of the part before (NULL = the first part). GONE: the token is
+         * too old, begin again. All parts show the state of the first one.
+         * Source: Kubernetes API concepts, "Retrieving large results sets in chunks".
+         */
+        unsigned limit;
+        const char *token;
+        /*
+         * watch, of one object if the resource has a name: resourceVersion to start after; NULL = the current state comes first,
+         * as an ADDED event; "" = changes from now on (sendInitialEvents=false; API servers of about 1.32 and later). The server
+         * ends it after so many seconds; we end it 30 s later.
+         */
+        const char *version;
+        unsigned seconds;
+        /* create, update, patch */
+        const char *content_type, *body;
+        size_t size;
 
-/* Which objects of a collection, and how many at a time. All zero = all of them at once. */
-struct lkg_selection {
-        const char *label, *value; /* with this label; label NULL = whatever their labels */
-        unsigned limit;            /* 0 = no limit */
-        const char *token;         /* metadata.continue of the part before; NULL = the first part */
+        void (*open)(void *userdata); /* watch: the server has accepted; may be NULL */
+        /*
+         * watch: bytes of the stream. A negative result ends it: -EFBIG with LKG_API_TOO_LARGE, -EBADMSG with LKG_API_INVALID,
+         * another with LKG_API_UNREACHABLE.
+         */
+        int (*data)(const char *data, size_t size, void *userdata);
+        /* OK of a watch: the server ended it as announced; no object */
+        lkg_client_fn *done;
+        void *userdata;
 };
 
 /**
- * lkg_client_list() - like lkg_client_get(): objects of a collection (@resource->kind: "...List").
- * GONE: the token is too old, begin again. All parts show the state of the first one.
- * Source: Kubernetes API concepts, "Retrieving large results sets in chunks".
+ * lkg_client_send() - If the request cannot be sent (no credential, no connection, ...), @done is called later with that answer.
+ * Return: 0; on failure @done is not called: -EINVAL: a name that no object can have; -ENOMEM.
  */
-int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource,
-                    const struct lkg_selection *selection, lkg_client_fn *done, void *userdata,
-                    struct lkg_call **ret, struct lkg_error *err);
+int lkg_client_send(struct lkg_client *client, const struct lkg_request *request, struct lkg_call **ret,
+                    struct lkg_error *err);
 
 /** lkg_list_token() - metadata.continue of the answer to a list; NULL = that was the last part. Borrowed from @list. */
 const char *lkg_list_token(const struct lkg_value *list);
-
-/** lkg_client_send() - POST (@resource->name NULL), PUT or PATCH with a body. @verb: "create", "update" or "patch". */
-int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
-                    const char *content_type, const char *body, size_t size, lkg_client_fn *done,
-                    void *userdata, struct lkg_call **ret, struct lkg_error *err);
-
-struct lkg_watch_handlers {
-        void (*open)(void *userdata); /* the server has accepted */
-        int (*data)(const char *data, size_t size,
-                    void *userdata); /* bytes of the stream; a negative result ends it */
-        /* OK: the server ended it as announced; otherwise the error. No object */
-        lkg_client_fn *end;
-        void *userdata;
-};
-/**
- * lkg_client_watch() - follow one object: fieldSelector metadata.name=..., allowWatchBookmarks, timeoutSeconds.
- * @version: resourceVersion to start after; NULL = the current state comes first, as an ADDED event; "" =
- *           changes from now on, without the current state (sendInitialEvents=false; API servers of about
- *           1.32 and later)
- * @seconds: after which the server ends it; we end it 30 s later
- *
- * If handlers->data returns -EFBIG, the watch ends with LKG_API_TOO_LARGE; for -EBADMSG with
- * LKG_API_INVALID; for another negative number with LKG_API_UNREACHABLE.
- */
-int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
-                     unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
-                     struct lkg_error *err);
-
-/** lkg_client_watch_list() - like lkg_client_watch(): the objects of lkg_client_list(), from @version of the list on. */
-int lkg_client_watch_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
-                          const char *value, const char *version, unsigned seconds,
-                          const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
-                          struct lkg_error *err);
 
 /**
  * lkg_call_cancel() - no callback is called any more. NULL is fine; returns NULL. From any callback except

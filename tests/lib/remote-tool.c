@@ -224,15 +224,22 @@ static int run_exec(void *userdata)
 
 static int start(struct tool *tool, struct slot *slot, struct lkg_error *err)
 {
-        const struct lkg_watch_handlers handlers = { on_open, on_data, on_end, slot };
+        struct lkg_request request = { .verb = tool->verb,
+                                       .resource = &tool->resource,
+                                       .done = on_end,
+                                       .userdata = slot };
 
-        if (strcmp(tool->verb, "get") == 0)
-                return lkg_client_get(tool->client, &tool->resource, on_end, slot, &slot->call, err);
-        if (strcmp(tool->verb, "watch") == 0)
-                return lkg_client_watch(tool->client, &tool->resource, tool->version,
-                                        (unsigned)tool->seconds, &handlers, &slot->call, err);
-        return lkg_client_send(tool->client, &tool->resource, tool->verb, tool->content_type, tool->body,
-                               strlen(tool->body), on_end, slot, &slot->call, err);
+        if (strcmp(tool->verb, "watch") == 0) {
+                request.version = tool->version;
+                request.seconds = (unsigned)tool->seconds;
+                request.open = on_open;
+                request.data = on_data;
+        } else if (strcmp(tool->verb, "get") != 0) {
+                request.content_type = tool->content_type;
+                request.body = tool->body;
+                request.size = strlen(tool->body);
+        }
+        return lkg_client_send(tool->client, &request, &slot->call, err);
 }
 
 static void start_next(struct tool *tool)

@@ -190,37 +190,17 @@ void lkg_client_counters(const struct lkg_client *client, struct lkg_client_coun
 }
 
 /* No rollout has slots here: nothing of this is called. */
-int lkg_client_list(struct lkg_client *client, const struct lkg_resource *resource,
-                    const struct lkg_selection *selection, lkg_client_fn *done, void *userdata,
-                    struct lkg_call **ret, struct lkg_error *err)
+int lkg_client_send(struct lkg_client *client, const struct lkg_request *request, struct lkg_call **ret,
+                    struct lkg_error *err)
 {
-        (void)client, (void)resource, (void)selection, (void)done, (void)userdata, (void)ret;
-        return lkg_error_set(err, -ENOSYS, NULL, "list");
+        (void)client, (void)request, (void)ret;
+        return lkg_error_set(err, -ENOSYS, NULL, "send");
 }
 
 const char *lkg_list_token(const struct lkg_value *list)
 {
         (void)list;
         return NULL;
-}
-
-int lkg_client_watch_list(struct lkg_client *client, const struct lkg_resource *resource, const char *label,
-                          const char *value, const char *version, unsigned seconds,
-                          const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
-                          struct lkg_error *err)
-{
-        (void)client, (void)resource, (void)label, (void)value, (void)version, (void)seconds, (void)handlers,
-                (void)ret;
-        return lkg_error_set(err, -ENOSYS, NULL, "watch");
-}
-
-int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
-                    const char *content_type, const char *body, size_t size, lkg_client_fn *done,
-                    void *userdata, struct lkg_call **ret, struct lkg_error *err)
-{
-        (void)client, (void)resource, (void)verb, (void)content_type, (void)body, (void)size, (void)done,
-                (void)userdata, (void)ret;
-        return lkg_error_set(err, -ENOSYS, NULL, "send");
 }
 
 struct lkg_call *lkg_call_cancel(struct lkg_call *call)

@@ -21,98 +21,79 @@ static const struct lkg_resource lease = { "coordination.k8s.io/v1", "leases", "
 
 static void test_paths(void **state)
 {
+        static const struct lkg_resource odd = { "v1", "nodes", "Node", NULL, "a&b=c d#\xc3\xa9", NULL },
+                                         nodes = { "v1", "nodes", "NodeList", NULL, NULL, NULL };
+#define WATCH "?watch=true&allowWatchBookmarks=true"
         static const struct {
-                const struct lkg_resource *resource;
-                bool with_name;
+                struct lkg_request request;
                 const char *want;
         } rows[] = {
-                { &configmap, true, "/api/v1/namespaces/kube-system/configmaps/cm" },
-                { &configmap, false, "/api/v1/namespaces/kube-system/configmaps" },
-                { &node, true, "/api/v1/nodes/n1" },
-                { &node_status, true, "/api/v1/nodes/n1/status" },
-                { &event, true, "/api/v1/namespaces/default/events" },
-                { &event, false, "/api/v1/namespaces/default/events" },
-                { &lease, true, "/apis/coordination.k8s.io/v1/namespaces/x/leases/l" },
+                { { .verb = "get", .resource = &configmap },
+                  "/api/v1/namespaces/kube-system/configmaps/cm" },
+                { { .verb = "update", .resource = &node }, "/api/v1/nodes/n1" },
+                { { .verb = "patch", .resource = &node_status }, "/api/v1/nodes/n1/status" },
+                { { .verb = "create", .resource = &event }, "/api/v1/namespaces/default/events" },
+                { { .verb = "get", .resource = &lease },
+                  "/apis/coordination.k8s.io/v1/namespaces/x/leases/l" },
+                { { .verb = "watch", .resource = &configmap, .version = "123", .seconds = 300 },
+                  "/api/v1/namespaces/kube-system/configmaps" WATCH
+                  "&fieldSelector=metadata.name%3Dcm&timeoutSeconds=300&resourceVersion=123" },
+                { { .verb = "watch", .resource = &odd, .seconds = 5 },
+                  "/api/v1/nodes" WATCH
+                  "&fieldSelector=metadata.name%3Da%26b%3Dc%20d%23%C3%A9&timeoutSeconds=5" },
+                { { .verb = "watch", .resource = &node, .version = "1&watch=false", .seconds = 5 },
+                  "/api/v1/nodes" WATCH "&fieldSelector=metadata.name%3Dn1&timeoutSeconds=5"
+                  "&resourceVersion=1%26watch%3Dfalse" },
+                { { .verb = "watch", .resource = &node, .version = "", .seconds = 5 },
+                  "/api/v1/nodes" WATCH "&fieldSelector=metadata.name%3Dn1&timeoutSeconds=5"
+                  "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan" },
+                { { .verb = "watch",
+                    .resource = &nodes,
+                    .label = "x/y",
+                    .value = "z",
+                    .version = "7",
+                    .seconds = 5 },
+                  "/api/v1/nodes" WATCH "&labelSelector=x%2Fy%3Dz&timeoutSeconds=5&resourceVersion=7" },
+                { { .verb = "list", .resource = &nodes }, "/api/v1/nodes" },
+                { { .verb = "list", .resource = &nodes, .limit = 100 }, "/api/v1/nodes?limit=100" },
+                { { .verb = "list",
+                    .resource = &nodes,
+                    .label = "x",
+                    .value = "y",
+                    .limit = 5,
+                    .token = "a&b=" },
+                  "/api/v1/nodes?labelSelector=x%3Dy&limit=5&continue=a%26b%3D" },
         };
+#undef WATCH
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
 
-                assert_int_equal(lkg_api_path(rows[i].resource, rows[i].with_name, &path, NULL), 0);
+                assert_int_equal(lkg_api_path(&rows[i].request, &path, NULL), 0);
                 assert_string_equal(path.data, rows[i].want);
-        }
-}
-
-static void test_watch_paths(void **state)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-        struct lkg_resource odd = node;
-
-        (void)state;
-        assert_int_equal(lkg_api_watch_path(&configmap, "123", 300, &path, NULL), 0);
-        assert_string_equal(path.data,
-                            "/api/v1/namespaces/kube-system/configmaps?watch=true&allowWatchBookmarks=true"
-                            "&fieldSelector=metadata.name%3Dcm&timeoutSeconds=300&resourceVersion=123");
-        lkg_buf_reset(&path);
-        odd.name = "a&b=c d#\xc3\xa9";
-        assert_int_equal(lkg_api_watch_path(&odd, NULL, 5, &path, NULL), 0);
-        assert_string_equal(path.data,
-                            "/api/v1/nodes?watch=true&allowWatchBookmarks=true"
-                            "&fieldSelector=metadata.name%3Da%26b%3Dc%20d%23%C3%A9&timeoutSeconds=5");
-        lkg_buf_reset(&path);
-        assert_int_equal(lkg_api_watch_path(&node, "1&watch=false", 5, &path, NULL), 0);
-        assert_non_null(strstr(path.data, "&resourceVersion=1%26watch%3Dfalse"));
-        lkg_buf_reset(&path);
-        assert_int_equal(lkg_api_watch_path(&node, "", 5, &path, NULL), 0);
-        assert_non_null(strstr(
-                path.data, "&timeoutSeconds=5&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"));
-        assert_null(strstr(path.data, "resourceVersion="));
-}
-
-static void test_selections(void **state)
-{
-        static const struct {
-                struct lkg_selection selection;
-                const char *path;
-        } rows[] = {
-                { { .limit = 0 }, "/api/v1/nodes" },
-                { { .limit = 100 }, "/api/v1/nodes?limit=100" },
-                { { .limit = 100, .token = "a&b=" }, "/api/v1/nodes?limit=100&continue=a%26b%3D" },
-                { { .label = "lkgfs.io/x", .value = "5d1f" },
-                  "/api/v1/nodes?labelSelector=lkgfs.io%2Fx%3D5d1f" },
-                { { .label = "x", .value = "y", .limit = 5, .token = "z" },
-                  "/api/v1/nodes?labelSelector=x%3Dy&limit=5&continue=z" },
-        };
-        struct lkg_resource nodes = node;
-
-        (void)state;
-        nodes.name = NULL;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
-
-                assert_int_equal(lkg_api_select_path(&nodes, &rows[i].selection, &path, NULL), 0);
-                assert_string_equal(path.data, rows[i].path);
         }
 }
 
 static void test_names_that_would_lead_elsewhere_are_refused(void **state)
 {
-        static const char *const names[] = { "", ".", "..", "a/b", "../x", "a%2fb" };
+        static const char *const names[] = { "", ".", "..", "a/b", "../x", "a%2fb" }, *const verbs[] = {
+                "get", "watch"
+        };
 
         (void)state;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names) * LKG_ARRAY_SIZE(verbs); i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
                 struct lkg_resource resource = configmap;
+                const struct lkg_request request = { .verb = verbs[i % 2], .resource = &resource };
                 struct lkg_error error = { 0 };
 
-                resource.name = names[i];
-                assert_int_equal(lkg_api_path(&resource, true, &path, &error), -EINVAL);
+                resource.name = names[i / 2];
+                assert_int_equal(lkg_api_path(&request, &path, &error), -EINVAL);
                 assert_non_null(strstr(error.message, "is no name of an object"));
-                assert_int_equal(lkg_api_watch_path(&resource, NULL, 1, &path, &error), -EINVAL);
                 resource = configmap;
-                resource.ns = names[i];
-                assert_int_equal(lkg_api_path(&resource, true, &path, &error), -EINVAL);
+                resource.ns = names[i / 2];
+                assert_int_equal(lkg_api_path(&request, &path, &error), -EINVAL);
                 assert_non_null(strstr(error.message, "is no namespace of an object"));
         }
 }
@@ -419,8 +400,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_paths),
-                cmocka_unit_test(test_watch_paths),
-                cmocka_unit_test(test_selections),
+
                 cmocka_unit_test(test_names_that_would_lead_elsewhere_are_refused),
                 cmocka_unit_test(test_descriptions),
                 cmocka_unit_test(test_copies_have_texts_of_their_own),

@@ -20,7 +20,8 @@
 struct lkg_call {
         bool watch;
         lkg_client_fn *done;
-        struct lkg_watch_handlers handlers;
+        void (*open)(void *userdata);
+        int (*data)(const char *data, size_t size, void *userdata);
         void *userdata;
         char version[64]; /* of a watch; "" = none */
         unsigned seconds;
@@ -30,36 +31,29 @@ static struct lkg_call *get_call, *watch_call; /* in flight */
 static unsigned n_gets, n_watches, n_cancelled;
 static int start_result;
 
-int lkg_client_get(struct lkg_client *client, const struct lkg_resource *resource, lkg_client_fn *done,
-                   void *userdata, struct lkg_call **ret, struct lkg_error *err)
+int lkg_client_send(struct lkg_client *client, const struct lkg_request *request, struct lkg_call **ret,
+                    struct lkg_error *err)
 {
-        (void)client;
-        assert_string_equal(resource->plural, "configmaps");
-        assert_null(get_call);
-        if (start_result < 0)
-                return lkg_error_set(err, start_result, NULL, "send");
-        n_gets++;
-        *ret = get_call = test_calloc(1, sizeof(*get_call));
-        get_call->done = done;
-        get_call->userdata = userdata;
-        return 0;
-}
+        bool watch = strcmp(request->verb, "watch") == 0;
+        struct lkg_call **place = watch ? &watch_call : &get_call;
 
-int lkg_client_watch(struct lkg_client *client, const struct lkg_resource *resource, const char *version,
-                     unsigned seconds, const struct lkg_watch_handlers *handlers, struct lkg_call **ret,
-                     struct lkg_error *err)
-{
         (void)client;
-        assert_string_equal(resource->name, "c");
-        assert_null(watch_call);
+        assert_true(watch || strcmp(request->verb, "get") == 0);
+        assert_string_equal(request->resource->plural, "configmaps");
+        assert_string_equal(request->resource->name, "c");
+        assert_null(*place);
         if (start_result < 0)
                 return lkg_error_set(err, start_result, NULL, "send");
-        n_watches++;
-        *ret = watch_call = test_calloc(1, sizeof(*watch_call));
-        watch_call->watch = true;
-        watch_call->handlers = *handlers;
-        watch_call->seconds = seconds;
-        (void)snprintf(watch_call->version, sizeof(watch_call->version), "%s", version ? version : "");
+        *(watch ? &n_watches : &n_gets) += 1;
+        *ret = *place = test_calloc(1, sizeof(**place));
+        (*place)->watch = watch;
+        (*place)->open = request->open;
+        (*place)->data = request->data;
+        (*place)->done = request->done;
+        (*place)->userdata = request->userdata;
+        (*place)->seconds = request->seconds;
+        (void)snprintf((*place)->version, sizeof((*place)->version), "%s",
+                       request->version ? request->version : "");
         return 0;
 }
 
@@ -100,10 +94,7 @@ static void answer(struct lkg_call **call, enum lkg_api_status status, unsigned 
 
         assert_non_null(ended);
         (void)snprintf(a.words, sizeof(a.words), "%s", words);
-        if (ended->watch)
-                ended->handlers.end(&a, ended->handlers.userdata);
-        else
-                ended->done(&a, ended->userdata);
+        ended->done(&a, ended->userdata);
         test_free(ended);
 }
 
@@ -119,7 +110,7 @@ static void got(const char *text)
 
 static void opened(void)
 {
-        watch_call->handlers.open(watch_call->handlers.userdata);
+        watch_call->open(watch_call->userdata);
 }
 
 /*
@@ -129,7 +120,7 @@ static void opened(void)
 static int send_data(const char *text)
 {
         unsigned before = n_cancelled;
-        int r = watch_call->handlers.data(text, strlen(text), watch_call->handlers.userdata);
+        int r = watch_call->data(text, strlen(text), watch_call->userdata);
 
         if (r < 0 && n_cancelled == before)
                 answer(&watch_call, LKG_API_UNREACHABLE, 200, "the stream was ended by its reader", NULL);

@@ -25,10 +25,10 @@ static struct lkg_call *condition_call, *event_call;
 static unsigned n_cancelled;
 static int start_result;
 
-int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resource, const char *verb,
-                    const char *content_type, const char *body, size_t size, lkg_client_fn *done,
-                    void *userdata, struct lkg_call **ret, struct lkg_error *err)
+int lkg_client_send(struct lkg_client *client, const struct lkg_request *request, struct lkg_call **ret,
+                    struct lkg_error *err)
 {
+        const struct lkg_resource *resource = request->resource;
         bool event = strcmp(resource->plural, "events") == 0;
         struct lkg_call **place = event ? &event_call : &condition_call;
 
@@ -40,14 +40,14 @@ int lkg_client_send(struct lkg_client *client, const struct lkg_resource *resour
                 return lkg_error_set(err, start_result, NULL, "send");
         *ret = *place = test_calloc(1, sizeof(**place));
         (*place)->event = event;
-        (*place)->done = done;
-        (*place)->userdata = userdata;
-        assert_true(size < sizeof((*place)->body));
-        memcpy((*place)->body, body, size);
-        (void)snprintf((*place)->line, sizeof((*place)->line), "%s %s%s%s/%s/%s %s", verb,
+        (*place)->done = request->done;
+        (*place)->userdata = request->userdata;
+        assert_true(request->size < sizeof((*place)->body));
+        memcpy((*place)->body, request->body, request->size);
+        (void)snprintf((*place)->line, sizeof((*place)->line), "%s %s%s%s/%s/%s %s", request->verb,
                        resource->ns ? resource->ns : "", resource->ns ? "/" : "", resource->plural,
                        resource->name ? resource->name : "",
-                       resource->subresource ? resource->subresource : "", content_type);
+                       resource->subresource ? resource->subresource : "", request->content_type);
         return 0;
 }
 
