@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends the requests. heartbeat.c decides when to write, outbox.c which Event; reporter-body.c builds the
- * body. Requests start only in the loop (pump()), so callers may use this from any callback.
+ * Sends the requests; outbox.c decides when the condition is written and which Event, and has the bodies.
+ * Requests start only in the loop (pump()), so callers may use this from any callback.
  */
-#include <lkg/text.h>
-#include <lkg/client.h>
-
-#include "heartbeat.h"
 #include "outbox.h"
-#include "reporter-body.h"
 
 #define PATCH_TYPE  "application/strategic-merge-patch+json"
 #define CREATE_TYPE "application/json"
@@ -162,7 +157,7 @@ static void send_condition(struct lkg_reporter *reporter)
 
         if (!lkg_heartbeat_begin(&reporter->heartbeat, lkg_boottime_ns()))
                 return;
-        lkg_body_condition(&condition, lkg_realtime_ns(), &body);
+        lkg_condition_body(&condition, lkg_realtime_ns(), &body);
         if (send_body(reporter, &resource, true, &body, on_condition, &reporter->patch, &err) < 0)
                 end_condition(reporter, false, 0, err.message);
 }
@@ -212,55 +207,43 @@ static void end_event(struct lkg_reporter *reporter, enum lkg_outbox_result resu
         lkg_text_copy(reporter->event_words, sizeof(reporter->event_words), words);
 }
 
-static void on_created(const struct lkg_api_answer *answer, void *userdata)
+static void on_event(const struct lkg_api_answer *answer, void *userdata)
 {
         struct lkg_reporter *reporter = userdata;
 
         reporter->post = NULL;
-        end_event(reporter, result_of(answer, false), answer->retry_after_ns, answer->words);
-        pump(reporter);
-}
-
-static void on_counted(const struct lkg_api_answer *answer, void *userdata)
-{
-        struct lkg_reporter *reporter = userdata;
-
-        reporter->post = NULL;
-        end_event(reporter, result_of(answer, true), answer->retry_after_ns, answer->words);
+        end_event(reporter, result_of(answer, reporter->outbox.sending->told > 0), answer->retry_after_ns,
+                  answer->words);
         pump(reporter);
 }
 
 static bool event_is_due(const struct lkg_reporter *reporter)
 {
         return reporter->want_events && reporter->uid[0] && !reporter->post &&
-               reporter->outbox.n_waiting > 0;
+               lkg_outbox_waiting(&reporter->outbox) > 0;
 }
 
 static void send_event(struct lkg_reporter *reporter)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
-        const struct lkg_body_node node = { reporter->node_name, reporter->uid, reporter->host };
+        const struct lkg_event_node node = { reporter->node_name, reporter->uid, reporter->host };
         struct lkg_resource resource = {
                 .group_version = "v1",
                 .plural = "events",
                 .kind = "Event",
                 .ns = "default",
         };
-        struct lkg_outbox_letter letter;
+        const struct lkg_node_event *event = NULL;
         struct lkg_error err = { 0 };
 
-        if (!event_is_due(reporter) || reporter->events_at_ns > lkg_boottime_ns() ||
-            !lkg_outbox_next(&reporter->outbox, reporter->node_name,
-                             (uint64_t)lkg_random() << 32 | lkg_random(), &letter))
+        if (event_is_due(reporter) && reporter->events_at_ns <= lkg_boottime_ns())
+                event = lkg_outbox_next(&reporter->outbox, reporter->node_name,
+                                        (uint64_t)lkg_random() << 32 | lkg_random());
+        if (!event)
                 return;
-        if (letter.patch) {
-                resource.name = letter.event->name;
-                lkg_body_count(letter.event, &body);
-        } else {
-                lkg_body_event(letter.event, &node, &body);
-        }
-        if (send_body(reporter, &resource, letter.patch, &body, letter.patch ? on_counted : on_created,
-                      &reporter->post, &err) < 0)
+        resource.name = event->told ? event->name : NULL;
+        lkg_event_body(event, &node, &body);
+        if (send_body(reporter, &resource, event->told > 0, &body, on_event, &reporter->post, &err) < 0)
                 end_event(reporter, LKG_OUTBOX_FAILED, 0, err.message);
 }
 
@@ -314,7 +297,6 @@ void lkg_reporter_set_node(struct lkg_reporter *reporter, const char *uid)
         if (uid[0] && reporter->last_uid[0] && strcmp(reporter->last_uid, uid) != 0) {
                 /* Another Node with this name: it has its own events. */
                 reporter->post = lkg_call_cancel(reporter->post);
-                lkg_outbox_end(&reporter->outbox, LKG_OUTBOX_FORGOTTEN);
                 lkg_outbox_renew(&reporter->outbox);
                 lkg_heartbeat_kick(&reporter->heartbeat, lkg_boottime_ns()); /* nor has it our condition */
         }
@@ -329,7 +311,7 @@ void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_
         struct condition next = { .transition_ns = condition->transition_ns, .figures = condition->figures },
                          *own = &reporter->condition;
         const struct lkg_node_condition before = view_of(own);
-        bool can_wait = reporter->heartbeat.any && lkg_body_figures_differ(&before, condition);
+        bool can_wait = reporter->heartbeat.any && lkg_condition_figures_differ(&before, condition);
 
         lkg_text_copy(next.status, sizeof(next.status), condition->status);
         lkg_text_copy(next.reason, sizeof(next.reason), condition->reason);

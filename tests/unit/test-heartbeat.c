@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/remote/heartbeat.h"
+#include "core/remote/outbox.h"
 
 #define S     LKG_NSEC_PER_SEC
 #define MS    LKG_NSEC_PER_MSEC

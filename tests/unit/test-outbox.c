@@ -31,27 +31,28 @@ static void add(const char *message, uint64_t after_s)
 static const char *next(uint64_t random, enum lkg_outbox_result result)
 {
         static char text[2048];
-        struct lkg_outbox_letter letter;
+        const struct lkg_node_event *event = lkg_outbox_next(&box, "n1", random);
 
-        if (!lkg_outbox_next(&box, "n1", random, &letter))
+        if (!event)
                 return "";
-        (void)snprintf(text, sizeof(text), "%s %s %llu %s", letter.patch ? "PATCH" : "POST",
-                       letter.event->name, (unsigned long long)letter.event->count, letter.event->message);
+        (void)snprintf(text, sizeof(text), "%s %s %llu %s", event->told ? "PATCH" : "POST", event->name,
+                       (unsigned long long)event->count, event->message);
         lkg_outbox_end(&box, result);
         return text;
 }
 
 static void test_in_the_order_in_which_they_happened(void **state)
 {
-        struct lkg_outbox_letter letter, other;
+        const struct lkg_node_event *event;
 
         (void)state;
         add("one", 0);
         add("two", 1);
-        assert_true(lkg_outbox_next(&box, "n1", 0xabc, &letter));
-        assert_string_equal(letter.event->name, "n1.0000000000000abc");
-        assert_int_equal(letter.event->first_wall_ns, W);
-        assert_false(lkg_outbox_next(&box, "n1", 1, &other)); /* one at a time */
+        event = lkg_outbox_next(&box, "n1", 0xabc);
+        assert_non_null(event);
+        assert_string_equal(event->name, "n1.0000000000000abc");
+        assert_int_equal(event->first_wall_ns, W);
+        assert_null(lkg_outbox_next(&box, "n1", 1)); /* one at a time */
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
         assert_string_equal(next(2, LKG_OUTBOX_SENT), "POST n1.0000000000000002 1 two");
         assert_string_equal(next(3, LKG_OUTBOX_SENT), "");
@@ -59,18 +60,19 @@ static void test_in_the_order_in_which_they_happened(void **state)
 
 static void test_the_same_again_is_a_count(void **state)
 {
-        struct lkg_outbox_letter letter;
+        const struct lkg_node_event *event;
 
         (void)state;
         add("one", 0);
         (void)next(1, LKG_OUTBOX_SENT);
         add("one", 60);
-        assert_true(lkg_outbox_next(&box, "n1", 2, &letter));
-        assert_true(letter.patch);
-        assert_string_equal(letter.event->name, "n1.0000000000000001");
-        assert_int_equal(letter.event->count, 2);
-        assert_int_equal(letter.event->first_wall_ns, W);
-        assert_int_equal(letter.event->last_wall_ns, W + 60 * S);
+        event = lkg_outbox_next(&box, "n1", 2);
+        assert_non_null(event);
+        assert_true(event->told);
+        assert_string_equal(event->name, "n1.0000000000000001");
+        assert_int_equal(event->count, 2);
+        assert_int_equal(event->first_wall_ns, W);
+        assert_int_equal(event->last_wall_ns, W + 60 * S);
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
         add("one", 120);
         assert_string_equal(next(3, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 3 one");
@@ -89,17 +91,17 @@ static void test_type_and_reason_make_another_one(void **state)
 
 static void test_what_waits_is_counted_there(void **state)
 {
-        struct lkg_outbox_letter letter;
+        const struct lkg_node_event *event;
 
         (void)state;
         add("one", 0);
         add("one", 1);
         add("one", 2);
-        assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
-        assert_int_equal(letter.event->count, 3);
-        assert_int_equal(letter.event->last_wall_ns, W + 2 * S);
-        add("one", 3); /* the one in flight is not changed */
-        assert_int_equal(letter.event->count, 3);
+        event = lkg_outbox_next(&box, "n1", 1);
+        assert_non_null(event);
+        assert_int_equal(event->count, 3);
+        assert_int_equal(event->last_wall_ns, W + 2 * S);
+        add("one", 3); /* while it is in flight */
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
         assert_string_equal(next(2, LKG_OUTBOX_SENT), "PATCH n1.0000000000000001 4 one");
 }
@@ -141,7 +143,7 @@ static void test_a_refused_one_does_not_block(void **state)
 
 static void test_the_oldest_of_too_many_go(void **state)
 {
-        struct lkg_outbox_letter letter;
+        const struct lkg_node_event *event;
         char text[32];
 
         (void)state;
@@ -149,13 +151,14 @@ static void test_the_oldest_of_too_many_go(void **state)
                 (void)snprintf(text, sizeof(text), "m%u", i);
                 add(text, 0);
         }
-        assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
-        assert_string_equal(letter.event->message, "m2");
+        event = lkg_outbox_next(&box, "n1", 1);
+        assert_non_null(event);
+        assert_string_equal(event->message, "m2");
         add("m18", 0);
-        assert_string_equal(letter.event->message, "m2"); /* not the one in flight */
+        assert_string_equal(event->message, "m2"); /* not the one in flight */
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
         assert_string_equal(next(2, LKG_OUTBOX_SENT), "POST n1.0000000000000002 1 m4");
-        assert_int_equal(box.n_waiting, 14);
+        assert_int_equal(lkg_outbox_waiting(&box), 14);
 }
 
 /* 25 at once, then one every five minutes. */
@@ -190,18 +193,18 @@ static void test_the_object_unused_longest_is_forgotten(void **state)
         char text[16];
 
         (void)state;
-        for (unsigned i = 0; i <= LKG_OUTBOX_KNOWN; i++) {
+        for (unsigned i = 0; i <= LKG_OUTBOX_EVENTS; i++) {
                 (void)snprintf(text, sizeof(text), "m%u", i);
                 add(text, i * 300);
                 (void)next(i, LKG_OUTBOX_SENT);
-                if (i == LKG_OUTBOX_KNOWN - 1) { /* m0 is used again */
+                if (i == LKG_OUTBOX_EVENTS - 1) { /* m0 is used again */
                         add("m0", i * 300);
                         assert_string_equal(next(99, LKG_OUTBOX_SENT), "PATCH n1.0000000000000000 2 m0");
                 }
         }
-        add("m0", 40 * 300);
+        add("m0", 60 * 300);
         assert_string_equal(next(100, LKG_OUTBOX_SENT), "PATCH n1.0000000000000000 3 m0");
-        add("m1", 40 * 300);
+        add("m1", 60 * 300);
         assert_string_equal(next(101, LKG_OUTBOX_SENT), "POST n1.0000000000000065 1 m1");
 }
 
@@ -221,7 +224,7 @@ static void test_another_node_begins_anew(void **state)
 static void test_words_are_cut_between_characters(void **state)
 {
         char reason[200], message[1100];
-        struct lkg_outbox_letter letter;
+        const struct lkg_node_event *event;
 
         (void)state;
         memset(reason, 'R', sizeof(reason));
@@ -230,20 +233,22 @@ static void test_words_are_cut_between_characters(void **state)
         message[sizeof(message) - 1] = '\0';
         memcpy(message + 1022, "\xe2\x82\xac", 3); /* bytes 1022 to 1024: one too many */
         lkg_outbox_add(&box, false, reason, message, NOW, W);
-        assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
-        assert_int_equal(strlen(letter.event->reason), 128);
-        assert_int_equal(strlen(letter.event->message), 1022);
+        event = lkg_outbox_next(&box, "n1", 1);
+        assert_non_null(event);
+        assert_int_equal(strlen(event->reason), 128);
+        assert_int_equal(strlen(event->message), 1022);
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
         memcpy(message + 1021, "\xe2\x82\xac", 4); /* just fits */
         lkg_outbox_add(&box, false, reason, message, NOW, W);
-        assert_true(lkg_outbox_next(&box, "n1", 1, &letter));
-        assert_int_equal(strlen(letter.event->message), 1024);
+        event = lkg_outbox_next(&box, "n1", 1);
+        assert_non_null(event);
+        assert_int_equal(strlen(event->message), 1024);
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
 }
 
 static void test_the_longest_node_name(void **state)
 {
-        struct lkg_outbox_letter letter;
+        const struct lkg_node_event *event;
         char node[254];
 
         (void)state;
@@ -251,9 +256,10 @@ static void test_the_longest_node_name(void **state)
         node[235] = '.';
         node[253] = '\0';
         add("one", 0);
-        assert_true(lkg_outbox_next(&box, node, UINT64_MAX, &letter));
-        assert_int_equal(strlen(letter.event->name), 235 + 17);
-        assert_string_equal(letter.event->name + 235, ".ffffffffffffffff");
+        event = lkg_outbox_next(&box, node, UINT64_MAX);
+        assert_non_null(event);
+        assert_int_equal(strlen(event->name), 235 + 17);
+        assert_string_equal(event->name + 235, ".ffffffffffffffff");
         lkg_outbox_end(&box, LKG_OUTBOX_SENT);
 }
 
