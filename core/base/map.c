@@ -42,7 +42,6 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
         void *zeros = MAP_FAILED;
         int saved = errno;
 
-        (void)context;
         if (map)
                 zeros = mmap(page, page_size, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

@@ -181,8 +181,6 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         struct lkg_peers *s = peer->server;
         int r = 1;
 
-        (void)source;
-        (void)fd;
         if (revents & EPOLLOUT)
                 r = flush(peer) < 0 ? -EPIPE : 1;
         for (unsigned i = 0; r > 0 && i < LKG_BATCH_MAX; i++)
@@ -216,8 +214,6 @@ static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *us
         struct lkg_peer *peer;
         int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        (void)source;
-        (void)revents;
         if (client < 0)
                 return 0; /* the client is gone, or we are out of descriptors: the next event tries again */
         if (LKG_GROW(s->peers, s->n_peers) < 0 || new_peer(s, client, false, &peer) < 0) {

@@ -328,7 +328,6 @@ static int line_component(struct parser *p, char **f)
 
 static int line_end(struct parser *p, char **f)
 {
-        (void)f;
         p->ended = true;
         return 0;
 }

@@ -313,8 +313,6 @@ int lkg_syscalls_restrict(const struct lkg_syscall_policy *policy, struct lkg_er
 
 int lkg_syscalls_restrict(const struct lkg_syscall_policy *policy, struct lkg_error *err)
 {
-        (void)policy;
-        (void)err;
         return 0;
 }
 

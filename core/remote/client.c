@@ -145,8 +145,6 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_client *client = userdata;
 
-        (void)source;
-        (void)usec;
         look_at_credential(client);
         look_again_later(client);
         return 0;
@@ -289,7 +287,6 @@ static int on_pump(sd_event_source *source, void *userdata)
         struct lkg_client *client = userdata;
         struct lkg_call *call;
 
-        (void)source;
         if (first_waiting(client))
                 look_at_credential(client);
         if (client->identity_unknown) {
@@ -305,7 +302,6 @@ static int on_pump(sd_event_source *source, void *userdata)
 
 static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        (void)usec;
         return on_pump(source, userdata);
 }
 

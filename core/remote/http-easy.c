@@ -58,8 +58,6 @@ static curl_socket_t open_socket(void *userdata, curlsocktype purpose, struct cu
         const int msec = USER_TIMEOUT_MSEC;
         int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 
-        (void)userdata;
-        (void)purpose;
         if (fd >= 0) /* a system without it has the keepalive */
                 (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec));
         return fd < 0 ? CURL_SOCKET_BAD : fd;
@@ -337,7 +335,6 @@ static size_t on_header(char *line, size_t one, size_t size, void *transfer)
 {
         struct lkg_http_transfer *t = transfer;
 
-        (void)one; /* always 1 */
         if (t->cancelled)
                 return 0;
         t->progress_ns = lkg_boottime_ns();
@@ -372,7 +369,6 @@ static size_t on_body(char *data, size_t one, size_t size, void *transfer)
         struct lkg_http_transfer *t = transfer;
         struct lkg_http *http = t->http;
 
-        (void)one;
         if (t->cancelled)
                 return 0;
         if (size == 0)

@@ -193,7 +193,6 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         struct lkg_http_transfer *t = userdata;
         uint64_t now = lkg_boottime_ns(), due = due_ns(t);
 
-        (void)usec;
         if (now < due) {
                 lkg_remote_arm(source, due);
                 return 0;
@@ -296,7 +295,6 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 {
         int mask = 0;
 
-        (void)source;
         if (revents & (EPOLLIN | EPOLLRDHUP | EPOLLHUP))
                 mask |= CURL_CSELECT_IN;
         if (revents & EPOLLOUT)
@@ -309,8 +307,6 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 
 static int on_pool_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        (void)source;
-        (void)usec;
         act(userdata, CURL_SOCKET_TIMEOUT, 0);
         return 0;
 }
@@ -322,7 +318,6 @@ static int want_io(CURL *easy, curl_socket_t fd, int what, void *userdata, void 
         sd_event_source *source = known;
         uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
 
-        (void)easy;
         if (what == CURL_POLL_REMOVE) {
                 sd_event_source_disable_unref(source);
                 (void)lkg_curl.multi_assign(pool->multi, fd, NULL);
@@ -345,7 +340,6 @@ static int want_time(CURLM *multi, long timeout_ms, void *userdata)
 {
         struct lkg_http_pool *pool = userdata;
 
-        (void)multi;
         /* Not the loop's cached time, which may be as old as the longest callback of this turn. */
         lkg_remote_arm(pool->timer, timeout_ms < 0
                                             ? UINT64_MAX
@@ -434,7 +428,6 @@ static int settle(sd_event_source *source, void *userdata)
         struct lkg_http *http = userdata;
         struct lkg_http_transfer *next;
 
-        (void)source;
         /*
          * An owner called by finish() may append transfers and mark others, but removes none from the list.
          */

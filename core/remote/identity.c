@@ -123,9 +123,6 @@ static int no_passphrase(char *buf, int size, int writing, void *userdata)
 {
         bool *asked = userdata;
 
-        (void)buf;
-        (void)size;
-        (void)writing;
         if (asked)
                 *asked = true;
         return PASSPHRASE_NONE;

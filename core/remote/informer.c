@@ -356,8 +356,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_informer *informer = userdata;
 
-        (void)source;
-        (void)usec;
         begin(informer);
         tick(informer);
         finish(informer);
@@ -370,7 +368,6 @@ static int on_soon(sd_event_source *source, void *userdata)
         uint64_t n_failures = informer->follow.n_failures;
         bool fetch = informer->fetch, anew = informer->anew;
 
-        (void)source;
         begin(informer);
         informer->fetch = informer->anew = false;
         if (fetch)

@@ -275,15 +275,12 @@ static void pump(struct lkg_reporter *reporter)
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        (void)source;
-        (void)usec;
         pump(userdata);
         return 0;
 }
 
 static int on_soon(sd_event_source *source, void *userdata)
 {
-        (void)source;
         pump(userdata);
         return 0;
 }

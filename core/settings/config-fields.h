@@ -7,8 +7,6 @@
 
 #include <lkg/config.h>
 
-#define LKG_ENGINE_USER "lkgfs" /* created by the package */
-
 enum lkg_field_type {
         F_TEXT,     /* char * */
         F_NAME,     /* char *, a bare file name or "" */

@@ -9,7 +9,6 @@
  */
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -24,7 +23,7 @@
 #include "supervisor.h"
 
 #define PROGRAM_MAX     (64u << 20)
-#define DYING_MS        1000
+#define DYING_NS        (1 * LKG_NSEC_PER_SEC)
 #define ANSWER_LIMIT_NS (2 * LKG_NSEC_PER_SEC)
 #define END_LIMIT_NS    (1 * LKG_NSEC_PER_SEC)
 
@@ -173,9 +172,8 @@ static bool is_dying(const struct found *found)
 {
         int pid = pid_of_peer(found->channel);
         LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
-        struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
-        return pidfd < 0 || poll(&end, 1, DYING_MS) > 0;
+        return pidfd < 0 || lkg_wait_pidfd(pidfd, DYING_NS);
 }
 
 static int from_server(struct lkg_supervisor *s, struct found *found, struct lkg_error *err)
@@ -213,7 +211,7 @@ static void discard(struct lkg_supervisor *s, struct lkg_shared *shared, const c
         lkg_log_notice("left over by an earlier lkgfsd: %s; starting afresh", why);
         for (int kind = 0; kind < _LKG_CHILD_KIND_MAX; kind++)
                 (void)lkg_recorded_end(s, (enum lkg_child_kind)kind);
-        lkg_kept_clear(s);
+        lkg_kept_drop(&s->connection, 0);
         (void)munmap(shared, sizeof(*shared));
 }
 
@@ -234,7 +232,7 @@ static int replace_view(struct lkg_supervisor *s, struct found *found, struct lk
         s->stale_id = mount.id;
         s->source.fd = LKG_STEAL_FD(found->fds[FD_SOURCE]);
         s->dirs.listen = LKG_STEAL_FD(found->fds[FD_LISTEN]);
-        lkg_kept_clear(s);
+        lkg_kept_drop(&s->connection, 0);
         return 0;
 }
 

@@ -179,9 +179,6 @@ static int on_exit_of_child(sd_event_source *source, int fd, uint32_t revents, v
         struct lkg_process *process = shared_record(child);
         struct lkg_child_end end = { .adopted = child->adopted };
 
-        (void)source;
-        (void)fd;
-        (void)revents;
         /* Its last messages are still in the socket: a FATAL, or descriptors to be kept. */
         lkg_child_hear_out(child);
         lkg_said_end(&child->said);
@@ -205,7 +202,6 @@ static int on_channel(sd_event_source *source, int fd, uint32_t revents, void *u
 {
         struct lkg_child *child = userdata;
 
-        (void)fd;
         if (lkg_child_hear(child))
                 return 0; /* the rest is read at the next event, after other events */
         /* At the end of the stream there are no more messages; the pidfd reports the rest. */
@@ -368,7 +364,6 @@ static int on_abandoned_end(sd_event_source *source, int fd, uint32_t revents, v
         struct lkg_child *child = userdata;
         siginfo_t info = { 0 };
 
-        (void)revents;
         /* an adopted process is not ours to reap */
         (void)waitid(P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG);
         sd_event_source_disable_unref(source);
@@ -485,8 +480,6 @@ static bool may_start(struct lkg_child *child)
 
 static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channel, const char **more)
 {
-        (void)channel;
-        (void)more;
         if (s->connection.view_fd < 0)
                 return 1; /* being mounted or unmounted: started when there is a view again */
         return may_start(child) ? 0 : 1;
@@ -506,7 +499,6 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
 {
         char byte;
 
-        (void)s;
         return recv(child->channel, &byte, sizeof(byte), MSG_DONTWAIT) > 0;
 }
 

@@ -24,7 +24,6 @@
 #define LIMIT_NS     (30 * LKG_NSEC_PER_SEC)
 #define SETTINGS_MAX (1u << 20)
 #define NOBODY       65534u
-#define DEFAULT_USER "lkgfs"
 
 /* ---- in the forked process ---- */
 
@@ -66,7 +65,7 @@ static struct lkg_account account_of(const char *config)
 
         if (!lkg_may_change_user() || (directory >= 0 && lkg_asks_elsewhere(directory)))
                 return (struct lkg_account){ 0, 0 };
-        return lkg_account_find(LKG_PASSWD_FILE, DEFAULT_USER, &account) == 0
+        return lkg_account_find(LKG_PASSWD_FILE, LKG_ENGINE_USER, &account) == 0
                        ? account
                        : (struct lkg_account){ NOBODY, NOBODY };
 }

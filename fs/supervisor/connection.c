@@ -284,9 +284,7 @@ void lkg_connection_close(struct lkg_connection *c)
 {
         if (c->shared)
                 (void)munmap(c->shared, sizeof(*c->shared));
-        for (size_t i = 0; i < LKG_KEPT; i++)
-                if (c->kept[i].node != 0)
-                        lkg_close(c->kept[i].fd);
+        lkg_kept_drop(c, 0);
         lkg_close(c->view_fd);
         lkg_close(c->mount_fd);
         lkg_close(c->shared_fd);

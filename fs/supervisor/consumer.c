@@ -557,7 +557,6 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
         const char *path, *unit, *result;
         uint32_t id;
 
-        (void)error;
         if (sd_bus_message_read(m, "uoss", &id, &path, &unit, &result) >= 0 && strcmp(path, job->path) == 0)
                 (void)snprintf(job->result, sizeof(job->result), "%s", *result ? result : "unknown");
         return 0;

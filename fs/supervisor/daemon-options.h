@@ -8,8 +8,7 @@
 #include <sysexits.h>
 
 #include <lkg/base.h>
-
-#define LKG_CONFIG_DEFAULT "/etc/lkgfs/config.yaml"
+#include <lkg/config.h>
 
 enum lkg_options_action { LKG_ACTION_RUN, LKG_ACTION_HELP, LKG_ACTION_VERSION };
 

@@ -61,10 +61,14 @@ static void note_end(struct lkg_supervisor *s, const struct lkg_child_end *end)
         atomic_store(&s->engine.judging->end, s->engine.took_too_long ? LKG_END_TIME : how);
 }
 
+uint64_t lkg_engine_silence_ns(const struct lkg_supervisor *s)
+{
+        return s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
+}
+
 enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
 {
         struct lkg_child *child = &s->children[LKG_CHILD_ENGINE];
-        uint64_t still_ns = s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
         struct timespec used = { 0 };
         enum lkg_work work;
         uint64_t bytes;
@@ -78,7 +82,7 @@ enum lkg_work lkg_engine_work(struct lkg_supervisor *s)
         bytes = atomic_load(&s->engine.judging->bytes);
         work = lkg_work_look(&s->engine.work, atomic_load(&s->engine.judging->since_ns), bytes,
                              (uint64_t)used.tv_sec * LKG_NSEC_PER_SEC + (uint64_t)used.tv_nsec,
-                             lkg_boottime_ns(), still_ns);
+                             lkg_boottime_ns(), lkg_engine_silence_ns(s));
         if (work != LKG_WORK_TOO_LONG || s->engine.took_too_long)
                 return work;
         s->engine.took_too_long = true;
@@ -156,8 +160,6 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channe
 {
         const struct lkg_account account = choose_account(s);
 
-        (void)child;
-        (void)channel;
         s->engine.handed_over = s->engine.handed_over && same_account(&account, &s->engine.account);
         s->engine.account = account;
         (void)snprintf(s->engine.user, sizeof(s->engine.user), "%u:%u", (unsigned)account.uid,

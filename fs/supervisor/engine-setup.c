@@ -330,7 +330,6 @@ static int hand_over_one(int top, const struct lkg_account *account, bool whole)
 
 int lkg_engine_begin(const struct lkg_supervisor *s)
 {
-        (void)s;
         /* otherwise it inherits our OOM protection; a failure does not matter */
         (void)lkg_set_oom_score("0");
         return give_directories();

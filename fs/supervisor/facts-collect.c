@@ -403,7 +403,6 @@ static void on_rest(void *userdata, int status)
         struct lkg_supervisor *s = userdata;
         bool again = s->jobs.facts.again_rest;
 
-        (void)status;
         s->jobs.facts.again_rest = false;
         if (again)
                 lkg_facts_refresh(s);

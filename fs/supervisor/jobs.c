@@ -106,8 +106,6 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lkg_timer *timer = userdata;
 
-        (void)source;
-        (void)usec;
         lkg_timer_stop(timer); /* first: it may be set again */
         timer->fire(timer->userdata);
         return 0;
@@ -249,7 +247,6 @@ static int on_late_end(sd_event_source *source, int fd, uint32_t revents, void *
 {
         pid_t pid = (pid_t)(intptr_t)userdata;
 
-        (void)revents;
         (void)waitpid(pid, NULL, WNOHANG);
         sd_event_source_disable_unref(source);
         lkg_close(fd);
@@ -284,9 +281,6 @@ static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userd
 {
         struct lkg_helper *helper = userdata;
 
-        (void)source;
-        (void)fd;
-        (void)revents;
         if (!lkg_job_ended(&helper->job))
                 return 0;
         forget(helper); /* first: the loop must not watch a descriptor number that is reused */

@@ -135,7 +135,6 @@ static int ask(void *userdata)
         LKG_CLEANUP(lkg_bus_closep) sd_bus *bus = lkg_facts_bus();
         int r = bus ? lkg_unit_restarts(bus, getppid()) : -ENOTCONN;
 
-        (void)userdata;
         if (r < 0) {
                 sd_bus_flush_close_unref(bus);
                 bus = open_private();

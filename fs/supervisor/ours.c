@@ -83,13 +83,11 @@ static bool runs_helper(int pid)
 }
 
 /* A descriptor of it: from now on its pid cannot be reused unnoticed. -ESRCH: it has ended. */
-static int hold(const struct lkg_process *process)
+static int hold(int pid, uint64_t start_time)
 {
-        int pid = atomic_load(&process->pid);
         LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
 
-        return pidfd >= 0 && lkg_process_start_time(pid) == process->start_time ? LKG_STEAL_FD(pidfd)
-                                                                                : -ESRCH;
+        return pidfd >= 0 && lkg_process_start_time(pid) == start_time ? LKG_STEAL_FD(pidfd) : -ESRCH;
 }
 
 /* SIGTERM, then SIGKILL after @limit_ns. */
@@ -124,15 +122,14 @@ int lkg_recorded_hold(const struct lkg_supervisor *s, enum lkg_child_kind kind, 
 {
         LKG_CLEANUP(lkg_closep) int fd = open_record(s, kind);
         LKG_CLEANUP(lkg_closep) int pidfd = -EBADF;
-        struct lkg_process process = { 0 };
+        uint64_t start_time;
         char text[64] = "";
         int pid = 0;
 
         if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 ||
-            sscanf(text, "%d %" SCNu64, &pid, &process.start_time) != 2)
+            sscanf(text, "%d %" SCNu64, &pid, &start_time) != 2)
                 return -ESRCH;
-        atomic_store(&process.pid, pid);
-        pidfd = hold(&process);
+        pidfd = hold(pid, start_time);
         if (pidfd < 0 || !runs_helper(pid))
                 return -ESRCH;
         *ret_pid = pid;
@@ -215,7 +212,6 @@ static int lock_holder(int fd)
 static bool owner_is_gone(int fd, unsigned n_tries)
 {
         char text[PATH_MAX + 64];
-        struct lkg_process process = { 0 };
         LKG_CLEANUP(lkg_closep) int holder = -EBADF;
         int pid = lock_owner(fd, text);
         LKG_CLEANUP(lkg_closep) int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
@@ -227,9 +223,7 @@ static bool owner_is_gone(int fd, unsigned n_tries)
                 return true;
         }
         pid = lock_holder(fd);
-        atomic_store(&process.pid, pid);
-        process.start_time = lkg_process_start_time(pid);
-        holder = hold(&process);
+        holder = hold(pid, lkg_process_start_time(pid));
         if (holder < 0 || !runs_helper(pid))
                 return false;
         end(holder, LOCK_HOLDER_END_NS);

@@ -199,9 +199,6 @@ static int on_said(sd_event_source *source, int fd, uint32_t revents, void *user
         struct lkg_said *said = userdata;
         bool end = false;
 
-        (void)source;
-        (void)fd;
-        (void)revents;
         for (unsigned i = 0; i < (said->spent ? CHUNKS_LAST : CHUNKS) && take_chunk(said, &end); i++) {
         }
         if (end)

@@ -44,22 +44,13 @@ void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd)
         *slot = (struct lkg_kept){ .node = node, .fd = fd };
 }
 
-static void drop(struct lkg_supervisor *s, uint64_t node)
+void lkg_kept_drop(struct lkg_connection *connection, uint64_t node)
 {
-        for (size_t i = 0; i < LKG_KEPT; i++) {
-                if (s->connection.kept[i].node != node || node == 0)
+        for (struct lkg_kept *kept = connection->kept; kept < connection->kept + LKG_KEPT; kept++) {
+                if (kept->node == 0 || (node != 0 && kept->node != node))
                         continue;
-                lkg_close(s->connection.kept[i].fd);
-                s->connection.kept[i] = (struct lkg_kept){ .fd = -EBADF };
-        }
-}
-
-void lkg_kept_clear(struct lkg_supervisor *s)
-{
-        for (size_t i = 0; i < LKG_KEPT; i++) {
-                if (s->connection.kept[i].node != 0)
-                        lkg_close(s->connection.kept[i].fd);
-                s->connection.kept[i] = (struct lkg_kept){ .fd = -EBADF };
+                lkg_close(kept->fd);
+                *kept = (struct lkg_kept){ 0 };
         }
 }
 
@@ -98,7 +89,6 @@ static int prepare(struct lkg_supervisor *s, struct lkg_child *child, int channe
 {
         int size = CHANNEL_BUFFER, r;
 
-        (void)child;
         if (lkg_connection_dead(&s->connection)) {
                 s->life->connection_lost(s);
                 return 1;
@@ -138,7 +128,6 @@ static int reconfigure(void *userdata)
 {
         int fs = fspick(LKG_HELPER_FIRST_FD, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
 
-        (void)userdata;
         return fs < 0 || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ? EX_OSERR : 0;
 }
 
@@ -196,8 +185,8 @@ static bool input(struct lkg_supervisor *s, struct lkg_child *child)
                 return r == -EBADMSG;
         if (message.type == LKG_HANDOVER_KEEP && fds[0] >= 0)
                 lkg_kept_add(s, message.node, LKG_STEAL_FD(fds[0]));
-        else if (message.type == LKG_HANDOVER_DROP)
-                drop(s, message.node);
+        else if (message.type == LKG_HANDOVER_DROP && message.node != 0)
+                lkg_kept_drop(&s->connection, message.node);
         else if (message.type == LKG_HANDOVER_FORGET)
                 drop_dentries(s);
         else if (message.type == LKG_HANDOVER_LINK)
@@ -336,8 +325,6 @@ static int on_request(sd_event_source *source, int fd, uint32_t revents, void *u
 {
         struct lkg_supervisor *s = userdata;
 
-        (void)source;
-        (void)fd;
         if (revents & (EPOLLERR | EPOLLHUP)) {
                 s->life->connection_lost(s);
                 return 0;

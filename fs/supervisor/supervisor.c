@@ -435,9 +435,6 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t revents, void *us
 {
         struct lkg_supervisor *s = userdata;
 
-        (void)source;
-        (void)fd;
-        (void)revents;
         if (s->phase != LKG_PHASE_RUNNING)
                 return 0;
         if (lkg_still_mounted(s))
@@ -451,7 +448,6 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
 {
         struct lkg_supervisor *s = userdata;
 
-        (void)source;
         if (info->ssi_signo == SIGHUP && s->phase == LKG_PHASE_RUNNING)
                 lkg_reload(s);
         else if (info->ssi_signo == SIGTERM)

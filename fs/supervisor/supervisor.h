@@ -382,6 +382,8 @@ void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
  * caller waits for the engine, and every few seconds otherwise.
  */
 enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
+/** lkg_engine_silence_ns() - after engineTimeout and a second, an engine that does nothing is replaced. */
+uint64_t lkg_engine_silence_ns(const struct lkg_supervisor *s);
 
 /* engine-setup.c */
 /* Why the engine runs as root although another user is configured. */
@@ -459,8 +461,8 @@ bool lkg_engine_check_user(struct lkg_supervisor *s);
  * it is closed.
  */
 void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
-/** lkg_kept_clear() - close all descriptors of deleted but open files; they belong to one connection. */
-void lkg_kept_clear(struct lkg_supervisor *s);
+/** lkg_kept_drop() - close the descriptor of the deleted but open file @node; 0 = of all of them. */
+void lkg_kept_drop(struct lkg_connection *connection, uint64_t node);
 
 /* ours.c */
 /** lkg_recorded_note() - in the new process: record it as our child. */

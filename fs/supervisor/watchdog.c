@@ -116,7 +116,7 @@ static bool is_stopped(const struct lkg_child *child)
 static void look_at_engine(struct lkg_supervisor *s)
 {
         struct lkg_child *child = engine_of(s);
-        uint64_t limit_ns = s->settings->engine_timeout_ms * LKG_NSEC_PER_MSEC + LKG_NSEC_PER_SEC;
+        uint64_t limit_ns = lkg_engine_silence_ns(s);
         enum lkg_alive_verdict verdict;
         enum lkg_work work;
         char why[64];
@@ -251,8 +251,6 @@ static int on_sigchld(sd_event_source *source, const struct signalfd_siginfo *in
 {
         struct lkg_supervisor *s = userdata;
 
-        (void)source;
-        (void)info; /* several signals may have been merged */
         if (was_stopped(engine_of(s)))
                 ask_now(s);
         if (was_stopped(&s->children[LKG_CHILD_NOTIFIER]))
@@ -264,8 +262,6 @@ static int on_clock(sd_event_source *source, const struct signalfd_siginfo *info
 {
         struct lkg_supervisor *s = userdata;
 
-        (void)source;
-        (void)info;
         if (lkg_child_running(engine_of(s)) && !engine_of(s)->ending)
                 ask_now(s);
         return 0;

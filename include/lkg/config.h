@@ -20,6 +20,8 @@
 #define LKG_CONFIG_DEFAULT     "/etc/lkgfs/config.yaml"
 #define LKG_CONFIG_VENDOR_DIR  "/usr/lib/lkgfs/config.d"
 
+#define LKG_ENGINE_USER        "lkgfs" /* engineUser by default: created by the package */
+
 #define LKG_WAKE_NAME          ".lv" /* the notifier's own name in the view */
 
 enum lkg_restart_policy { LKG_RESTART_NEVER, LKG_RESTART_UNIT, LKG_RESTART_HOOK };

@@ -127,7 +127,7 @@ static void hear(const uint8_t *data, size_t size, bool found)
                         FUZZ_CHECK(supervisor.connection.kept[i].node == 0 ||
                                    supervisor.connection.kept[i].node != supervisor.connection.kept[k].node);
         }
-        lkg_kept_clear(&supervisor);
+        lkg_kept_drop(&supervisor.connection, 0);
         /* Everything is closed again: the lowest numbers are free on both sides of the base. */
         FUZZ_CHECK(lowest_free() == before && child->pid == 0 && n_kept <= LKG_KEPT);
         FUZZ_CHECK(fcntl(0, F_DUPFD_CLOEXEC, LKG_FD_BASE) == lifted && close(lifted) == 0);
