@@ -68,28 +68,6 @@ bool lkg_has_capability(int capability)
                (data[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability));
 }
 
-int lkg_become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err)
-{
-        static const int none[] = { -1 };
-        const gid_t gid = account->gid;
-        const uid_t uid = account->uid;
-
-        /*
-         * This keeps permitted capabilities across the change of the user, but not effective ones: they are
-         * raised again below.
-         */
-        if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
-                return lkg_error_set(err, -errno, NULL, "process attributes");
-        if (setresgid(gid, gid, gid) < 0)
-                return lkg_error_set(err, -errno, NULL, "change to group %u", (unsigned)gid);
-        bound(none); /* executed programs cannot have more; needs a capability that is dropped next */
-        if (setgroups(0, NULL) < 0 || setresuid(uid, uid, uid) < 0)
-                return lkg_error_set(err, -errno, NULL, "change to user %u", (unsigned)uid);
-        if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
-                return lkg_error_set(err, -errno, NULL, "process attributes");
-        return lkg_capabilities_keep(capabilities, err);
-}
-
 int lkg_confine(const int *capabilities, const struct lkg_syscall_policy *policy, struct lkg_error *err)
 {
         int r = lkg_capabilities_keep(capabilities, err);
@@ -295,12 +273,38 @@ static int ask_one_by_one(void)
 }
 
 /*
+ * Become another user for good: all ids, no supplementary groups, only @capabilities, and none of them for a program that it
+ * executes.
+ */
+static int change_user(const struct lkg_account *account, const int *capabilities, struct lkg_error *err)
+{
+        static const int none[] = { -1 };
+        const gid_t gid = account->gid;
+        const uid_t uid = account->uid;
+
+        /*
+         * This keeps permitted capabilities across the change of the user, but not effective ones: they are
+         * raised again below.
+         */
+        if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        if (setresgid(gid, gid, gid) < 0)
+                return lkg_error_set(err, -errno, NULL, "change to group %u", (unsigned)gid);
+        bound(none); /* executed programs cannot have more; needs a capability that is dropped next */
+        if (setgroups(0, NULL) < 0 || setresuid(uid, uid, uid) < 0)
+                return lkg_error_set(err, -errno, NULL, "change to user %u", (unsigned)uid);
+        if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
+                return lkg_error_set(err, -errno, NULL, "process attributes");
+        return lkg_capabilities_keep(capabilities, err);
+}
+
+/*
  * A user that is not mapped in this user namespace cannot be used: better root without capabilities than no
  * engine.
  */
 static int become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err)
 {
-        int r = account->uid == 0 ? 0 : lkg_become(account, capabilities, err);
+        int r = account->uid == 0 ? 0 : change_user(account, capabilities, err);
 
         if (r != -EINVAL)
                 return r;

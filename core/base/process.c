@@ -4,6 +4,8 @@
  * another process with the same pid, and its namespaces.
  */
 #include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,17 +33,13 @@ static char look(int pid, uint64_t *ret_start_time)
                 return 0;
         text[n] = '\0';
         p = strrchr(text, ')'); /* comm may contain anything, even a closing bracket: the last one ends it */
-        if (!p || p[1] != ' ')
-                return 0;
-        state = p[2];
-        /* After the bracket: " S ppid ...": the state is field 3, so field 22 starts after 20 blanks. */
-        for (int blanks = 0; blanks < 20; blanks++) {
-                p = strchr(p + 1, ' ');
-                if (!p)
-                        return 0;
-        }
-        *ret_start_time = strtoull(p + 1, NULL, 10);
-        return state;
+        /* After the bracket: " S ppid ...": the state is field 3. */
+        return p && sscanf(p + 1,
+                           " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                           "%" SCNu64,
+                           &state, ret_start_time) == 2
+                       ? state
+                       : 0;
 }
 
 uint64_t lkg_process_start_time(int pid)
@@ -85,6 +83,11 @@ static bool is_number(const char *text)
         return *text && strspn(text, "0123456789") == strlen(text);
 }
 
+static bool is_id(unsigned long long id)
+{
+        return id < UINT32_MAX && id != NO_ID_16_BITS;
+}
+
 static int parse_id(const char *text, uint32_t *ret)
 {
         unsigned long long id;
@@ -92,34 +95,16 @@ static int parse_id(const char *text, uint32_t *ret)
 
         errno = 0;
         id = strtoull(text, &end, 10);
-        if (!is_number(text) || errno || *end || id >= UINT32_MAX || id == NO_ID_16_BITS)
+        if (!is_number(text) || errno || *end || !is_id(id))
                 return -ENOENT;
         *ret = (uint32_t)id;
-        return 0;
-}
-
-/* Parses `name:password:uid:gid:...`. Return: 0; -ENOENT: not a valid line, or not that of @name. */
-static int parse_line(char *line, const char *name, struct lkg_account *ret)
-{
-        const char *fields[4] = { NULL };
-        uint32_t uid, gid;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(fields); i++) {
-                fields[i] = strsep(&line, ":\n");
-                if (!fields[i])
-                        return -ENOENT;
-        }
-        if (strcmp(fields[0], name) != 0 || parse_id(fields[2], &uid) < 0 || parse_id(fields[3], &gid) < 0)
-                return -ENOENT;
-        *ret = (struct lkg_account){ .uid = uid, .gid = gid };
         return 0;
 }
 
 int lkg_account_find(const char *database, const char *name, struct lkg_account *ret)
 {
         LKG_CLEANUP(close_file) FILE *file = NULL;
-        LKG_CLEANUP(lkg_freep) char *line = NULL;
-        size_t size = 0;
+        const struct passwd *p;
         uint32_t id;
 
         *ret = (struct lkg_account){ 0 };
@@ -134,9 +119,11 @@ int lkg_account_find(const char *database, const char *name, struct lkg_account 
         file = fopen(database, "re");
         if (!file)
                 return -errno;
-        while (getline(&line, &size, file) >= 0)
-                if (parse_line(line, name, ret) == 0)
+        while ((p = fgetpwent(file)))
+                if (strcmp(p->pw_name, name) == 0 && is_id(p->pw_uid) && is_id(p->pw_gid)) {
+                        *ret = (struct lkg_account){ .uid = p->pw_uid, .gid = p->pw_gid };
                         return 0;
+                }
         return -ENOENT;
 }
 

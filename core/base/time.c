@@ -63,11 +63,6 @@ static const char *take_digits(const char *text, unsigned digits, int *ret)
         return text + digits;
 }
 
-static const char *take_byte(const char *text, const char *one_of)
-{
-        return text && *text && strchr(one_of, *text) ? text + 1 : NULL;
-}
-
 /* Offset from UTC in seconds. */
 static const char *take_zone(const char *text, int *ret)
 {
@@ -80,7 +75,7 @@ static const char *take_zone(const char *text, int *ret)
                 return NULL;
         sign = *text == '-' ? -1 : 1;
         text = take_digits(text + 1, 2, &hours);
-        text = take_digits(take_byte(text, ":"), 2, &minutes);
+        text = text && *text == ':' ? take_digits(text + 1, 2, &minutes) : NULL;
         if (!text || hours > 23 || minutes > 59)
                 return NULL;
         *ret = sign * (3600 * hours + 60 * minutes);
@@ -105,29 +100,26 @@ static const char *take_fraction(const char *text, uint64_t *ret)
 
 int lkg_parse_rfc3339(const char *text, uint64_t *ret_ns)
 {
-        struct tm tm = { 0 }, back;
+        char date[20], back[20] = "";
+        struct tm tm = { 0 };
         uint64_t fraction = 0;
         int zone = 0;
         time_t seconds;
-        bool leap;
 
-        text = take_byte(take_digits(text, 4, &tm.tm_year), "-");
-        text = take_byte(take_digits(text, 2, &tm.tm_mon), "-");
-        text = take_byte(take_digits(text, 2, &tm.tm_mday), "Tt");
-        text = take_byte(take_digits(text, 2, &tm.tm_hour), ":");
-        text = take_byte(take_digits(text, 2, &tm.tm_min), ":");
-        text = take_zone(take_fraction(take_digits(text, 2, &tm.tm_sec), &fraction), &zone);
-        if (!text || *text)
+        if (strnlen(text, sizeof(date)) < sizeof(date))
                 return -EINVAL;
-        leap = tm.tm_sec == 60; /* a leap second counts as the second before it */
-        tm.tm_sec -= leap;
-        tm.tm_year -= 1900;
-        tm.tm_mon--;
-        back = tm;
-        seconds = timegm(&back);
-        /* timegm() turns 30 February into 2 March. */
-        if (back.tm_mon != tm.tm_mon || back.tm_mday != tm.tm_mday || back.tm_hour != tm.tm_hour ||
-            back.tm_min != tm.tm_min || back.tm_sec != tm.tm_sec)
+        *(char *)mempcpy(date, text, sizeof(date) - 1) = '\0';
+        date[10] = date[10] == 't' ? 'T' : date[10];
+        if (strcmp(date + 17, "60") == 0) /* a leap second counts as the second before it */
+                memcpy(date + 17, "59", 2);
+        /* strptime(3) takes "1" for "01" and 30 February for 2 March: what is read must be what was written. */
+        if (!strptime(date, "%Y-%m-%dT%H:%M:%S", &tm))
+                return -EINVAL;
+        seconds = timegm(&tm);
+        if (strftime(back, sizeof(back), "%Y-%m-%dT%H:%M:%S", &tm) == 0 || strcmp(date, back) != 0)
+                return -EINVAL;
+        text = take_zone(take_fraction(text + sizeof(date) - 1, &fraction), &zone);
+        if (!text || *text)
                 return -EINVAL;
         seconds -= zone;
         if (seconds < 0 || (uint64_t)seconds > UINT64_MAX / LKG_NSEC_PER_SEC - 1)

@@ -198,14 +198,6 @@ bool lkg_has_capability(int capability);
 /** lkg_process_has_capability() - the same for a process or a thread; false if it has ended. */
 bool lkg_process_has_capability(int pid, int capability);
 
-/**
- * lkg_become() - change to another user for good: all ids, no supplementary groups, only @capabilities, and none of them for
- * executed programs. Call while this process has one thread.
- *
- * Source: capabilities(7). Return: 0; -EINVAL: there is no such user in this user namespace; -errno.
- */
-int lkg_become(const struct lkg_account *account, const int *capabilities, struct lkg_error *err);
-
 struct lkg_syscall_policy;
 /**
  * lkg_confine() - lkg_capabilities_keep(), no_new_privs, and lkg_syscalls_restrict() (not in sanitizer builds).

@@ -42,7 +42,7 @@ static const struct {
         { "61234", 0, 61234, 61234 }, /* no entry needed */
         { "4294967294", 0, 4294967294, 4294967294 },
         { "998", 0, 998, 998 },
-        { "# lkgfs", 0, 1, 1 }, /* as for all readers of this file: it has no comments */
+        { "# lkgfs", -ENOENT, 0, 0 },
         { "lkg", -ENOENT, 0, 0 },
         { "lkgfs:", -ENOENT, 0, 0 },
         { "lkgfs:!", -ENOENT, 0, 0 },
