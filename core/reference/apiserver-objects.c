@@ -91,14 +91,14 @@ static void on_object(const struct lkg_value *object, void *userdata)
 static void log_change(const struct lkg_followed *followed, const char *what, uint64_t failed_before_ns)
 {
         if (followed->failing_ns && !failed_before_ns)
-                lkg_log_warning("%s: %s", what, lkg_informer_words(followed->informer));
+                lkg_log_warning("%s: %s", what, lkg_informer_look(followed->informer).words);
         else if (!followed->failing_ns && failed_before_ns)
                 lkg_log_notice("%s: answered again", what);
 }
 
 static void note_failing(struct lkg_followed *followed)
 {
-        uint64_t since = followed->informer ? lkg_informer_failing_since_ns(followed->informer) : 0;
+        uint64_t since = followed->informer ? lkg_informer_look(followed->informer).failing_since_ns : 0;
         uint64_t now = lkg_boottime_ns();
 
         if (since == followed->failing_ns)

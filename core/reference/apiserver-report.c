@@ -8,6 +8,7 @@ static void fill_object(struct lkg_apiserver *api, struct lkg_followed *followed
                         struct lkg_remote_object *ret)
 {
         const struct lkg_informer *informer = followed->informer;
+        struct lkg_informer_look look;
 
         *ret = (struct lkg_remote_object){
                 .followed = informer != NULL,
@@ -17,12 +18,13 @@ static void fill_object(struct lkg_apiserver *api, struct lkg_followed *followed
         };
         if (!informer)
                 return;
-        ret->mode = lkg_informer_mode_name(lkg_informer_mode(informer));
-        ret->watching = lkg_informer_mode(informer) == LKG_INFORMER_WATCH;
-        ret->success_ns = lkg_informer_success_ns(informer);
-        ret->failing = lkg_informer_failing_since_ns(informer) != 0;
+        look = lkg_informer_look(informer);
+        ret->mode = lkg_informer_mode_name(look.mode);
+        ret->watching = look.mode == LKG_INFORMER_WATCH;
+        ret->success_ns = look.success_ns;
+        ret->failing = look.failing_since_ns != 0;
         /* Shows a failure at once; it affects the reference only after LKG_OUTAGE_NS. */
-        (void)snprintf(ret->error, sizeof(ret->error), "%s", lkg_informer_words(informer));
+        (void)snprintf(ret->error, sizeof(ret->error), "%s", look.words);
         if (!*ret->error &&
             lkg_apiserver_trouble(api, followed, lkg_boottime_ns(), ret->error) <= LKG_TROUBLE_NOT_YET)
                 *ret->error = '\0';

@@ -33,7 +33,7 @@ static enum lkg_trouble say_unreachable(const struct lkg_followed *followed, cha
 
         lkg_format_rfc3339(followed->failing_wall_ns, since);
         (void)snprintf(ret, LKG_REASON_MAX, "API server not reached since %s: %.400s", since,
-                       lkg_informer_words(followed->informer));
+                       lkg_informer_look(followed->informer).words);
         return LKG_TROUBLE_UNREACHABLE;
 }
 
@@ -42,14 +42,14 @@ static enum lkg_trouble say_trouble(const struct lkg_apiserver *api, const struc
 {
         bool failing = followed->informer && followed->failing_ns;
         enum lkg_api_status status =
-                followed->informer ? lkg_informer_status(followed->informer) : LKG_API_OK;
+                followed->informer ? lkg_informer_look(followed->informer).status : LKG_API_OK;
         char what[256];
 
         *ret = '\0';
         say_what(api, followed, what, sizeof(what));
         if (failing && is_definite(status)) {
                 (void)snprintf(ret, LKG_REASON_MAX, "%s: %.250s", what,
-                               lkg_informer_words(followed->informer));
+                               lkg_informer_look(followed->informer).words);
                 return status == LKG_API_FORBIDDEN ? LKG_TROUBLE_FORBIDDEN : LKG_TROUBLE_OBJECT;
         }
         if (failing && status != LKG_API_NOT_FOUND &&
@@ -175,7 +175,7 @@ static bool looks_at_node(const struct lkg_config *config)
 
 bool lkg_apiserver_may_do_without_node(const struct lkg_apiserver *api)
 {
-        return api->node.informer && lkg_informer_status(api->node.informer) == LKG_API_FORBIDDEN &&
+        return api->node.informer && lkg_informer_look(api->node.informer).status == LKG_API_FORBIDDEN &&
                !looks_at_node(api->places->config) &&
                !lkg_credential_is_node(api->credential, api->node_name);
 }
@@ -202,10 +202,10 @@ static void find_trouble(struct lkg_apiserver *api, struct lkg_followed *followe
         else if (trouble > LKG_TROUBLE_NOT_YET)
                 lkg_report_add(report, LKG_WARNING, kinds[trouble].code, NULL, "%s%s", words,
                                kinds[trouble].hint);
-        else if (followed->informer && *lkg_informer_refusal(followed->informer))
+        else if (followed->informer && *lkg_informer_look(followed->informer).refusal)
                 lkg_report_add(report, LKG_NOTE, 7005, NULL,
                                "%s; it is read every %llu s instead of watched",
-                               lkg_informer_refusal(followed->informer),
+                               lkg_informer_look(followed->informer).refusal,
                                (unsigned long long)(api->places->config->remote.poll_interval_ns /
                                                     LKG_NSEC_PER_SEC));
 }

@@ -446,32 +446,12 @@ bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resou
                same(own->ns, resource->ns) && same(own->name, resource->name);
 }
 
-enum lkg_informer_mode lkg_informer_mode(const struct lkg_informer *informer)
+struct lkg_informer_look lkg_informer_look(const struct lkg_informer *informer)
 {
-        return lkg_follow_mode(&informer->follow);
-}
-
-enum lkg_api_status lkg_informer_status(const struct lkg_informer *informer)
-{
-        return informer->follow.status;
-}
-
-const char *lkg_informer_words(const struct lkg_informer *informer)
-{
-        return informer->words;
-}
-
-const char *lkg_informer_refusal(const struct lkg_informer *informer)
-{
-        return informer->refusal;
-}
-
-uint64_t lkg_informer_success_ns(const struct lkg_informer *informer)
-{
-        return informer->follow.success_wall_ns;
-}
-
-uint64_t lkg_informer_failing_since_ns(const struct lkg_informer *informer)
-{
-        return informer->follow.failing_since_ns;
+        return (struct lkg_informer_look){ .mode = lkg_follow_mode(&informer->follow),
+                                           .status = informer->follow.status,
+                                           .words = informer->words,
+                                           .refusal = informer->refusal,
+                                           .success_ns = informer->follow.success_wall_ns,
+                                           .failing_since_ns = informer->follow.failing_since_ns };
 }

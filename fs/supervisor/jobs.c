@@ -127,12 +127,9 @@ int lkg_timer_set(struct lkg_timer *timer, sd_event *event, uint64_t in_ns, uint
 static void reset_signals(void)
 {
         struct sigaction action = { .sa_handler = SIG_DFL };
-        sigset_t none;
 
         for (int i = 1; i < NSIG; i++)
                 (void)sigaction(i, &action, NULL);
-        (void)sigemptyset(&none);
-        (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static const char *name_of(const char *program)
@@ -143,8 +140,9 @@ static const char *name_of(const char *program)
 }
 
 /* In the forked child: places the descriptors, runs setup, calls execve. */
-_Noreturn static void exec_child(const struct lkg_spawn *spawn)
+static int exec_child(void *userdata)
 {
+        const struct lkg_spawn *spawn = userdata;
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
 
         /* Setup may take for ever, and then a successor of lkgfsd has to tell it from its parent and end it. */
@@ -152,45 +150,44 @@ _Noreturn static void exec_child(const struct lkg_spawn *spawn)
         reset_signals();
         if (dup2(null, STDIN_FILENO) < 0 || dup2(spawn->output_fd, STDOUT_FILENO) < 0 ||
             dup2(spawn->output_fd, STDERR_FILENO) < 0)
-                _exit(EX_OSERR);
+                return EX_OSERR;
         for (size_t i = 0; i < spawn->n_fds; i++)
                 if (dup2(spawn->fds[i], 3 + (int)i) < 0)
-                        _exit(EX_OSERR);
+                        return EX_OSERR;
         r = spawn->before ? spawn->before(spawn->userdata) : 0;
         if (r != 0)
-                _exit(r);
+                return r;
         if (spawn->namespace_fd > 0 && setns(spawn->namespace_fd, CLONE_NEWNS) < 0) {
                 (void)dprintf(STDERR_FILENO, "mount namespace of %s: %s\n", spawn->argv[0], strerror(errno));
-                _exit(EX_UNAVAILABLE);
+                return EX_UNAVAILABLE;
         }
         closefrom(3 + (int)spawn->n_fds); /* before anything that takes time: our locks are among them */
         r = spawn->setup ? spawn->setup(spawn->userdata) : 0;
         if (r != 0)
-                _exit(r);
+                return r;
         execve(spawn->argv[0], (char *const *)(uintptr_t)spawn->argv, environ);
         (void)dprintf(STDERR_FILENO, "execute %s: %s\n", spawn->argv[0], strerror(errno));
-        _exit(EX_UNAVAILABLE);
+        return EX_UNAVAILABLE;
 }
 
 int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd)
 {
-        pid_t pid = fork();
-        int pidfd;
+        const struct lkg_job_spec spec = { .run = exec_child,
+                                           .userdata = (void *)(uintptr_t)spawn,
+                                           .flags = LKG_JOB_KEEPS_STDIO | LKG_JOB_KEEPS_FDS |
+                                                    LKG_JOB_OUTLIVES_US };
+        struct lkg_job job = LKG_JOB_INIT;
+        int r = lkg_job_start(&job, &spec, NULL, NULL);
 
-        if (pid == 0)
-                exec_child(spawn);
-        if (pid < 0)
-                return -errno;
-        pidfd = pidfd_open(pid, 0); /* always close-on-exec; not reaped yet, so the pid is still its own */
-        pidfd = pidfd < 0 ? -errno : lkg_lift_fd(pidfd);
-        if (pidfd < 0) {
-                (void)kill(pid, SIGKILL);
-                (void)waitpid(pid, NULL, 0);
-                return pidfd;
-        }
-        *ret_pid = pid;
-        *ret_pidfd = pidfd;
-        return 0;
+        if (r < 0)
+                return r;
+        *ret_pid = job.pid;
+        *ret_pidfd = lkg_lift_fd(job.pidfd);
+        if (*ret_pidfd >= 0)
+                return 0;
+        lkg_job_kill(&job);
+        (void)waitpid(job.pid, NULL, 0);
+        return *ret_pidfd;
 }
 
 /* ---- helpers ---- */

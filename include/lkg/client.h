@@ -180,7 +180,7 @@ struct lkg_informer_ops {
          * exist (404, DELETED). Also called when a GET confirms the known state.
          */
         void (*state)(const struct lkg_value *object, void *userdata);
-        /* Mode or last error has changed: see the accessors. */
+        /* Mode or last error has changed: see lkg_informer_look(). */
         void (*changed)(void *userdata);
 };
 
@@ -221,22 +221,17 @@ void lkg_informer_fetch(struct lkg_informer *informer, bool anew);
 /** lkg_informer_is() - does it follow that object? */
 bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resource *resource);
 
-enum lkg_informer_mode lkg_informer_mode(const struct lkg_informer *informer);
-/** lkg_informer_status() - status of the last answer; LKG_API_OK. */
-enum lkg_api_status lkg_informer_status(const struct lkg_informer *informer);
-/** lkg_informer_words() - why it is not OK; "". Kept until the next success. */
-const char *lkg_informer_words(const struct lkg_informer *informer);
-/** lkg_informer_refusal() - mode POLL: a message about the missing permission to watch; "". */
-const char *lkg_informer_refusal(const struct lkg_informer *informer);
-/**
- * lkg_informer_success_ns() - wall time of the last answer that confirmed the state, including bookmarks; 0
- * = none yet.
- */
-uint64_t lkg_informer_success_ns(const struct lkg_informer *informer);
-/**
- * lkg_informer_failing_since_ns() - CLOCK_BOOTTIME since when there have been only failures; 0 = no failure.
- */
-uint64_t lkg_informer_failing_since_ns(const struct lkg_informer *informer);
+struct lkg_informer_look {
+        enum lkg_informer_mode mode;
+        enum lkg_api_status status; /* of the last answer */
+        const char *words;          /* why that is not OK; "". Kept until the next success */
+        const char *refusal;        /* mode POLL: a message about the missing permission to watch; "" */
+        uint64_t
+                success_ns; /* wall time of the last answer that confirmed the state, or bookmark; 0 = none yet */
+        uint64_t failing_since_ns; /* CLOCK_BOOTTIME since when there have been only failures; 0 = none */
+};
+/** lkg_informer_look() - how it fares. Texts are valid until the loop runs. */
+struct lkg_informer_look lkg_informer_look(const struct lkg_informer *informer);
 
 /* ---- watch-stream ---- */
 

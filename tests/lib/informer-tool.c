@@ -90,10 +90,10 @@ static void on_changed(void *userdata)
         const struct tool *tool = userdata;
         struct lkg_buf line = LKG_BUF_INIT;
 
-        add_text(&line, "{\"mode\": ", lkg_informer_mode_name(lkg_informer_mode(tool->informer)));
-        add_text(&line, ", \"status\": ", lkg_api_status_name(lkg_informer_status(tool->informer)));
-        add_text(&line, ", \"words\": ", lkg_informer_words(tool->informer));
-        add_text(&line, ", \"refusal\": ", lkg_informer_refusal(tool->informer));
+        add_text(&line, "{\"mode\": ", lkg_informer_mode_name(lkg_informer_look(tool->informer).mode));
+        add_text(&line, ", \"status\": ", lkg_api_status_name(lkg_informer_look(tool->informer).status));
+        add_text(&line, ", \"words\": ", lkg_informer_look(tool->informer).words);
+        add_text(&line, ", \"refusal\": ", lkg_informer_look(tool->informer).refusal);
         print(tool, &line);
 }
 

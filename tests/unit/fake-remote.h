@@ -265,34 +265,17 @@ bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resou
                strcmp(informer->options.resource.plural, resource->plural) == 0;
 }
 
-enum lkg_informer_mode lkg_informer_mode(const struct lkg_informer *informer)
+struct lkg_informer_look lkg_informer_look(const struct lkg_informer *i)
 {
-        return informer->mode;
-}
-
-enum lkg_api_status lkg_informer_status(const struct lkg_informer *informer)
-{
-        return informer->status;
-}
-
-const char *lkg_informer_words(const struct lkg_informer *informer)
-{
-        return informer->words;
-}
-
-const char *lkg_informer_refusal(const struct lkg_informer *informer)
-{
-        return informer->mode == LKG_INFORMER_POLL ? "watch configmaps kube-system/cfg is forbidden" : "";
-}
-
-uint64_t lkg_informer_success_ns(const struct lkg_informer *informer)
-{
-        return informer->success_ns;
-}
-
-uint64_t lkg_informer_failing_since_ns(const struct lkg_informer *informer)
-{
-        return informer->failing_ns;
+        return (struct lkg_informer_look){
+                .mode = i->mode,
+                .status = i->status,
+                .words = i->words,
+                .refusal =
+                        i->mode == LKG_INFORMER_POLL ? "watch configmaps kube-system/cfg is forbidden" : "",
+                .success_ns = i->success_ns,
+                .failing_since_ns = i->failing_ns,
+        };
 }
 
 /* ---- reporter ---- */

@@ -231,15 +231,15 @@ static void test_reads_watches_and_tells(void **state)
         (void)state;
         begin(&l);
         assert_int_equal(n_gets, 1);
-        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_STARTING);
-        assert_int_equal(lkg_informer_success_ns(l.informer), 0);
+        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_STARTING);
+        assert_int_equal(lkg_informer_look(l.informer).success_ns, 0);
         got(OBJECT("100"));
         assert_string_equal(l.versions, "100 ");
-        assert_true(lkg_informer_success_ns(l.informer) > 0);
+        assert_true(lkg_informer_look(l.informer).success_ns > 0);
         assert_string_equal(watch_call->version, "100");
         assert_in_range(watch_call->seconds, 300, 599);
         opened();
-        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_WATCH);
+        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_WATCH);
         assert_int_equal(l.n_changed, 1);
         assert_int_equal(send_data(EVENT("MODIFIED", "101") "{\"type\":\"MODI"), 0);
         assert_int_equal(send_data("FIED\",\"object\":" OBJECT("102") "}\n"), 0);
@@ -258,8 +258,8 @@ static void test_no_object_is_a_state(void **state)
         begin(&l);
         answer(&get_call, LKG_API_NOT_FOUND, 404, "there is no such object", NULL);
         assert_string_equal(l.versions, "none ");
-        assert_int_equal(lkg_informer_status(l.informer), LKG_API_OK);
-        assert_string_equal(lkg_informer_words(l.informer), "");
+        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_OK);
+        assert_string_equal(lkg_informer_look(l.informer).words, "");
         assert_string_equal(watch_call->version, "");
         end(&l);
 }
@@ -271,18 +271,19 @@ static void test_failure_and_its_words_until_the_next_success(void **state)
         (void)state;
         begin(&l);
         answer(&get_call, LKG_API_FORBIDDEN, 403, "get configmaps kube-system/c is forbidden", NULL);
-        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_DOWN);
-        assert_int_equal(lkg_informer_status(l.informer), LKG_API_FORBIDDEN);
-        assert_string_equal(lkg_informer_words(l.informer), "get configmaps kube-system/c is forbidden");
-        assert_true(lkg_informer_failing_since_ns(l.informer) > 0);
+        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_DOWN);
+        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_FORBIDDEN);
+        assert_string_equal(lkg_informer_look(l.informer).words,
+                            "get configmaps kube-system/c is forbidden");
+        assert_true(lkg_informer_look(l.informer).failing_since_ns > 0);
         assert_int_equal(l.n_changed, 1);
         lkg_informer_fetch(l.informer, false);
         turn(&l);
         assert_int_equal(n_gets, 2);
         got(OBJECT("100"));
-        assert_int_equal(lkg_informer_status(l.informer), LKG_API_OK);
-        assert_string_equal(lkg_informer_words(l.informer), "");
-        assert_int_equal(lkg_informer_failing_since_ns(l.informer), 0);
+        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_OK);
+        assert_string_equal(lkg_informer_look(l.informer).words, "");
+        assert_int_equal(lkg_informer_look(l.informer).failing_since_ns, 0);
         assert_int_equal(l.n_changed, 2);
         end(&l);
 }
@@ -297,7 +298,7 @@ static void test_long_words_are_cut(void **state)
         words[sizeof(words) - 1] = '\0';
         begin(&l);
         answer(&get_call, LKG_API_BUSY, 500, words, NULL);
-        assert_string_equal(lkg_informer_words(l.informer), words);
+        assert_string_equal(lkg_informer_look(l.informer).words, words);
         end(&l);
 }
 
@@ -310,8 +311,8 @@ static void test_an_object_that_is_another_one_is_no_state(void **state)
         got("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"d\",\"uid\":\"a\",\"resourceVersion\":\"1\"}"
             "}");
         assert_string_equal(l.versions, "");
-        assert_int_equal(lkg_informer_status(l.informer), LKG_API_INVALID);
-        assert_string_equal(lkg_informer_words(l.informer),
+        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_INVALID);
+        assert_string_equal(lkg_informer_look(l.informer).words,
                             "the API server sent metadata.name \"d\"; want c");
         end(&l);
 }
@@ -348,10 +349,10 @@ static void test_what_breaks_a_watch(void **state)
                 assert_null(watch_call);
                 assert_int_equal(n_cancelled, 1);
                 assert_string_equal(l.versions, "");
-                assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_DOWN);
-                assert_int_equal(lkg_informer_status(l.informer), rows[i].status);
-                if (!strstr(lkg_informer_words(l.informer), rows[i].words))
-                        fail_msg("%s", lkg_informer_words(l.informer));
+                assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_DOWN);
+                assert_int_equal(lkg_informer_look(l.informer).status, rows[i].status);
+                if (!strstr(lkg_informer_look(l.informer).words, rows[i].words))
+                        fail_msg("%s", lkg_informer_look(l.informer).words);
                 assert_int_equal(n_gets, 1); /* not before the back-off is over */
                 end(&l);
         }
@@ -367,7 +368,7 @@ static void test_an_event_that_is_too_big(void **state)
         data[sizeof(data) - 1] = '\0';
         begin_watching(&l);
         assert_int_equal(send_data(data), -EFBIG);
-        assert_int_equal(lkg_informer_status(l.informer), LKG_API_TOO_LARGE);
+        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_TOO_LARGE);
         end(&l);
 }
 
@@ -380,7 +381,7 @@ static void test_an_expired_watch_is_read_again_without_a_word(void **state)
         assert_true(send_data("{\"type\":\"ERROR\",\"object\":{\"reason\":\"Expired\",\"code\":410}}\n") <
                     0);
         assert_int_equal(n_gets, 2);
-        assert_string_equal(lkg_informer_words(l.informer), "");
+        assert_string_equal(lkg_informer_look(l.informer).words, "");
         got(OBJECT("100"));
         assert_string_equal(watch_call->version, "");
         opened();
@@ -403,7 +404,7 @@ static void test_a_watch_may_begin_inside_the_one_before(void **state)
         opened();
         assert_int_equal(send_data(EVENT("ADDED", "101")), 0);
         assert_string_equal(l.versions, "none 101 ");
-        assert_string_equal(lkg_informer_words(l.informer), "");
+        assert_string_equal(lkg_informer_look(l.informer).words, "");
         end(&l);
 }
 
@@ -415,8 +416,9 @@ static void test_half_an_event_at_the_end_is_a_failure(void **state)
         begin_watching(&l);
         assert_int_equal(send_data("{\"type\":"), 0);
         answer(&watch_call, LKG_API_OK, 200, "", NULL);
-        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_DOWN);
-        assert_string_equal(lkg_informer_words(l.informer), "the watch ended in the middle of an event");
+        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_DOWN);
+        assert_string_equal(lkg_informer_look(l.informer).words,
+                            "the watch ended in the middle of an event");
         end(&l);
 }
 
@@ -443,7 +445,7 @@ static void test_a_watch_that_ends_at_once(void **state)
         (void)state;
         begin_watching(&l);
         answer(&watch_call, LKG_API_OK, 200, "", NULL);
-        assert_string_equal(lkg_informer_words(l.informer),
+        assert_string_equal(lkg_informer_look(l.informer).words,
                             "the API server ended the watch at once, without an event");
         end(&l);
 }
@@ -456,15 +458,16 @@ static void test_a_refused_watch_says_what_is_missing(void **state)
         begin(&l);
         got(OBJECT("100"));
         answer(&watch_call, LKG_API_FORBIDDEN, 403, "watch configmaps kube-system/c is forbidden", NULL);
-        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_POLL);
-        assert_int_equal(lkg_informer_status(l.informer), LKG_API_OK); /* it is being read */
-        assert_string_equal(lkg_informer_words(l.informer), "");
-        assert_string_equal(lkg_informer_refusal(l.informer), "watch configmaps kube-system/c is forbidden");
+        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_POLL);
+        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_OK); /* it is being read */
+        assert_string_equal(lkg_informer_look(l.informer).words, "");
+        assert_string_equal(lkg_informer_look(l.informer).refusal,
+                            "watch configmaps kube-system/c is forbidden");
         lkg_informer_fetch(l.informer, true);
         turn(&l);
         got(OBJECT("100"));
         opened();
-        assert_string_equal(lkg_informer_refusal(l.informer), "");
+        assert_string_equal(lkg_informer_look(l.informer).refusal, "");
         end(&l);
 }
 
@@ -476,11 +479,11 @@ static void test_what_cannot_be_sent_is_a_failure(void **state)
         begin(&l);
         start_result = -ENOMEM;
         got(OBJECT("100")); /* the watch cannot be sent */
-        assert_int_equal(lkg_informer_mode(l.informer), LKG_INFORMER_DOWN);
-        assert_string_equal(lkg_informer_words(l.informer), "send: Cannot allocate memory");
+        assert_int_equal(lkg_informer_look(l.informer).mode, LKG_INFORMER_DOWN);
+        assert_string_equal(lkg_informer_look(l.informer).words, "send: Cannot allocate memory");
         lkg_informer_fetch(l.informer, false);
         turn(&l);
-        assert_int_equal(lkg_informer_status(l.informer), LKG_API_UNREACHABLE);
+        assert_int_equal(lkg_informer_look(l.informer).status, LKG_API_UNREACHABLE);
         end(&l);
 }
 
