@@ -285,28 +285,18 @@ static int walk_to(int dirfd, const char *path, const char *way, bool strict,
         return r < 0 ? r : fd;
 }
 
-static int open_through_links(int dirfd, const char *path, const char *way, bool strict,
-                              const struct lkg_bounds *bounds, struct lkg_error *err)
+/* The same for a file, whose owner is checked, too. Return: O_PATH descriptor; -errno. */
+static int walk_to_file(int dirfd, const char *path, const char *way, bool strict,
+                        const struct lkg_bounds *bounds, struct lkg_error *err)
 {
-        int fd = walk_to(dirfd, path, way, strict, bounds, err), result;
-        char proc[64];
+        LKG_CLEANUP(lkg_closep) int fd = walk_to(dirfd, path, way, strict, bounds, err);
         struct stat st;
 
-        if (fd < 0)
-                return fd;
-        if (fstat(fd, &st) < 0 || !trusted_owner(&st, false)) {
-                lkg_close(fd);
-                return strict ? lkg_error_set(err, -EPERM, NULL,
-                                              "%s is not owned by root or is writable by others.", path)
-                              : untrusted(err, path, "to a file", strict);
-        }
-        /* Opening through our own descriptor can no longer be redirected. */
-        (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-        result = S_ISREG(st.st_mode) ? open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : dup(fd);
-        if (result < 0)
-                result = lkg_error_set(err, -errno, NULL, "%s", path);
-        lkg_close(fd);
-        return result;
+        if (fd < 0 || (fstat(fd, &st) == 0 && trusted_owner(&st, false)))
+                return LKG_STEAL_FD(fd);
+        return strict ? lkg_error_set(err, -EPERM, NULL, "%s is not owned by root or is writable by others.",
+                                      path)
+                      : untrusted(err, path, "to a file", strict);
 }
 
 static const char *file_type(mode_t mode)
@@ -328,10 +318,14 @@ static const char *file_type(mode_t mode)
         }
 }
 
-/* Takes over @fd. */
-static int regular_only(int fd, const char *path, struct stat *ret_st, struct lkg_error *err)
+/*
+ * Opens the file of the O_PATH descriptor @fd, which is taken over: nobody can put another one in its place any more. Opening a
+ * device or a FIFO for reading may have side effects.
+ */
+static int open_regular(int fd, const char *path, struct stat *ret_st, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_closep) int owned = fd;
+        char proc[64];
         struct stat st;
 
         if (fstat(owned, &st) < 0)
@@ -339,40 +333,25 @@ static int regular_only(int fd, const char *path, struct stat *ret_st, struct lk
         if (!S_ISREG(st.st_mode))
                 return lkg_error_set(err, -EINVAL, NULL, "%s is %s; a regular file is wanted.", path,
                                      file_type(st.st_mode));
+        (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", owned);
+        fd = open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0)
+                return lkg_error_set(err, -errno, NULL, "%s", path);
         if (ret_st)
                 *ret_st = st;
-        return LKG_STEAL_FD(owned);
+        return fd;
 }
 
 int lkg_open_beneath(const struct lkg_bounds *bounds, int dirfd, const char *path, const char *way,
                      struct stat *ret_st, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int look = open_resolved(dirfd, path, O_PATH, RESOLVE_NO_SYMLINKS);
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        struct stat st;
+        int fd = open_resolved(dirfd, path, O_PATH, RESOLVE_NO_SYMLINKS);
 
-        /* O_PATH first: opening a device or a FIFO for reading may have side effects. */
-        if (look == -ELOOP) {
-                fd = open_through_links(dirfd, path, way, /* strict= */ false, bounds, err);
-                if (fd < 0)
-                        return fd;
-        } else if (look < 0) {
-                return lkg_error_set(err, look, NULL, "%s", path);
-        } else {
-                char proc[64];
-
-                if (fstat(look, &st) < 0)
-                        return lkg_error_set(err, -errno, NULL, "%s", path);
-                if (S_ISREG(st.st_mode)) {
-                        (void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", look);
-                        fd = open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-                        if (fd < 0)
-                                return lkg_error_set(err, -errno, NULL, "%s", path);
-                } else {
-                        fd = LKG_STEAL_FD(look);
-                }
-        }
-        return regular_only(LKG_STEAL_FD(fd), path, ret_st, err);
+        if (fd == -ELOOP)
+                fd = walk_to_file(dirfd, path, way, /* strict= */ false, bounds, err);
+        else if (fd < 0)
+                return lkg_error_set(err, fd, NULL, "%s", path);
+        return fd < 0 ? fd : open_regular(fd, path, ret_st, err);
 }
 
 int lkg_open_trusted(int dirfd, const char *path, struct stat *ret_st, struct lkg_error *err)
@@ -410,8 +389,8 @@ int lkg_open_owned(const char *path, struct stat *ret_st, struct lkg_error *err)
 
         if (path[0] != '/')
                 return lkg_error_set(err, -EINVAL, NULL, "%s is not an absolute path.", path);
-        fd = open_through_links(AT_FDCWD, path, path, /* strict= */ true, NULL, err);
-        return fd < 0 ? fd : regular_only(fd, path, ret_st, err);
+        fd = walk_to_file(AT_FDCWD, path, path, /* strict= */ true, NULL, err);
+        return fd < 0 ? fd : open_regular(fd, path, ret_st, err);
 }
 
 /* @path without its last component. Return: new memory; NULL: out of memory. */

@@ -137,16 +137,8 @@ static struct lkg_node_event *place(struct lkg_outbox *outbox)
         return found;
 }
 
-/* The event rate limits of client-go: LKG_OUTBOX_BURST at once, then one in LKG_OUTBOX_INTERVAL_NS. */
-static bool take_token(struct lkg_outbox *outbox, uint64_t now_ns)
-{
-        uint64_t full_ns = outbox->full_ns > now_ns ? outbox->full_ns : now_ns;
-
-        if (full_ns - now_ns > (LKG_OUTBOX_BURST - 1) * LKG_OUTBOX_INTERVAL_NS)
-                return false;
-        outbox->full_ns = full_ns + LKG_OUTBOX_INTERVAL_NS;
-        return true;
-}
+/* The event rate limits of client-go. */
+static const struct lkg_bucket_rate rate = { LKG_OUTBOX_BURST, LKG_OUTBOX_INTERVAL_NS };
 
 static void queue(struct lkg_outbox *outbox, struct lkg_node_event *event)
 {
@@ -164,7 +156,8 @@ void lkg_outbox_add(struct lkg_outbox *outbox, bool warning, const char *reason,
         lkg_text_copy(event.reason, sizeof(event.reason), reason);
         lkg_text_copy(event.message, sizeof(event.message), message);
         same = find(outbox, &event);
-        token = (same && same->waits && same != outbox->sending) || take_token(outbox, now_ns);
+        token = (same && same->waits && same != outbox->sending) ||
+                lkg_bucket_take(&outbox->bucket, &rate, now_ns) == 0;
         if (!same && token) {
                 same = place(outbox);
                 *same = event;

@@ -70,7 +70,7 @@ struct lkg_outbox {
         uint64_t n_sending;                              /* the count that it was sent with */
         bool again;                                      /* it is to be sent once more after that */
         uint64_t n_used;
-        uint64_t full_ns; /* when the bucket of tokens would be full again */
+        struct lkg_bucket bucket;
 };
 
 /**

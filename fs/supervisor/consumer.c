@@ -18,11 +18,9 @@
 #include "facts-collect.h"
 #include "supervisor.h"
 
-#define HOOK_LIMIT_NS   (30 * LKG_NSEC_PER_SEC)
-#define UNIT_LIMIT_NS   (100 * LKG_NSEC_PER_SEC) /* a little more than systemd's DefaultTimeoutStartSec= */
-#define GRACE_NS        (10 * LKG_NSEC_PER_SEC)  /* enough for reporting the result */
-#define PLAN_BYTES_MAX  (128u << 10)
-#define LINES_BYTES_MAX (16u << 10)
+#define HOOK_LIMIT_NS (30 * LKG_NSEC_PER_SEC)
+#define UNIT_LIMIT_NS (100 * LKG_NSEC_PER_SEC) /* a little more than systemd's DefaultTimeoutStartSec= */
+#define GRACE_NS      (10 * LKG_NSEC_PER_SEC)  /* enough for reporting the result */
 
 struct entry {
         struct lkg_consumer *consumer;                  /* borrowed */
@@ -75,18 +73,6 @@ static void save_plan(struct entry *e)
                         e->name, strerror(-r));
 }
 
-/* Return: the text, "" if there is none; caller frees. NULL: out of memory. */
-static char *read_text(int dirfd, const char *name, size_t max)
-{
-        LKG_CLEANUP(lkg_closep) int fd = lkg_open_plain(dirfd, name);
-        char *text = NULL;
-        size_t size;
-
-        if (fd < 0 || lkg_read_file(fd, max, &text, &size, NULL) < 0)
-                return strdup("");
-        return text;
-}
-
 static int write_restarted(const struct entry *e, uint64_t generation, const char *result)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -99,10 +85,11 @@ static int write_restarted(const struct entry *e, uint64_t generation, const cha
 
 static void write_history(const struct entry *e, uint64_t generation, const char *result)
 {
-        LKG_CLEANUP(lkg_freep) char *old = read_text(e->dirfd, LKG_FACT_RESTARTS, LINES_BYTES_MAX);
+        LKG_CLEANUP(lkg_freep) char *old = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT, buf = LKG_BUF_INIT;
         char time[21];
 
+        (void)lkg_fact_read(e->dirfd, LKG_FACT_RESTARTS, &old, NULL);
         lkg_format_rfc3339(lkg_realtime_ns(), time);
         lkg_buf_printf(&line, "%s %s %" PRIu64 " %s", time, lkg_settings_restart_word(e->running.policy),
                        generation, result);
@@ -249,16 +236,14 @@ static void entry_freep(struct entry **entry)
 static void load_plan(struct entry *e)
 {
         const struct lkg_settings *settings = e->consumer->settings;
-        LKG_CLEANUP(lkg_freep) char *text = read_text(e->dirfd, "restart-plan", PLAN_BYTES_MAX);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
         const struct lkg_log_fields fields = fields_of(e, 0);
-        bool interrupted;
 
-        if (!text)
+        if (lkg_fact_read(e->dirfd, LKG_FACT_PLAN, &text, NULL) < 0)
                 return;
         lkg_plan_parse(text, e->consumer->boot_id, lkg_boottime_ns(),
                        settings->restart_jitter_ms * LKG_NSEC_PER_MSEC, &e->plan);
-        interrupted = e->plan.running;
-        if (interrupted)
+        if (e->plan.running)
                 lkg_log(LOG_NOTICE, &fields, "an earlier lkgfsd ended while it restarted %s%s", e->name,
                         lkg_plan_interrupted(&e->plan) ? "; it is asked for again" : "");
 }
@@ -310,7 +295,7 @@ static void adapt(struct entry *e, const struct lkg_settings_component *componen
         }
         lkg_timer_stop(&e->timer);
         lkg_plan_withdraw(&e->plan);
-        (void)unlinkat(e->dirfd, "restart-plan", 0);
+        (void)unlinkat(e->dirfd, LKG_FACT_PLAN, 0);
 }
 
 /* No memory for the new components, and the old ones are about to be freed. */
