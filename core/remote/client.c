@@ -42,14 +42,8 @@ struct lkg_call {
 static const struct lkg_bucket_rate request_rate = { .burst = 10, .interval_ns = LKG_NSEC_PER_SEC / 5 };
 
 struct lkg_client {
-        sd_event *event;
+        struct lkg_client_options options; /* with the limits that hold; the event loop is referenced */
         struct lkg_http *http;
-        struct lkg_credential *credential; /* borrowed */
-        size_t max_bytes;
-        const struct lkg_admission *admission;
-        uint64_t request_ns, idle_ns;
-        void (*on_identity)(void *userdata);
-        void *userdata;
 
         sd_event_source *pump, *turn,
                 *look; /* next turn of the loop; next token; next look at the credential */
@@ -125,8 +119,8 @@ static void look_at_credential(struct lkg_client *client)
         uint64_t serial;
 
         /* If memory runs out, the identity stays the same; the next check is soon. */
-        (void)lkg_credential_refresh(client->credential, lkg_realtime_ns());
-        identity = lkg_credential_identity(client->credential);
+        (void)lkg_credential_refresh(client->options.credential, lkg_realtime_ns());
+        identity = lkg_credential_identity(client->options.credential);
         serial = identity ? identity->serial : 0;
         if (client->asked && serial != client->serial) {
                 client->identity_unknown = true;
@@ -152,7 +146,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void no_credential(const struct lkg_client *client, char *buf, size_t size)
 {
-        const struct lkg_report *report = lkg_credential_findings(client->credential);
+        const struct lkg_report *report = lkg_credential_findings(client->options.credential);
 
         (void)snprintf(buf, size, "there is no credential for the API server");
         for (size_t i = 0; i < report->n_findings; i++) {
@@ -192,7 +186,7 @@ static bool try_once_more(struct lkg_call *call)
 {
         struct lkg_client *client = call->client;
 
-        lkg_credential_rejected(client->credential);
+        lkg_credential_rejected(client->options.credential);
         look_at_credential(client);
         if (call->repeated || client->serial == 0 || client->serial == call->serial)
                 return false;
@@ -209,14 +203,14 @@ static void name_limit(const struct lkg_client *client, struct lkg_api_answer *a
         size_t n = strlen(answer->words);
 
         (void)snprintf(answer->words + n, sizeof(answer->words) - n, "; remote.maxBytes is %zu",
-                       client->max_bytes);
+                       client->options.max_bytes);
 }
 
 static void on_end(const struct lkg_http_result *result, void *userdata)
 {
         struct lkg_call *call = userdata;
         const struct lkg_api_question question = { call->verb->name, &call->resource, call->stream,
-                                                   call->client->admission };
+                                                   call->client->options.admission };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         struct lkg_api_answer answer;
 
@@ -235,16 +229,16 @@ static void on_end(const struct lkg_http_result *result, void *userdata)
 static void send_call(struct lkg_call *call)
 {
         struct lkg_client *client = call->client;
-        struct lkg_identity *identity = lkg_credential_identity(client->credential);
+        struct lkg_identity *identity = lkg_credential_identity(client->options.credential);
         const struct lkg_http_request request = {
                 .method = call->verb->method,
                 .path = call->path,
                 .content_type = call->content_type,
                 .body = call->body,
                 .size = call->body_size,
-                .max_bytes = client->max_bytes,
+                .max_bytes = client->options.max_bytes,
                 .deadline_ns = call->deadline_ns,
-                .idle_ns = call->stream ? 0 : client->idle_ns,
+                .idle_ns = call->stream ? 0 : client->options.idle_ns,
                 .on_data = call->stream ? on_data : NULL,
                 .on_open = call->stream ? on_open : NULL,
                 .on_end = on_end,
@@ -291,8 +285,8 @@ static int on_pump(sd_event_source *source, void *userdata)
                 look_at_credential(client);
         if (client->identity_unknown) {
                 client->identity_unknown = false;
-                if (client->on_identity)
-                        client->on_identity(client->userdata);
+                if (client->options.on_identity)
+                        client->options.on_identity(client->options.userdata);
         }
         while ((call = first_waiting(client)) && may_send(client))
                 send_call(call);
@@ -307,53 +301,31 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
 
 /* ---- the client ---- */
 
-static uint64_t or_default(uint64_t value, uint64_t otherwise)
-{
-        return value > 0 ? value : otherwise;
-}
-
-static size_t total_bytes(size_t max_bytes)
-{
-        return OBJECTS_AT_ONCE * max_bytes + OTHER_REPLIES_MAX;
-}
-
-/* The decoder has a limit, too. */
-static size_t bounded(size_t max_bytes)
-{
-        return max_bytes < LKG_DOC_BYTES_MAX ? max_bytes : LKG_DOC_BYTES_MAX;
-}
-
 int lkg_client_new(const struct lkg_client_options *options, struct lkg_client **ret, struct lkg_error *err)
 {
-        const struct lkg_http_options http = {
-                .event = options->event,
-                .user_agent = options->user_agent,
-                .max_bytes = total_bytes(bounded(options->max_bytes)),
-                .connect_ns = options->connect_ns,
-                .doubt_ns = DOUBT_IDLES * or_default(options->idle_ns, LKG_CLIENT_IDLE_NS),
-        };
         struct lkg_client *client = calloc(1, sizeof(*client));
+        struct lkg_client_options *own = &client->options;
+        struct lkg_http_options http = { .event = options->event,
+                                         .user_agent = options->user_agent,
+                                         .connect_ns = options->connect_ns };
         int r;
 
         if (!client)
                 return lkg_error_set(err, -ENOMEM, NULL, "API client");
-        client->event = sd_event_ref(options->event);
-        client->credential = options->credential;
-        client->max_bytes = bounded(options->max_bytes);
-        client->admission = options->admission;
-        client->request_ns = or_default(options->request_ns, LKG_CLIENT_REQUEST_NS);
-        client->idle_ns = or_default(options->idle_ns, LKG_CLIENT_IDLE_NS);
-        client->on_identity = options->on_identity;
-        client->userdata = options->userdata;
-        r = lkg_remote_defer(client->event, on_pump, client, &client->pump);
+        *own = *options;
+        (void)sd_event_ref(own->event);
+        if (own->max_bytes > LKG_DOC_BYTES_MAX) /* the decoder has a limit, too */
+                own->max_bytes = LKG_DOC_BYTES_MAX;
+        own->request_ns = own->request_ns ? own->request_ns : LKG_CLIENT_REQUEST_NS;
+        own->idle_ns = own->idle_ns ? own->idle_ns : LKG_CLIENT_IDLE_NS;
+        http.max_bytes = OBJECTS_AT_ONCE * own->max_bytes + OTHER_REPLIES_MAX;
+        http.doubt_ns = DOUBT_IDLES * own->idle_ns;
+        r = lkg_remote_defer(own->event, on_pump, client, &client->pump);
         if (r >= 0)
-                r = lkg_remote_timer(client->event, LKG_NSEC_PER_MSEC, on_turn, client, &client->turn);
+                r = lkg_remote_timer(own->event, LKG_NSEC_PER_MSEC, on_turn, client, &client->turn);
         if (r >= 0)
-                r = lkg_remote_timer(client->event, LOOK_ACCURACY_NS, on_look, client, &client->look);
-        if (r < 0)
-                (void)lkg_error_set(err, r, NULL, "API client");
-        else
-                r = lkg_http_new(&http, &client->http, err);
+                r = lkg_remote_timer(own->event, LOOK_ACCURACY_NS, on_look, client, &client->look);
+        r = r < 0 ? lkg_error_set(err, r, NULL, "API client") : lkg_http_new(&http, &client->http, err);
         if (r < 0) {
                 (void)lkg_client_free(client);
                 return r;
@@ -373,7 +345,7 @@ struct lkg_client *lkg_client_free(struct lkg_client *client)
         sd_event_source_disable_unref(client->pump);
         sd_event_source_disable_unref(client->turn);
         sd_event_source_disable_unref(client->look);
-        sd_event_unref(client->event);
+        sd_event_unref(client->options.event);
         free(client);
         return NULL;
 }
@@ -424,7 +396,7 @@ int lkg_client_send(struct lkg_client *client, const struct lkg_request *request
         call->path = lkg_buf_steal(&path, NULL);
         call->stream = request->data;
         call->deadline_ns = call->stream ? (request->seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC
-                                         : client->request_ns;
+                                         : client->options.request_ns;
         call->open = request->open;
         call->data = request->data;
         call->done = request->done;

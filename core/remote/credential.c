@@ -38,12 +38,8 @@ enum code {
 enum search_end { FOUND_CONFIGURED, FOUND_POD, FOUND_SOURCE };
 
 struct lkg_credential {
-        char *kubeconfig, *source_path, *mount_point, *pod_dir, *source_file;
-        char *context; /* NULL = the current one */
-        int source_fd;
-        bool allow_exec, allow_insecure;
-        int (*run_exec)(void *userdata);
-        void *userdata;
+        struct lkg_credential_options options; /* with texts of its own; only the context may be NULL */
+        char *source_file;
 
         enum search_end place;
         enum lkg_credential_kind kind;
@@ -73,9 +69,9 @@ struct credential_look {
 const char *lkg_credential_file(const struct lkg_credential *c)
 {
         if (c->place == FOUND_CONFIGURED)
-                return c->kubeconfig;
+                return c->options.kubeconfig;
         if (c->place == FOUND_POD)
-                return c->pod_dir;
+                return c->options.pod_dir;
         return c->looked && c->kind == LKG_CREDENTIAL_NONE ? "" : c->source_file;
 }
 
@@ -119,13 +115,13 @@ static void review_at(struct credential_look *l, uint64_t at_ns)
 /* lkgfs must not read through its own view: a path below it is one below the source directory. Heap. */
 static char *real_path(const struct lkg_credential *c, const char *path)
 {
-        size_t n = strlen(c->mount_point);
+        size_t n = strlen(c->options.mount_point);
         char *mapped;
 
-        if (n == 0 || strcmp(c->mount_point, c->source_path) == 0 || strncmp(path, c->mount_point, n) != 0 ||
-            path[n] != '/')
+        if (n == 0 || strcmp(c->options.mount_point, c->options.source_path) == 0 ||
+            strncmp(path, c->options.mount_point, n) != 0 || path[n] != '/')
                 return strdup(path);
-        return asprintf(&mapped, "%s%s", c->source_path, path + n) < 0 ? NULL : mapped;
+        return asprintf(&mapped, "%s%s", c->options.source_path, path + n) < 0 ? NULL : mapped;
 }
 
 /* @path NULL: the node's own file in the source directory. */
@@ -136,7 +132,7 @@ static int open_file(const struct lkg_credential *c, const char *path, struct lk
 
         if (path)
                 return lkg_open_owned(path, &st, err);
-        fd = lkg_open_trusted(c->source_fd, NODE_FILE, &st, err);
+        fd = lkg_open_trusted(c->options.source_fd, NODE_FILE, &st, err);
         if (fd < 0 || (lkg_is_trusted_user(st.st_uid) && !(st.st_mode & (S_IWGRP | S_IWOTH))))
                 return LKG_STEAL_FD(fd);
         return lkg_error_set(err, -EPERM, NULL, "%s is not owned by root or is writable by others.",
@@ -357,8 +353,8 @@ static void take_exec(struct credential_look *l)
                 lkg_exec_state_deinit(exec);
                 return;
         }
-        if (lkg_exec_state_step(exec, l->k->exec->api_version, l->now_ns, l->c->run_exec, l->c->userdata,
-                                &review_ns) < 0)
+        if (lkg_exec_state_step(exec, l->k->exec->api_version, l->now_ns, l->c->options.run_exec,
+                                l->c->options.userdata, &review_ns) < 0)
                 l->no_memory = true;
         review_at(l, review_ns);
         if (exec->why)
@@ -420,7 +416,7 @@ static enum search_end search(const struct lkg_credential *c)
         const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
         char path[PATH_MAX];
 
-        if (*c->kubeconfig)
+        if (*c->options.kubeconfig)
                 return FOUND_CONFIGURED;
         if (!host || !*host || !port || !*port)
                 return FOUND_SOURCE;
@@ -428,7 +424,7 @@ static enum search_end search(const struct lkg_credential *c)
          * A pod without a token (automountServiceAccountToken: false) is not meant to talk to the API
          * server.
          */
-        if (snprintf(path, sizeof(path), "%s/token", c->pod_dir) >= (int)sizeof(path) ||
+        if (snprintf(path, sizeof(path), "%s/token", c->options.pod_dir) >= (int)sizeof(path) ||
             !lkg_path_exists(AT_FDCWD, path))
                 return FOUND_SOURCE;
         return FOUND_POD;
@@ -438,7 +434,8 @@ static void look_in_pod(struct credential_look *l)
 {
         struct lkg_error err = { 0 };
         int r = lkg_kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
-                                          getenv("KUBERNETES_SERVICE_PORT"), l->c->pod_dir, &l->k, &err);
+                                          getenv("KUBERNETES_SERVICE_PORT"), l->c->options.pod_dir, &l->k,
+                                          &err);
 
         l->kind = LKG_CREDENTIAL_IN_CLUSTER;
         if (r == -ENOMEM)
@@ -480,14 +477,15 @@ static void look_at_kubeconfig(struct credential_look *l)
 {
         const struct lkg_credential *c = l->c;
         bool in_source = c->place == FOUND_SOURCE;
-        const struct lkg_kubeconfig_options options = { .file = in_source ? c->source_file : c->kubeconfig,
-                                                        .allow_exec = c->allow_exec,
-                                                        .allow_insecure = c->allow_insecure,
-                                                        .context = c->context };
+        const struct lkg_kubeconfig_options options = { .file = in_source ? c->source_file
+                                                                          : c->options.kubeconfig,
+                                                        .allow_exec = c->options.allow_exec,
+                                                        .allow_insecure = c->options.allow_insecure,
+                                                        .context = c->options.context };
         struct lkg_error err = { 0 };
         char *text = NULL;
         size_t size = 0;
-        int r = read_file(l, in_source ? NULL : c->kubeconfig, &text, &size, &err);
+        int r = read_file(l, in_source ? NULL : c->options.kubeconfig, &text, &size, &err);
 
         l->kind = in_source ? LKG_CREDENTIAL_NODE : LKG_CREDENTIAL_KUBECONFIG;
         if (r == -ENOENT && in_source) {
@@ -581,26 +579,35 @@ void lkg_credential_exec_done(struct lkg_credential *c, const char *text, size_t
         c->review_ns = 0;
 }
 
+#define OPTION(name) offsetof(struct lkg_credential_options, name)
+static const size_t option_texts[] = { OPTION(kubeconfig), OPTION(source_path), OPTION(mount_point),
+                                       OPTION(pod_dir), OPTION(context) };
+
+static char **option_text(struct lkg_credential *c, size_t i)
+{
+        return (char **)(void *)((char *)&c->options + option_texts[i]);
+}
+
 int lkg_credential_new(const struct lkg_credential_options *o, struct lkg_credential **ret)
 {
         struct lkg_credential *c = calloc(1, sizeof(*c));
+        bool complete = true;
 
         if (!c)
                 return -ENOMEM;
-        c->kubeconfig = strdup(o->kubeconfig ? o->kubeconfig : "");
-        c->source_path = strdup(o->source_path);
-        c->mount_point = strdup(o->mount_point ? o->mount_point : "");
-        c->pod_dir = strdup(o->pod_dir ? o->pod_dir : POD_DIR);
+        c->options = *o;
+        c->options.kubeconfig = o->kubeconfig ? o->kubeconfig : "";
+        c->options.mount_point = o->mount_point ? o->mount_point : "";
+        c->options.pod_dir = o->pod_dir ? o->pod_dir : POD_DIR;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(option_texts); i++) {
+                char **text = option_text(c, i), *given = *text;
+
+                *text = given ? strdup(given) : NULL;
+                complete &= !given || *text;
+        }
         if (asprintf(&c->source_file, "%s/" NODE_FILE, o->source_path) < 0)
                 c->source_file = NULL;
-        c->context = o->context ? strdup(o->context) : NULL;
-        c->source_fd = o->source_fd;
-        c->allow_exec = o->allow_exec;
-        c->allow_insecure = o->allow_insecure;
-        c->run_exec = o->run_exec;
-        c->userdata = o->userdata;
-        if (!c->kubeconfig || !c->source_path || !c->mount_point || !c->pod_dir || !c->source_file ||
-            (o->context && !c->context)) {
+        if (!complete || !c->source_file) {
                 lkg_credential_free(c);
                 return -ENOMEM;
         }
@@ -615,12 +622,9 @@ struct lkg_credential *lkg_credential_free(struct lkg_credential *c)
         lkg_report_deinit(&c->report);
         lkg_identity_unref(c->identity);
         lkg_exec_state_deinit(&c->exec);
-        free(c->kubeconfig);
-        free(c->source_path);
-        free(c->mount_point);
-        free(c->pod_dir);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(option_texts); i++)
+                free(*option_text(c, i));
         free(c->source_file);
-        free(c->context);
         free(c);
         return NULL;
 }

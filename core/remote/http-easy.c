@@ -289,9 +289,9 @@ size_t lkg_http_stop(struct lkg_http_transfer *t, int error, const char *fmt, ..
         va_list ap;
 
         va_start(ap, fmt);
-        (void)vsnprintf(t->words, sizeof(t->words), fmt, ap);
+        (void)vsnprintf(t->result.words, sizeof(t->result.words), fmt, ap);
         va_end(ap);
-        t->error = error;
+        t->result.error = error;
         return 0;
 }
 
@@ -308,12 +308,13 @@ static void take_field(struct lkg_http_transfer *t, struct lkg_span line)
                 return;
         value = lkg_span_trim(value);
         if (is_named(name, "Retry-After")) {
-                t->retry_after_ns = lkg_http_retry_after(value.data, value.size, lkg_realtime_ns());
-        } else if (is_named(name, "X-Kubernetes-PF-FlowSchema-UID") && value.size < sizeof(t->flow_schema)) {
+                t->result.retry_after_ns = lkg_http_retry_after(value.data, value.size, lkg_realtime_ns());
+        } else if (is_named(name, "X-Kubernetes-PF-FlowSchema-UID") &&
+                   value.size < sizeof(t->result.flow_schema)) {
                 for (size_t i = 0; i < value.size; i++) /* it goes into logs */
-                        t->flow_schema[i] =
+                        t->result.flow_schema[i] =
                                 value.data[i] > ' ' && value.data[i] < 0x7f ? value.data[i] : '?';
-                t->flow_schema[value.size] = '\0';
+                t->result.flow_schema[value.size] = '\0';
         }
 }
 
@@ -325,9 +326,9 @@ static void end_header(struct lkg_http_transfer *t)
         (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
         if (status < 200)
                 return;
-        t->status = (unsigned)status;
+        t->result.status = (unsigned)status;
         t->header_complete = true;
-        if (t->request.on_data && t->status == OK && t->request.on_open)
+        if (t->request.on_data && t->result.status == OK && t->request.on_open)
                 t->request.on_open(t->request.userdata);
 }
 
@@ -345,8 +346,8 @@ static size_t on_header(char *line, size_t one, size_t size, void *transfer)
         if (t->header_complete)
                 return size; /* trailers */
         if (size > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
-                t->retry_after_ns = 0;
-                t->flow_schema[0] = '\0';
+                t->result.retry_after_ns = 0;
+                t->result.flow_schema[0] = '\0';
         } else if (lkg_span_trim(lkg_span(line, size)).size == 0) {
                 end_header(t);
         } else {
@@ -374,7 +375,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *transfer)
         if (size == 0)
                 return 0; /* some replies have an empty piece */
         t->progress_ns = lkg_boottime_ns();
-        if (t->request.on_data && t->status == OK)
+        if (t->request.on_data && t->result.status == OK)
                 return pass_on(t, data, size);
         if (size > t->request.max_bytes || t->body.size > t->request.max_bytes - size)
                 return lkg_http_stop(t, -EFBIG, "the reply of %s is over %zu bytes", t->peer,

@@ -84,14 +84,10 @@ struct lkg_http_transfer {
         char host[LKG_HTTP_PEER_MAX]; /* the name that the certificate must have */
         char peer[LKG_HTTP_PEER_MAX]; /* host:port of the server */
 
-        unsigned status;
         size_t header_bytes;
         bool header_complete;
-        uint64_t retry_after_ns;
-        char flow_schema[64];
         struct lkg_buf body;
-        int error; /* how it ends: result.error and words */
-        char words[256];
+        struct lkg_http_result result; /* as far as it is known; body and size at the end */
 
         struct lkg_http_transfer *previous, *next;
 };

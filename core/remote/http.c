@@ -139,24 +139,16 @@ static void transfer_freep(struct lkg_http_transfer **t)
         *t = transfer_free(*t);
 }
 
-/* The transfer's error and words say how it ended. */
+/* Its result says how it ended. */
 static void finish(struct lkg_http_transfer *t)
 {
-        struct lkg_http_result result = {
-                .error = t->error,
-                .status = t->status,
-                .retry_after_ns = t->retry_after_ns,
-        };
-
         detach(t);
         unlink_transfer(t);
-        memcpy(result.words, t->words, sizeof(result.words));
-        memcpy(result.flow_schema, t->flow_schema, sizeof(result.flow_schema));
-        if (!t->request.on_data || t->status != 200) {
-                result.body = t->body.data ? t->body.data : "";
-                result.size = t->body.size;
+        if (!t->request.on_data || t->result.status != 200) {
+                t->result.body = t->body.data ? t->body.data : "";
+                t->result.size = t->body.size;
         }
-        t->request.on_end(&result, t->request.userdata);
+        t->request.on_end(&t->result, t->request.userdata);
         (void)transfer_free(t);
 }
 
@@ -237,13 +229,13 @@ static void complete(struct lkg_http_transfer *t, CURLcode code)
         };
         long os_error = 0;
 
-        if (code != CURLE_OK && t->error == 0) { /* otherwise a callback of ours has stopped it */
+        if (code != CURLE_OK && t->result.error == 0) { /* otherwise a callback of ours has stopped it */
                 (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
                 (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &failure.verify);
                 (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_PROXY_SSL_VERIFYRESULT, &failure.proxy_verify);
                 (void)lkg_curl.easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &failure.proxy_status);
                 failure.os_error = (int)os_error;
-                t->error = lkg_http_explain(&failure, t->words);
+                t->result.error = lkg_http_explain(&failure, t->result.words);
         }
         finish(t);
 }

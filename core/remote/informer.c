@@ -11,12 +11,7 @@
 #define WORDS_MAX      sizeof(((struct lkg_api_answer *)NULL)->words)
 
 struct lkg_informer {
-        struct lkg_client *client;    /* borrowed */
-        struct lkg_resource resource; /* texts of its own */
-        size_t max_bytes;
-        const struct lkg_admission *admission;
-        const struct lkg_informer_ops *ops;
-        void *userdata;
+        struct lkg_informer_options options; /* the resource has texts of its own */
 
         struct lkg_follow follow;
         struct lkg_watch_stream stream;
@@ -69,7 +64,7 @@ static void destroy(struct lkg_informer *informer)
         sd_event_source_disable_unref(informer->timer);
         sd_event_source_disable_unref(informer->soon);
         lkg_watch_stream_deinit(&informer->stream);
-        lkg_resource_deinit(&informer->resource);
+        lkg_resource_deinit(&informer->options.resource);
         free(informer);
 }
 
@@ -104,7 +99,7 @@ static void tell_changes(struct lkg_informer *informer)
         informer->told_mode = mode;
         informer->told_status = informer->follow.status;
         informer->words_changed = false;
-        informer->ops->changed(informer->userdata);
+        informer->options.ops->changed(informer->options.userdata);
 }
 
 static void finish(struct lkg_informer *informer)
@@ -127,10 +122,10 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata);
 static unsigned start_get(struct lkg_informer *informer, struct lkg_error *err)
 {
         const struct lkg_request request = {
-                .verb = "get", .resource = &informer->resource, .done = on_got, .userdata = informer
+                .verb = "get", .resource = &informer->options.resource, .done = on_got, .userdata = informer
         };
 
-        if (lkg_client_send(informer->client, &request, &informer->get, err) == 0)
+        if (lkg_client_send(informer->options.client, &request, &informer->get, err) == 0)
                 return 0;
         return lkg_follow_not_got(&informer->follow, LKG_API_UNREACHABLE, 0, now());
 }
@@ -139,7 +134,7 @@ static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err
 {
         const struct lkg_request request = {
                 .verb = "watch",
-                .resource = &informer->resource,
+                .resource = &informer->options.resource,
                 .version = lkg_follow_position(&informer->follow),
                 .seconds = informer->follow.seconds,
                 .open = on_open,
@@ -149,10 +144,10 @@ static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err
         };
 
         lkg_watch_stream_deinit(&informer->stream);
-        lkg_watch_stream_init(&informer->stream, informer->max_bytes + ENVELOPE_BYTES);
-        informer->stream.admission = informer->admission;
-        informer->stream.what = informer->resource.name;
-        if (lkg_client_send(informer->client, &request, &informer->watch, err) == 0)
+        lkg_watch_stream_init(&informer->stream, informer->options.max_bytes + ENVELOPE_BYTES);
+        informer->stream.admission = informer->options.admission;
+        informer->stream.what = informer->options.resource.name;
+        if (lkg_client_send(informer->options.client, &request, &informer->watch, err) == 0)
                 return 0;
         return lkg_follow_ended(&informer->follow, LKG_API_UNREACHABLE, 0, 0, now());
 }
@@ -174,7 +169,8 @@ static void carry_out(struct lkg_informer *informer, unsigned todo, const struct
         if (todo & LKG_FOLLOW_END_WATCH)
                 informer->watch = lkg_call_cancel(informer->watch);
         if (todo & (LKG_FOLLOW_TELL | LKG_FOLLOW_TELL_NONE))
-                informer->ops->state(todo & LKG_FOLLOW_TELL ? object : NULL, informer->userdata);
+                informer->options.ops->state(todo & LKG_FOLLOW_TELL ? object : NULL,
+                                             informer->options.userdata);
         n_failures = informer->follow.n_failures;
         while (!informer->given_up && todo & (LKG_FOLLOW_GET | LKG_FOLLOW_WATCH))
                 todo = todo & LKG_FOLLOW_GET ? start_get(informer, &err) : start_watch(informer, &err);
@@ -200,8 +196,8 @@ static void on_got(const struct lkg_api_answer *answer, void *userdata)
                 todo = lkg_follow_got(follow, NULL, now());
         } else if (answer->status != LKG_API_OK) {
                 todo = lkg_follow_not_got(follow, answer->status, answer->retry_after_ns, now());
-        } else if (lkg_object_read(answer->object, &informer->resource, "the API server sent", &id, &err) <
-                   0) {
+        } else if (lkg_object_read(answer->object, &informer->options.resource, "the API server sent", &id,
+                                   &err) < 0) {
                 words = err.message;
                 todo = lkg_follow_not_got(follow, LKG_API_INVALID, 0, now());
         } else {
@@ -256,7 +252,7 @@ static int take_change(struct lkg_informer *informer, const struct lkg_watch_eve
                        struct lkg_error *err)
 {
         struct lkg_object_id id;
-        int r = lkg_object_read(event->object, &informer->resource, "the watch sent", &id, err);
+        int r = lkg_object_read(event->object, &informer->options.resource, "the watch sent", &id, err);
 
         if (r == 0)
                 *ret = lkg_follow_event(&informer->follow, event->type, &id, now());
@@ -410,14 +406,11 @@ int lkg_informer_new(const struct lkg_informer_options *options, struct lkg_info
         int r = informer ? 0 : -ENOMEM;
 
         if (r == 0) {
-                informer->client = options->client;
-                informer->max_bytes = options->max_bytes;
-                informer->admission = options->admission;
-                informer->ops = options->ops;
-                informer->userdata = options->userdata;
+                informer->options = *options;
+                informer->options.resource = (struct lkg_resource){ 0 };
                 lkg_follow_begin(&informer->follow, options->poll_interval_ns, lkg_boottime_ns());
                 set_limits(&informer->follow, options);
-                r = lkg_resource_copy(&options->resource, &informer->resource);
+                r = lkg_resource_copy(&options->resource, &informer->options.resource);
         }
         if (r == 0)
                 r = lkg_remote_timer(options->event, 0, on_timer, informer, &informer->timer);
@@ -440,7 +433,7 @@ static bool same(const char *a, const char *b)
 
 bool lkg_informer_is(const struct lkg_informer *informer, const struct lkg_resource *resource)
 {
-        const struct lkg_resource *own = &informer->resource;
+        const struct lkg_resource *own = &informer->options.resource;
 
         return same(own->group_version, resource->group_version) && same(own->plural, resource->plural) &&
                same(own->ns, resource->ns) && same(own->name, resource->name);

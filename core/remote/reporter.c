@@ -17,12 +17,8 @@ struct condition {
 };
 
 struct lkg_reporter {
-        struct lkg_client *client;               /* borrowed */
-        const struct lkg_credential *credential; /* borrowed */
+        struct lkg_reporter_options options; /* without its texts */
         char *node_name, *host;
-        bool want_condition, want_events;
-        void (*changed)(void *userdata);
-        void *userdata;
         sd_event_source *timer, *soon;
 
         struct condition condition;
@@ -57,19 +53,19 @@ static void tell_changes(struct lkg_reporter *reporter)
         if (strcmp(words, reporter->told) == 0)
                 return;
         lkg_text_copy(reporter->told, sizeof(reporter->told), words);
-        if (reporter->changed)
-                reporter->changed(reporter->userdata);
+        if (reporter->options.changed)
+                reporter->options.changed(reporter->options.userdata);
 }
 
 /* Describe whose credential it is instead, as far as that is known. */
 static void describe_credential(const struct lkg_reporter *reporter, char *ret, size_t size)
 {
-        const struct lkg_identity *identity = lkg_credential_identity(reporter->credential);
-        const char *file = lkg_credential_file(reporter->credential);
+        const struct lkg_identity *identity = lkg_credential_identity(reporter->options.credential);
+        const char *file = lkg_credential_file(reporter->options.credential);
 
         if (!identity)
                 (void)snprintf(ret, size, "there is no credential");
-        else if (lkg_credential_kind(reporter->credential) == LKG_CREDENTIAL_IN_CLUSTER)
+        else if (lkg_credential_kind(reporter->options.credential) == LKG_CREDENTIAL_IN_CLUSTER)
                 (void)snprintf(ret, size, "the credential is a pod's");
         else if (!identity->user || identity->token || identity->username || identity->impersonate)
                 (void)snprintf(ret, size, "the credential of %.120s does not say whose it is", file);
@@ -86,9 +82,9 @@ static bool may_write(struct lkg_reporter *reporter)
         char who[280];
 
         reporter->credential_words[0] = '\0';
-        if (!reporter->want_condition && !reporter->want_events)
+        if (!reporter->options.condition && !reporter->options.events)
                 return false;
-        if (lkg_credential_is_node(reporter->credential, reporter->node_name))
+        if (lkg_credential_is_node(reporter->options.credential, reporter->node_name))
                 return true;
         describe_credential(reporter, who, sizeof(who));
         (void)snprintf(reporter->credential_words, sizeof(reporter->credential_words),
@@ -133,7 +129,7 @@ static int send_body(struct lkg_reporter *reporter, const struct lkg_resource *r
 
         if (lkg_buf_failed(body))
                 return lkg_error_set(err, -ENOMEM, NULL, "write %s", resource->plural);
-        return lkg_client_send(reporter->client, &request, ret, err);
+        return lkg_client_send(reporter->options.client, &request, ret, err);
 }
 
 static struct lkg_node_condition view_of(const struct condition *own)
@@ -219,7 +215,7 @@ static void on_event(const struct lkg_api_answer *answer, void *userdata)
 
 static bool event_is_due(const struct lkg_reporter *reporter)
 {
-        return reporter->want_events && reporter->uid[0] && !reporter->post &&
+        return reporter->options.events && reporter->uid[0] && !reporter->post &&
                lkg_outbox_waiting(&reporter->outbox) > 0;
 }
 
@@ -253,7 +249,7 @@ static void set_timer(struct lkg_reporter *reporter, bool allowed)
 {
         uint64_t due = UINT64_MAX;
 
-        if (allowed && reporter->want_condition)
+        if (allowed && reporter->options.condition)
                 due = lkg_heartbeat_due(&reporter->heartbeat);
         if (allowed && event_is_due(reporter) && reporter->events_at_ns < due)
                 due = reporter->events_at_ns;
@@ -265,7 +261,7 @@ static void pump(struct lkg_reporter *reporter)
 {
         bool allowed = may_write(reporter);
 
-        if (allowed && reporter->want_condition)
+        if (allowed && reporter->options.condition)
                 send_condition(reporter);
         if (allowed)
                 send_event(reporter);
@@ -326,7 +322,7 @@ void lkg_reporter_set_condition(struct lkg_reporter *reporter, const struct lkg_
 
 void lkg_reporter_event(struct lkg_reporter *reporter, bool warning, const char *reason, const char *message)
 {
-        if (!reporter->want_events)
+        if (!reporter->options.events)
                 return;
         lkg_outbox_add(&reporter->outbox, warning, reason, message, lkg_boottime_ns(), lkg_realtime_ns());
         lkg_remote_soon(reporter->soon);
@@ -383,12 +379,7 @@ int lkg_reporter_new(const struct lkg_reporter_options *options, struct lkg_repo
         int r = -ENOMEM;
 
         if (reporter) {
-                reporter->client = options->client;
-                reporter->credential = options->credential;
-                reporter->want_condition = options->condition;
-                reporter->want_events = options->events;
-                reporter->changed = options->changed;
-                reporter->userdata = options->userdata;
+                reporter->options = *options;
                 reporter->node_name = strdup(options->node_name);
                 reporter->host = strdup(options->host);
                 if (reporter->node_name && reporter->host)
