@@ -21,16 +21,11 @@
 
 struct lkg_call {
         struct lkg_client *client;
+        struct lkg_request request;   /* of its texts only the body's hold, which are its own */
         struct lkg_resource resource; /* texts of its own */
         const struct lkg_api_verb *verb;
-        char *path, *content_type, *body;
-        size_t body_size;
+        char *path;
         uint64_t deadline_ns;
-        bool stream;
-        void (*open)(void *userdata);
-        int (*data)(const char *data, size_t size, void *userdata);
-        lkg_client_fn *done;
-        void *userdata;
 
         struct lkg_http_transfer *transfer; /* NULL = waiting */
         uint64_t serial;                    /* of the identity it was sent as */
@@ -80,8 +75,8 @@ static struct lkg_call *call_free(struct lkg_call *call)
                 return NULL;
         lkg_resource_deinit(&call->resource);
         free(call->path);
-        free(call->content_type);
-        free(call->body);
+        free((char *)(uintptr_t)call->request.content_type);
+        free((char *)(uintptr_t)call->request.body);
         free(call);
         return NULL;
 }
@@ -95,7 +90,7 @@ static void end_call(struct lkg_call *call, const struct lkg_api_answer *answer)
 {
         unlink_call(call);
         call->client->counters.n_answers[answer->status]++;
-        call->done(answer, call->userdata);
+        call->request.done(answer, call->request.userdata);
         (void)call_free(call);
 }
 
@@ -167,15 +162,15 @@ static void on_open(void *userdata)
 {
         struct lkg_call *call = userdata;
 
-        if (call->open)
-                call->open(call->userdata);
+        if (call->request.open)
+                call->request.open(call->request.userdata);
 }
 
 static int on_data(const char *data, size_t size, void *userdata)
 {
         struct lkg_call *call = userdata;
 
-        return call->data(data, size, call->userdata);
+        return call->request.data(data, size, call->request.userdata);
 }
 
 /*
@@ -209,7 +204,7 @@ static void name_limit(const struct lkg_client *client, struct lkg_api_answer *a
 static void on_end(const struct lkg_http_result *result, void *userdata)
 {
         struct lkg_call *call = userdata;
-        const struct lkg_api_question question = { call->verb->name, &call->resource, call->stream,
+        const struct lkg_api_question question = { call->verb->name, &call->resource, call->request.data,
                                                    call->client->options.admission };
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         struct lkg_api_answer answer;
@@ -233,14 +228,14 @@ static void send_call(struct lkg_call *call)
         const struct lkg_http_request request = {
                 .method = call->verb->method,
                 .path = call->path,
-                .content_type = call->content_type,
-                .body = call->body,
-                .size = call->body_size,
+                .content_type = call->request.content_type,
+                .body = call->request.body,
+                .size = call->request.size,
                 .max_bytes = client->options.max_bytes,
                 .deadline_ns = call->deadline_ns,
-                .idle_ns = call->stream ? 0 : client->options.idle_ns,
-                .on_data = call->stream ? on_data : NULL,
-                .on_open = call->stream ? on_open : NULL,
+                .idle_ns = call->request.data ? 0 : client->options.idle_ns,
+                .on_data = call->request.data ? on_data : NULL,
+                .on_open = call->request.data ? on_open : NULL,
                 .on_end = on_end,
                 .userdata = call,
         };
@@ -370,12 +365,17 @@ const char *lkg_list_token(const struct lkg_value *list)
         return token && *token ? token : NULL;
 }
 
-static int copy_body(struct lkg_call *call, const struct lkg_request *request)
+static int copy_request(struct lkg_call *call, const struct lkg_request *request)
 {
-        call->content_type = strdup(request->content_type);
-        call->body = lkg_span_dup(lkg_span(request->body, request->size));
-        call->body_size = request->size;
-        return call->content_type && call->body ? 0 : -ENOMEM;
+        call->request = *request;
+        call->request.content_type = request->content_type ? strdup(request->content_type) : NULL;
+        call->request.body =
+                request->content_type ? lkg_span_dup(lkg_span(request->body, request->size)) : NULL;
+        return lkg_resource_copy(request->resource, &call->resource) < 0 ||
+                               (request->content_type &&
+                                (!call->request.content_type || !call->request.body))
+                       ? -ENOMEM
+                       : 0;
 }
 
 int lkg_client_send(struct lkg_client *client, const struct lkg_request *request, struct lkg_call **ret,
@@ -388,19 +388,13 @@ int lkg_client_send(struct lkg_client *client, const struct lkg_request *request
         if (r < 0)
                 return r;
         call = calloc(1, sizeof(*call));
-        if (!call || lkg_resource_copy(request->resource, &call->resource) < 0 ||
-            (request->content_type && copy_body(call, request) < 0))
+        if (!call || copy_request(call, request) < 0)
                 return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
         call->client = client;
         call->verb = lkg_api_verb(request->verb);
         call->path = lkg_buf_steal(&path, NULL);
-        call->stream = request->data;
-        call->deadline_ns = call->stream ? (request->seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC
-                                         : client->options.request_ns;
-        call->open = request->open;
-        call->data = request->data;
-        call->done = request->done;
-        call->userdata = request->userdata;
+        call->deadline_ns = request->data ? (request->seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC
+                                          : client->options.request_ns;
         link_call(call, /* in_front= */ false);
         lkg_remote_soon(client->pump);
         *ret = LKG_STEAL(call);

@@ -219,19 +219,19 @@ static int be_helper(void *userdata)
 
 static void log_said(struct lkg_helper *helper)
 {
-        if (!helper->program)
+        if (!helper->work.program)
                 return;
-        lkg_said_all(name_of(helper->program), helper->said_fd);
+        lkg_said_all(name_of(helper->work.program), helper->said_fd);
         helper->said_fd = lkg_close(helper->said_fd);
 }
 
 static void forget_answer(struct lkg_helper *helper)
 {
-        if (!helper->program)
+        if (!helper->work.program)
                 return;
         log_said(helper);
         helper->answer_fd = lkg_close(helper->answer_fd);
-        helper->program = NULL;
+        helper->work.program = NULL;
 }
 
 static void forget(struct lkg_helper *helper)
@@ -271,7 +271,7 @@ static void leave(struct lkg_helper *helper)
 static void ended(struct lkg_helper *helper, int status)
 {
         log_said(helper);
-        helper->done(helper->userdata, status);
+        helper->work.done(helper->work.userdata, status);
 }
 
 static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -291,7 +291,7 @@ static void on_limit(void *userdata)
         struct lkg_helper *helper = userdata;
 
         lkg_job_kill(&helper->job);
-        if (helper->impatient) {
+        if (helper->work.impatient) {
                 leave(helper);
                 ended(helper, -1);
         }
@@ -311,9 +311,9 @@ static int begin(struct lkg_helper *helper, const struct lkg_helper_work *work)
         if (helper->job.pid > 0)
                 return -EBUSY;
         forget_answer(helper);
+        helper->work = *work;
         memcpy(fds, work->fds, sizeof(work->fds));
         if (work->program) {
-                helper->program = work->program;
                 helper->said_fd = -EBADF;
                 helper->answer_fd = lkg_memory_file(NULL, 0);
                 r = helper->answer_fd < 0 ? helper->answer_fd : lkg_said_pipe(&helper->said_fd, &said);
@@ -334,9 +334,6 @@ int lkg_helper_start(struct lkg_helper *helper, sd_event *event, const struct lk
         if (r < 0)
                 return r;
         helper->event = event;
-        helper->impatient = work->impatient;
-        helper->done = work->done;
-        helper->userdata = work->userdata;
         helper->job.pidfd = lkg_lift_fd(helper->job.pidfd);
         r = helper->job.pidfd;
         if (r >= 0)
@@ -378,9 +375,9 @@ void lkg_helper_cancel(struct lkg_helper *helper)
 {
         if (helper->job.pid > 0) {
                 forget(helper);
-                if (helper->impatient)
+                if (helper->work.impatient)
                         lkg_job_kill(&helper->job);
-                if (helper->impatient || !lkg_job_cancel(&helper->job))
+                if (helper->work.impatient || !lkg_job_cancel(&helper->job))
                         leave(helper);
         }
         forget_answer(helper);

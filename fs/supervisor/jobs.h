@@ -81,19 +81,6 @@ int lkg_spawn(const struct lkg_spawn *spawn, pid_t *ret_pid, int *ret_pidfd);
 #define LKG_HELPER_FDS_MAX  2u
 #define LKG_HELPER_FIRST_FD LKG_JOB_FIRST_FD
 
-/* All zero: it is not running. */
-struct lkg_helper {
-        struct lkg_job job;
-        bool impatient;
-        sd_event *event; /* borrowed */
-        sd_event_source *exit_source;
-        struct lkg_timer limit;
-        void (*done)(void *userdata, int status);
-        void *userdata;
-        const char *program;    /* borrowed; NULL: it has no output of its own */
-        int answer_fd, said_fd; /* of a program */
-};
-
 struct lkg_helper_work {
         int (*run)(void *userdata); /* runs in the new process; returns its exit status */
         /*
@@ -118,6 +105,17 @@ struct lkg_helper_work {
          * which may never come.
          */
         bool impatient;
+};
+
+/* All zero: it is not running. */
+struct lkg_helper {
+        struct lkg_job job;
+        struct lkg_helper_work
+                work; /* without what was borrowed for the start; program NULL: it has no output of its own */
+        sd_event *event; /* borrowed */
+        sd_event_source *exit_source;
+        struct lkg_timer limit;
+        int answer_fd, said_fd; /* of a program */
 };
 
 /**
