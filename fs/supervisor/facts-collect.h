@@ -115,12 +115,11 @@ struct lkg_unit_file {
 };
 
 struct lkg_unit {
-        char **argv; /* of the first ExecStart=; as written in the unit, with specifiers resolved */
-        size_t n_argv;
-        bool verbatim;      /* ExecStart=:..., nothing is expanded */
-        char **environment; /* NAME=VALUE */
-        size_t n_environment;
-        struct lkg_unit_file *files; /* EnvironmentFile= */
+        struct lkg_strings
+                argv;  /* of the first ExecStart=; as written in the unit, with specifiers resolved */
+        bool verbatim; /* ExecStart=:..., nothing is expanded */
+        struct lkg_strings environment; /* NAME=VALUE */
+        struct lkg_unit_file *files;    /* EnvironmentFile= */
         size_t n_files;
 };
 
@@ -146,23 +145,17 @@ int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret);
  * ---- facts-unit.c: environment and expansion, systemd.exec(5) and systemd.service(5), "Command lines" ----
  */
 
-struct lkg_env {
-        char **items; /* NAME=VALUE, each name only once */
-        size_t n_items;
-};
-
-void lkg_env_deinit(struct lkg_env *env);
 /**
- * lkg_env_set() - a later value replaces an earlier one; a word that is not an assignment is ignored. Return: 0 or
+ * lkg_env_set() - an environment is a list of NAME=VALUE, each name only once: a later value replaces an earlier one; a word that is not an assignment is ignored. Return: 0 or
  * -ENOMEM.
  */
-int lkg_env_set(struct lkg_env *env, const char *assignment);
+int lkg_env_set(struct lkg_strings *env, const char *assignment);
 /** lkg_env_parse() - the text of an EnvironmentFile=. Return: 0 or -ENOMEM. */
-int lkg_env_parse(struct lkg_env *env, const char *text, size_t size);
+int lkg_env_parse(struct lkg_strings *env, const char *text, size_t size);
 /**
  * lkg_exec_expand() - expand the variables in one word of ExecStart=; each resulting word is ended by a NUL.
  *
  * `$NAME` as a whole word: split at white space, quotes respected, so none or several words. `${NAME}`
  * anywhere: exactly its text. `$$`: one `$`. A variable that is not set is empty. Failure is sticky in @ret.
  */
-void lkg_exec_expand(const struct lkg_env *env, const char *word, struct lkg_buf *ret);
+void lkg_exec_expand(const struct lkg_strings *env, const char *word, struct lkg_buf *ret);

@@ -12,17 +12,10 @@
 
 #define ENV_BYTES_MAX (1u << 20)
 
-static void free_list(char **items, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                free(items[i]);
-        free(items);
-}
-
 void lkg_unit_deinit(struct lkg_unit *unit)
 {
-        free_list(unit->argv, unit->n_argv);
-        free_list(unit->environment, unit->n_environment);
+        lkg_strings_deinit(&unit->argv);
+        lkg_strings_deinit(&unit->environment);
         for (size_t i = 0; i < unit->n_files; i++)
                 free(unit->files[i].path);
         free(unit->files);
@@ -31,40 +24,36 @@ void lkg_unit_deinit(struct lkg_unit *unit)
 
 /* ---- properties ---- */
 
-static int read_list(sd_bus_message *m, char ***ret, size_t *ret_n)
+static int read_list(sd_bus_message *m, struct lkg_strings *ret)
 {
-        char **items = NULL;
-        size_t n = 0;
-        int r = sd_bus_message_read_strv(m, &items);
+        struct lkg_strings list = { 0 };
+        int r = sd_bus_message_read_strv(m, &list.items);
 
         if (r < 0)
                 return r;
-        while (items && items[n])
-                n++;
-        free_list(*ret, *ret_n);
-        *ret = items;
-        *ret_n = n;
+        while (list.items && list.items[list.n_items])
+                list.n_items++;
+        lkg_strings_deinit(ret);
+        *ret = list;
         return 0;
 }
 
 /* One command: s as <flags> and times that are not used here. @flags: the signature of the third member. */
 static int read_command(sd_bus_message *m, const char *flags, struct lkg_unit *unit)
 {
-        char **words = NULL;
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings words = { 0 };
         const char *path;
-        size_t n = 0;
         int r = sd_bus_message_read(m, "s", &path);
 
         if (r >= 0)
-                r = read_list(m, &unit->argv, &unit->n_argv);
+                r = read_list(m, &unit->argv);
         if (r >= 0 && flags[0] == 'b')
                 r = sd_bus_message_skip(m, "b");
         else if (r >= 0)
-                r = read_list(m, &words, &n);
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(words[i], "no-env-expand") == 0)
+                r = read_list(m, &words);
+        for (size_t i = 0; i < words.n_items; i++)
+                if (strcmp(words.items[i], "no-env-expand") == 0)
                         unit->verbatim = true;
-        free_list(words, n);
         return r < 0 ? r : sd_bus_message_skip(m, "ttttuii");
 }
 
@@ -97,9 +86,7 @@ static int read_exec_start_ex(sd_bus_message *m, void *unit)
 
 static int read_environment(sd_bus_message *m, void *userdata)
 {
-        struct lkg_unit *unit = userdata;
-
-        return read_list(m, &unit->environment, &unit->n_environment);
+        return read_list(m, &((struct lkg_unit *)userdata)->environment);
 }
 
 static int read_files(sd_bus_message *m, void *userdata)
@@ -201,7 +188,7 @@ int lkg_unit_read(sd_bus_message *m, struct lkg_unit *ret)
         unsigned found = 0;
         int r = read_all(m, unit_properties, LKG_ARRAY_SIZE(unit_properties), &unit, &found);
 
-        if (r < 0 || unit.n_argv == 0)
+        if (r < 0 || unit.argv.n_items == 0)
                 return r < 0 ? r : -ENOENT;
         *ret = unit;
         unit = (struct lkg_unit){ 0 };
@@ -260,7 +247,7 @@ int lkg_unit_now_query(sd_bus *bus, const char *name, struct lkg_unit_now *ret)
 
 /* ---- the words ---- */
 
-static int read_file(struct lkg_env *env, const char *path)
+static int read_file(struct lkg_strings *env, const char *path)
 {
         LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         LKG_CLEANUP(lkg_freep) char *text = NULL;
@@ -270,7 +257,7 @@ static int read_file(struct lkg_env *env, const char *path)
         return r < 0 ? r : lkg_env_parse(env, text, size);
 }
 
-static int read_env_file(struct lkg_env *env, const struct lkg_unit_file *file)
+static int read_env_file(struct lkg_strings *env, const struct lkg_unit_file *file)
 {
         glob_t found = { 0 };
         int r = glob(file->path, GLOB_NOSORT | GLOB_BRACE, NULL, &found);
@@ -290,37 +277,25 @@ static int read_env_file(struct lkg_env *env, const struct lkg_unit_file *file)
 
 int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret)
 {
-        LKG_CLEANUP(lkg_env_deinit) struct lkg_env env = { 0 };
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings env = { 0 };
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < unit->n_environment; i++)
-                r = lkg_env_set(&env, unit->environment[i]);
+        for (size_t i = 0; r == 0 && i < unit->environment.n_items; i++)
+                r = lkg_env_set(&env, unit->environment.items[i]);
         for (size_t i = 0; r == 0 && i < unit->n_files; i++)
                 r = read_env_file(&env, &unit->files[i]);
         if (r < 0)
                 return r;
         lkg_buf_append(ret, "", 0);
-        for (size_t i = 1; i < unit->n_argv; i++)
+        for (size_t i = 1; i < unit->argv.n_items; i++)
                 if (unit->verbatim)
-                        lkg_buf_append(ret, unit->argv[i], strlen(unit->argv[i]) + 1);
+                        lkg_buf_append(ret, unit->argv.items[i], strlen(unit->argv.items[i]) + 1);
                 else
-                        lkg_exec_expand(&env, unit->argv[i], ret);
+                        lkg_exec_expand(&env, unit->argv.items[i], ret);
         return lkg_buf_failed(ret) ? -ENOMEM : 0;
 }
 
-/* ---- command lines and environment files, as the service manager reads them ---- */
-
-/* Command lines and environment files as the service manager reads them: see facts-collect.h. */
-
 /* ---- the environment ---- */
-
-void lkg_env_deinit(struct lkg_env *env)
-{
-        for (size_t i = 0; i < env->n_items; i++)
-                free(env->items[i]);
-        free(env->items);
-        *env = (struct lkg_env){ 0 };
-}
 
 static bool is_name_char(char c, bool first)
 {
@@ -337,7 +312,7 @@ static bool is_assignment(const char *text)
         return n > 0 && text[n] == '=';
 }
 
-int lkg_env_set(struct lkg_env *env, const char *assignment)
+int lkg_env_set(struct lkg_strings *env, const char *assignment)
 {
         size_t n = strcspn(assignment, "=") + 1;
         char *copy;
@@ -357,7 +332,7 @@ int lkg_env_set(struct lkg_env *env, const char *assignment)
         return lkg_strings_take(&env->items, &env->n_items, copy);
 }
 
-static const char *get(const struct lkg_env *env, const char *name, size_t size)
+static const char *get(const struct lkg_strings *env, const char *name, size_t size)
 {
         for (size_t i = 0; i < env->n_items; i++)
                 if (strncmp(env->items[i], name, size) == 0 && env->items[i][size] == '=')
@@ -436,7 +411,7 @@ static const char *parse_value(const char *p, const char *end, struct lkg_buf *v
         return p;
 }
 
-int lkg_env_parse(struct lkg_env *env, const char *text, size_t size)
+int lkg_env_parse(struct lkg_strings *env, const char *text, size_t size)
 {
         const char *p = text, *end = text + size;
         int r = 0;
@@ -489,7 +464,7 @@ static void split(const char *p, struct lkg_buf *ret)
         }
 }
 
-void lkg_exec_expand(const struct lkg_env *env, const char *word, struct lkg_buf *ret)
+void lkg_exec_expand(const struct lkg_strings *env, const char *word, struct lkg_buf *ret)
 {
         const char *value;
 

@@ -213,9 +213,9 @@ static void read_unit(sd_bus_message *m)
 
         if (sd_bus_message_rewind(m, 1) < 0 || lkg_unit_read(m, &unit) < 0)
                 return;
-        FUZZ_CHECK(unit.n_argv > 0);
-        for (size_t i = 0; i < unit.n_argv; i++)
-                FUZZ_CHECK(unit.argv[i]);
+        FUZZ_CHECK(unit.argv.n_items > 0);
+        for (size_t i = 0; i < unit.argv.n_items; i++)
+                FUZZ_CHECK(unit.argv.items[i]);
         for (size_t i = 0; i < unit.n_files; i++)
                 FUZZ_CHECK(unit.files[i].path);
         n_files = unit.n_files;

@@ -107,7 +107,7 @@ static void test_expansion(void **state)
                 { "a$", "a$|" },
                 { "$QUOTED", "x y|it's|" },
         };
-        struct lkg_env env = { 0 };
+        struct lkg_strings env = { 0 };
 
         (void)state;
         assert_int_equal(lkg_env_set(&env, "ONE=7"), 0);
@@ -124,7 +124,7 @@ static void test_expansion(void **state)
                         fail_msg("%s gives %s, want %s", cases[i].word, shown(&buf), cases[i].want);
                 lkg_buf_deinit(&buf);
         }
-        lkg_env_deinit(&env);
+        lkg_strings_deinit(&env);
 }
 
 static void test_environment_files(void **state)
@@ -156,7 +156,7 @@ static void test_environment_files(void **state)
 
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
-                struct lkg_env env = { 0 };
+                struct lkg_strings env = { 0 };
                 struct lkg_buf buf = LKG_BUF_INIT;
 
                 assert_int_equal(lkg_env_parse(&env, cases[i].text, strlen(cases[i].text)), 0);
@@ -165,7 +165,7 @@ static void test_environment_files(void **state)
                 if (strcmp(shown(&buf), cases[i].want) != 0)
                         fail_msg("%s gives %s, want %s", cases[i].text, shown(&buf), cases[i].want);
                 lkg_buf_deinit(&buf);
-                lkg_env_deinit(&env);
+                lkg_strings_deinit(&env);
         }
 }
 
@@ -191,10 +191,8 @@ static void test_words_of_a_unit(void **state)
                          (char *)(uintptr_t) "$EXTRA" };
         char *environment[] = { (char *)(uintptr_t) "EXTRA=--v=1", (char *)(uintptr_t) "KUBEADM=--v=9" };
         struct lkg_unit_file list[] = { { files, false }, { missing, true } };
-        struct lkg_unit unit = { .argv = argv,
-                                 .n_argv = 3,
-                                 .environment = environment,
-                                 .n_environment = 2,
+        struct lkg_unit unit = { .argv = { argv, 3 },
+                                 .environment = { environment, 2 },
                                  .files = list,
                                  .n_files = 2 };
         struct lkg_buf buf = LKG_BUF_INIT;
@@ -314,7 +312,7 @@ static void test_what_the_service_manager_says(void **state)
         assert_true(sd_bus_set_fd(bus, pair[0], pair[0]) >= 0);
         assert_true(sd_bus_start(bus) >= 0);
         assert_int_equal(lkg_unit_query(bus, "kubelet.service", &unit), 0);
-        assert_int_equal(unit.n_argv, 3);
+        assert_int_equal(unit.argv.n_items, 3);
         assert_false(unit.verbatim);
         assert_int_equal(unit.n_files, 1);
         assert_true(unit.files[0].optional);
