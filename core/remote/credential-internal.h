@@ -17,6 +17,8 @@ void lkg_wipe_freep(char **text);
  */
 void lkg_value_wipe(const struct lkg_value *value);
 
+/** lkg_identity_deinit() - free what one has, which nobody references. */
+void lkg_identity_deinit(struct lkg_identity *identity);
 /** lkg_identity_same() - would the API server see no difference? Serial and expiry are not compared; @a may be NULL. */
 bool lkg_identity_same(const struct lkg_identity *a, const struct lkg_identity *b);
 

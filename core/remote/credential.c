@@ -284,7 +284,7 @@ static void take_certificate(struct credential_look *l)
 static char *read_token_file(struct credential_look *l)
 {
         const struct lkg_file_or_data *x = &l->k->token_file;
-        enum lkg_severity severity = l->k->token ? LKG_WARNING : LKG_ERROR; /* that one counts then */
+        enum lkg_severity severity = l->identity->token ? LKG_WARNING : LKG_ERROR; /* that one counts then */
         LKG_CLEANUP(lkg_wipe_freep) char *text = read_part(l, x, severity);
         struct lkg_span token;
         char *copy;
@@ -310,14 +310,13 @@ static char *read_token_file(struct credential_look *l)
 static void take_token(struct credential_look *l)
 {
         struct lkg_identity *i = l->identity;
+        char *from_file = l->k->token_file.path ? read_token_file(l) : NULL;
         uint64_t ends_ns;
         char text[21];
 
-        if (l->k->token_file.path)
-                i->token = read_token_file(l);
-        if (!i->token && l->k->token) {
-                i->token = strdup(l->k->token);
-                l->no_memory |= !i->token;
+        if (from_file) {
+                lkg_wipe_free(i->token);
+                i->token = from_file;
         }
         ends_ns = i->token ? lkg_token_ends_ns(i->token) : 0;
         if (ends_ns == 0)
@@ -348,7 +347,7 @@ static void take_exec(struct credential_look *l)
         struct lkg_identity *i = l->identity;
         uint64_t review_ns, begins_ns, ends_ns;
 
-        exec->wanted = l->k->exec && !i->token && !l->k->token_file.path && !l->k->username;
+        exec->wanted = l->k->exec && !i->token && !l->k->token_file.path && !i->username;
         if (!exec->wanted) {
                 lkg_exec_state_deinit(exec);
                 return;
@@ -375,22 +374,16 @@ static void take_exec(struct credential_look *l)
                 i->expires_ns = exec->expires_ns;
 }
 
-/* Fill l->identity from l->k. */
+/* Fill l->identity from l->k, which loses what it has of one. */
 static void take_all(struct credential_look *l)
 {
-        struct lkg_identity *i = l->identity = lkg_identity_new();
-
-        l->no_memory |= !i;
-        if (!i)
+        l->identity = lkg_identity_new();
+        l->no_memory |= !l->identity;
+        if (!l->identity)
                 return;
-        i->insecure = l->k->insecure;
-        i->disable_compression = l->k->disable_compression;
-        copy_text(l, &i->server, l->k->server);
-        copy_text(l, &i->tls_server_name, l->k->tls_server_name);
-        copy_text(l, &i->proxy_url, l->k->proxy_url);
-        copy_text(l, &i->username, l->k->username);
-        copy_text(l, &i->password, l->k->password);
-        copy_text(l, &i->impersonate, l->k->impersonate);
+        *l->identity = l->k->identity;
+        l->identity->refs = 1;
+        l->k->identity = (struct lkg_identity){ 0 };
         take_ca(l);
         take_certificate(l);
         take_token(l);

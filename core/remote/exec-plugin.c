@@ -96,16 +96,16 @@ static void put_cluster(struct lkg_json *json, const struct lkg_kubeconfig *k)
         const char *config = k->exec->cluster_config;
 
         lkg_json_map(json, "cluster", LKG_JSON_AROUND);
-        lkg_json_foreign(json, "server", k->server);
-        if (k->tls_server_name)
-                lkg_json_foreign(json, "tls-server-name", k->tls_server_name);
-        if (k->insecure)
+        lkg_json_foreign(json, "server", k->identity.server);
+        if (k->identity.tls_server_name)
+                lkg_json_foreign(json, "tls-server-name", k->identity.tls_server_name);
+        if (k->identity.insecure)
                 lkg_json_bool(json, "insecure-skip-tls-verify", true);
         if (k->ca.data)
                 put_base64(json, "certificate-authority-data", k->ca.data, k->ca.size);
-        if (k->proxy_url)
-                put_proxy(json, k->proxy_url);
-        if (k->disable_compression)
+        if (k->identity.proxy_url)
+                put_proxy(json, k->identity.proxy_url);
+        if (k->identity.disable_compression)
                 lkg_json_bool(json, "disable-compression", true);
         if (config)
                 lkg_json_rendered(json, "config", config, strlen(config));

@@ -77,13 +77,18 @@ struct lkg_identity *lkg_identity_ref(struct lkg_identity *identity)
         return identity;
 }
 
+void lkg_identity_deinit(struct lkg_identity *identity)
+{
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(identity_texts); i++)
+                lkg_wipe_free(*identity_text(identity, i));
+        free(identity->user);
+}
+
 struct lkg_identity *lkg_identity_unref(struct lkg_identity *identity)
 {
         if (!identity || --identity->refs > 0)
                 return NULL;
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(identity_texts); i++)
-                lkg_wipe_free(*identity_text(identity, i));
-        free(identity->user);
+        lkg_identity_deinit(identity);
         free(identity);
         return NULL;
 }

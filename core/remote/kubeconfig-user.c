@@ -15,11 +15,11 @@ static const struct lkg_reader_field user_fields[] = {
         { "client-certificate-data", F_DATA, AT(certificate) },
         { "client-key", F_PATH, AT(key) },
         { "client-key-data", F_DATA, AT(key) },
-        { "token", F_TOKEN, AT(token) },
+        { "token", F_TOKEN, AT(identity.token) },
         { "tokenFile", F_PATH, AT(token_file) },
-        { "username", F_TEXT, AT(username) },
-        { "password", F_TEXT, AT(password) },
-        { "as", F_TEXT, AT(impersonate) },
+        { "username", F_TEXT, AT(identity.username) },
+        { "password", F_TEXT, AT(identity.password) },
+        { "as", F_TEXT, AT(identity.impersonate) },
         { "as-uid", F_REFUSED, .why = WHY_AS },
         { "as-groups", F_REFUSED, .why = WHY_AS },
         { "as-user-extra", F_REFUSED, .why = WHY_AS },
@@ -208,7 +208,7 @@ static void read_exec(struct lkg_reader *r, const struct lkg_section *user)
 static void check_user(struct lkg_reader *r, const struct lkg_section *s)
 {
         struct lkg_kubeconfig *k = r->out;
-        bool token = k->token || k->token_file.field;
+        bool token = k->identity.token || k->token_file.field;
 
         if (k->certificate.field && !k->key.field)
                 lkg_reader_say(
@@ -220,21 +220,21 @@ static void check_user(struct lkg_reader *r, const struct lkg_section *s)
                                "%s has a client key without its certificate; want client-certificate or "
                                "client-certificate-data",
                                s->path);
-        if (token && (k->username || k->password))
+        if (token && (k->identity.username || k->identity.password))
                 lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "username"),
                                "%s has a token and username or password, and a request can carry one of "
                                "them; take one out",
                                s->path);
-        if (k->password && !k->username)
+        if (k->identity.password && !k->identity.username)
                 lkg_reader_say(r, LKG_WARNING, lkg_section_at(s, "password"),
                                "%s has a password without username, ignoring", s->path);
-        if (k->username && strchr(k->username, ':'))
+        if (k->identity.username && strchr(k->identity.username, ':'))
                 lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "username"),
                                "%s.username has a colon, which ends a user's name (RFC 7617)", s->path);
-        if (k->exec && (token || k->username))
+        if (k->exec && (token || k->identity.username))
                 lkg_reader_say(r, LKG_WARNING, lkg_section_at(s, "exec"),
                                "%s.exec is not run, because a token or username is given", s->path);
-        if (!token && !k->username && !k->certificate.field && !k->key.field && !k->exec &&
+        if (!token && !k->identity.username && !k->certificate.field && !k->key.field && !k->exec &&
             r->report.n_severity[LKG_ERROR] == 0)
                 lkg_reader_say(r, LKG_WARNING, lkg_section_at(s, "token"),
                                "%s has no credential, so requests are anonymous; want a certificate, a "

@@ -29,11 +29,11 @@ static const struct lkg_reader_field context_fields[] = {
         { "cluster", F_KEEP }, { "user", F_KEEP }, { "namespace", F_ANY }, { "extensions", F_ANY }, { NULL },
 };
 static const struct lkg_reader_field cluster_fields[] = {
-        { "server", F_TEXT, AT(server) },
-        { "tls-server-name", F_TEXT, AT(tls_server_name) },
-        { "proxy-url", F_TEXT, AT(proxy_url) },
-        { "insecure-skip-tls-verify", F_BOOL, AT(insecure) },
-        { "disable-compression", F_BOOL, AT(disable_compression) },
+        { "server", F_TEXT, AT(identity.server) },
+        { "tls-server-name", F_TEXT, AT(identity.tls_server_name) },
+        { "proxy-url", F_TEXT, AT(identity.proxy_url) },
+        { "insecure-skip-tls-verify", F_BOOL, AT(identity.insecure) },
+        { "disable-compression", F_BOOL, AT(identity.disable_compression) },
         { "certificate-authority", F_PATH, AT(ca) },
         { "certificate-authority-data", F_DATA, AT(ca) },
         { "extensions", F_ANY },
@@ -231,34 +231,34 @@ static void check_url(struct lkg_reader *r, const struct lkg_section *s, const c
 
 static void check_cluster(struct lkg_reader *r, const struct lkg_section *s)
 {
-        struct lkg_kubeconfig *k = r->out;
+        struct lkg_identity *i = &r->out->identity;
         char reason[LKG_REFUSAL_MAX], shown[LKG_READER_QUOTED_MAX];
 
-        if (!k->server && !lkg_is_type(lkg_section_get(s, "server"), LKG_NUMBER))
+        if (!i->server && !lkg_is_type(lkg_section_get(s, "server"), LKG_NUMBER))
                 lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "server"),
                                "%s has no server; want https://HOST[:PORT]", s->path);
-        if (k->server)
-                check_url(r, s, "server", "https://HOST[:PORT][/PATH]", lkg_endpoint_server, &k->server);
-        if (k->proxy_url)
+        if (i->server)
+                check_url(r, s, "server", "https://HOST[:PORT][/PATH]", lkg_endpoint_server, &i->server);
+        if (i->proxy_url)
                 check_url(r, s, "proxy-url", "http://, https:// or socks5:// and HOST[:PORT]",
-                          lkg_endpoint_proxy, &k->proxy_url);
-        if (k->tls_server_name &&
-            lkg_endpoint_host(lkg_span(k->tls_server_name, strlen(k->tls_server_name)), reason) < 0)
+                          lkg_endpoint_proxy, &i->proxy_url);
+        if (i->tls_server_name &&
+            lkg_endpoint_host(lkg_span(i->tls_server_name, strlen(i->tls_server_name)), reason) < 0)
                 lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, "tls-server-name"),
                                "%s.tls-server-name is %s: %s", s->path,
-                               lkg_quote(k->tls_server_name, strlen(k->tls_server_name), shown), reason);
-        if (!k->insecure)
+                               lkg_quote(i->tls_server_name, strlen(i->tls_server_name), shown), reason);
+        if (!i->insecure)
                 return;
         if (!r->options->allow_insecure)
                 lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, "insecure-skip-tls-verify"),
                                "%s.insecure-skip-tls-verify is true, and remote.allowInsecure of lkgfs's "
                                "own configuration is not; want certificate-authority",
                                s->path);
-        else if (k->ca.field)
+        else if (r->out->ca.field)
                 lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, "insecure-skip-tls-verify"),
                                "%s is set, and insecure-skip-tls-verify says not to look at it; take one of "
                                "the two out",
-                               k->ca.field);
+                               r->out->ca.field);
         else
                 lkg_reader_say(r, LKG_WARNING, lkg_section_get(s, "insecure-skip-tls-verify"),
                                "%s.insecure-skip-tls-verify is true: whoever stands between node and server "
@@ -480,9 +480,10 @@ int lkg_kubeconfig_in_cluster(const char *host, const char *port, const char *di
         if (!k)
                 return lkg_error_set(err, -ENOMEM, NULL, "service account");
         k->file = strdup("");
-        if (asprintf(&k->server, strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port) < 0)
-                k->server = NULL;
-        r = k->file && k->server ? pod_file(directory, "ca.crt", &k->ca) : -ENOMEM;
+        if (asprintf(&k->identity.server, strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
+                     port) < 0)
+                k->identity.server = NULL;
+        r = k->file && k->identity.server ? pod_file(directory, "ca.crt", &k->ca) : -ENOMEM;
         if (r == 0)
                 r = pod_file(directory, "token", &k->token_file);
         if (r < 0) {
@@ -514,17 +515,11 @@ struct lkg_kubeconfig *lkg_kubeconfig_free(struct lkg_kubeconfig *k)
         if (!k)
                 return NULL;
         free(k->file);
-        free(k->server);
-        free(k->tls_server_name);
-        lkg_wipe_free(k->proxy_url);
+        lkg_identity_deinit(&k->identity);
         free_part(&k->ca);
         free_part(&k->certificate);
         free_part(&k->key);
         free_part(&k->token_file);
-        lkg_wipe_free(k->token);
-        lkg_wipe_free(k->username);
-        lkg_wipe_free(k->password);
-        free(k->impersonate);
         if (k->exec) {
                 free_list(k->exec->argv);
                 free_list(k->exec->env);

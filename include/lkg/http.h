@@ -37,18 +37,29 @@ struct lkg_exec_plugin {
         char *cluster_config; /* JSON: the cluster's extension for exec plugins; NULL = none */
 };
 
-struct lkg_kubeconfig {
-        char *file;            /* the path that users would edit; "" for an in-cluster configuration */
+/* The transport's input. Immutable, shared; texts are PEM. NULL = not given. */
+struct lkg_identity {
+        unsigned refs;
+        uint64_t serial;       /* changes with each change of the identity */
         char *server;          /* https://host[:port][/path], without a trailing `/` and userinfo */
         char *tls_server_name; /* NULL = the host of server */
         char *proxy_url;       /* with libcurl's schemes, see endpoint.h; NULL = from the environment */
         bool insecure;         /* insecure-skip-tls-verify */
         bool disable_compression;
+        char *ca, *certificate, *key;
+        char *token, *username, *password;
+        char *impersonate;  /* `as`; groups and extra are refused: following a configuration needs neither */
+        char *user;         /* the user in the certificate ("system:node:n1"); NULL = unknown (a token) */
+        bool is_node_group; /* the certificate is of the group system:nodes */
+        uint64_t expires_ns; /* wall time at which certificate or token expires; 0 = unknown */
+};
+
+struct lkg_kubeconfig {
+        char *file; /* the path that users would edit; "" for an in-cluster configuration */
+        /* what stands in it as text; the token is used while that of the file cannot be read */
+        struct lkg_identity identity;
         struct lkg_file_or_data ca, certificate, key;
         struct lkg_file_or_data token_file; /* tokenFile: a path, never data */
-        char *token;                        /* used while the file cannot be read */
-        char *username, *password;
-        char *impersonate; /* `as`; groups and extra are refused: following a configuration needs neither */
         struct lkg_exec_plugin *exec;
 };
 
@@ -104,18 +115,6 @@ struct lkg_kubeconfig *lkg_kubeconfig_free(struct lkg_kubeconfig *kubeconfig);
  * `kubelet.conf` in the source directory, if it is one (kubeadm); none.
  */
 
-/* The transport's input. Immutable, shared; texts are PEM. NULL = not given. */
-struct lkg_identity {
-        unsigned refs;
-        uint64_t serial; /* changes with each change of the identity */
-        char *server, *tls_server_name, *proxy_url;
-        bool insecure, disable_compression;
-        char *ca, *certificate, *key;
-        char *token, *username, *password, *impersonate;
-        char *user;          /* the user in the certificate ("system:node:n1"); NULL = unknown (a token) */
-        bool is_node_group;  /* the certificate is of the group system:nodes */
-        uint64_t expires_ns; /* wall time at which certificate or token expires; 0 = unknown */
-};
 struct lkg_identity *lkg_identity_ref(struct lkg_identity *identity);
 /** lkg_identity_new() - all zero, one reference. NULL = no memory. */
 struct lkg_identity *lkg_identity_new(void);

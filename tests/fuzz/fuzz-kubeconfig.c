@@ -20,15 +20,16 @@ static void check_part(const struct lkg_file_or_data *x)
 
 static void check(const struct lkg_kubeconfig *k, const struct lkg_kubeconfig_options *o)
 {
-        FUZZ_CHECK(strncmp(k->server, "https://", 8) == 0 && !strpbrk(k->server + 8, "@?#\\ \t\n"));
-        FUZZ_CHECK(k->server[strlen(k->server) - 1] != '/');
+        FUZZ_CHECK(strncmp(k->identity.server, "https://", 8) == 0 &&
+                   !strpbrk(k->identity.server + 8, "@?#\\ \t\n"));
+        FUZZ_CHECK(k->identity.server[strlen(k->identity.server) - 1] != '/');
         check_part(&k->ca);
         check_part(&k->certificate);
         check_part(&k->key);
         check_part(&k->token_file);
         FUZZ_CHECK(!k->certificate.field == !k->key.field);
-        FUZZ_CHECK(!k->insecure || (o->allow_insecure && !k->ca.field));
-        FUZZ_CHECK(!k->token || (*k->token && !strpbrk(k->token, "\r\n")));
+        FUZZ_CHECK(!k->identity.insecure || (o->allow_insecure && !k->ca.field));
+        FUZZ_CHECK(!k->identity.token || (*k->identity.token && !strpbrk(k->identity.token, "\r\n")));
         FUZZ_CHECK(!k->exec || (o->allow_exec && k->exec->argv[0][0] && k->exec->api_version));
         for (size_t i = 0; k->exec && k->exec->env && k->exec->env[i]; i++)
                 FUZZ_CHECK(strchr(k->exec->env[i], '=') > k->exec->env[i]);

@@ -46,7 +46,7 @@ static int setup(void **state)
         p->argv[1] = text("an argument");
         p->exec.argv = p->argv;
         p->exec.api_version = text(LKG_EXEC_V1);
-        p->k.server = text("https://h");
+        p->k.identity.server = text("https://h");
         p->k.exec = &p->exec;
         *state = p;
         return 0;
@@ -150,11 +150,11 @@ static void test_info(void **state)
         assert_info(p,
                     "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\","
                     "\"spec\":{\"cluster\":{\"server\":\"https://h\"},\"interactive\":false}}");
-        p->k.tls_server_name = text("n");
-        p->k.insecure = p->k.disable_compression = true;
+        p->k.identity.tls_server_name = text("n");
+        p->k.identity.insecure = p->k.identity.disable_compression = true;
         p->k.ca.data = text("ca\n");
         p->k.ca.size = 3;
-        p->k.proxy_url = text("socks5h://p:1080");
+        p->k.identity.proxy_url = text("socks5h://p:1080");
         p->exec.cluster_config = text("{\"a\":1}");
         assert_info(p,
                     "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\","
@@ -162,10 +162,10 @@ static void test_info(void **state)
                     "\"insecure-skip-tls-verify\":true,\"certificate-authority-data\":\"Y2EK\","
                     "\"proxy-url\":\"socks5://p:1080\",\"disable-compression\":true,\"config\":{\"a\":1}},"
                     "\"interactive\":false}}");
-        p->k.proxy_url = text("http://u:p@p");
+        p->k.identity.proxy_url = text("http://u:p@p");
         p->exec.cluster_config = NULL;
         p->k.ca.data = NULL;
-        p->k.insecure = p->k.disable_compression = false;
+        p->k.identity.insecure = p->k.identity.disable_compression = false;
         assert_info(p,
                     "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\","
                     "\"spec\":{\"cluster\":{\"server\":\"https://h\",\"tls-server-name\":\"n\","

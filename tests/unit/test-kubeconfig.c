@@ -78,11 +78,11 @@ static void test_fields(void **state)
 
         (void)state;
         assert_string_equal(k->file, FILE_NAME);
-        assert_string_equal(k->server, "https://h:6443/a");
-        assert_string_equal(k->tls_server_name, "n.example");
-        assert_string_equal(k->proxy_url, "socks5h://u:p@proxy:1080");
-        assert_true(k->disable_compression);
-        assert_false(k->insecure);
+        assert_string_equal(k->identity.server, "https://h:6443/a");
+        assert_string_equal(k->identity.tls_server_name, "n.example");
+        assert_string_equal(k->identity.proxy_url, "socks5h://u:p@proxy:1080");
+        assert_true(k->identity.disable_compression);
+        assert_false(k->identity.insecure);
         assert_string_equal(k->ca.path, "/k/ca.crt");
         assert_string_equal(k->ca.field, "clusters[c].cluster.certificate-authority");
         assert_string_equal(k->certificate.path, "/abs/c.pem");
@@ -92,8 +92,8 @@ static void test_fields(void **state)
         assert_string_equal(k->key.field, "users[u].user.client-key-data");
         assert_int_equal(k->key.line, 2);
         assert_string_equal(k->token_file.path, "/k/../t");
-        assert_string_equal(k->token, "t0ken");
-        assert_string_equal(k->impersonate, "somebody");
+        assert_string_equal(k->identity.token, "t0ken");
+        assert_string_equal(k->identity.impersonate, "somebody");
         lkg_kubeconfig_free(k);
 }
 
@@ -116,7 +116,7 @@ static void test_servers(void **state)
 
                 (void)snprintf(cluster, sizeof(cluster), "server: '%s'", rows[i].written);
                 k = good(&(struct parts){ .cluster = cluster }, false);
-                assert_string_equal(k->server, rows[i].becomes);
+                assert_string_equal(k->identity.server, rows[i].becomes);
                 lkg_kubeconfig_free(k);
         }
 }
@@ -457,7 +457,7 @@ static void test_other_entries_do_not_matter(void **state)
         (void)state;
         assert_int_equal(parse(json, false, false, &k, &said), 0);
         assert_string_equal(said, "");
-        assert_string_equal(k->token, "t");
+        assert_string_equal(k->identity.token, "t");
         free(said);
         lkg_kubeconfig_free(k);
 }
@@ -546,13 +546,13 @@ static void test_in_a_pod(void **state)
 
         (void)state;
         assert_int_equal(lkg_kubeconfig_in_cluster("10.96.0.1", "443", "/d", &k, &err), 0);
-        assert_string_equal(k->server, "https://10.96.0.1:443");
+        assert_string_equal(k->identity.server, "https://10.96.0.1:443");
         assert_string_equal(k->ca.path, "/d/ca.crt");
         assert_string_equal(k->token_file.path, "/d/token");
         assert_null(k->ca.field);
         lkg_kubeconfig_free(k);
         assert_int_equal(lkg_kubeconfig_in_cluster("fd00::1", "6443", "/d", &k, &err), 0);
-        assert_string_equal(k->server, "https://[fd00::1]:6443");
+        assert_string_equal(k->identity.server, "https://[fd00::1]:6443");
         lkg_kubeconfig_free(k);
         assert_int_equal(lkg_kubeconfig_in_cluster(NULL, "443", "/d", &k, &err), -ENOENT);
         assert_int_equal(lkg_kubeconfig_in_cluster("h", "", "/d", &k, &err), -ENOENT);
