@@ -281,7 +281,6 @@ static int keep_to_us(int fd, const struct lkg_settings *settings, const char *p
 static int open_directory(const struct lkg_settings *settings, const char *what, const char *path,
                           mode_t mode, int *ret, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int parent = -EBADF;
         int fd, r;
 
         fd = lkg_make_owned_way(path, mode, err);
@@ -299,20 +298,23 @@ static int open_directory(const struct lkg_settings *settings, const char *what,
                 lkg_close(fd);
                 return r;
         }
-        /*
-         * Durable files need a durable directory name; a directory that cannot be flushed was not created
-         * just now.
-         */
-        parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (parent >= 0)
-                (void)fsync(parent);
         *ret = fd;
         return 0;
+}
+
+/* Durable files need a durable directory name. On a busy disk this takes some milliseconds. */
+static void sync_name(int fd)
+{
+        LKG_CLEANUP(lkg_closep) int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (parent >= 0)
+                (void)fsync(parent);
 }
 
 int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
 {
         const struct lkg_settings *settings = s->settings;
+        bool made_state = access(settings->state_dir, F_OK) < 0;
         int r;
 
         s->dirs.made_runtime = access(settings->runtime_dir, F_OK) < 0;
@@ -321,6 +323,8 @@ int lkg_preflight_locks(struct lkg_supervisor *s, struct lkg_error *err)
                 return lkg_fail(err, EX_OSERR, ENOMEM, "runtime directory");
         }
         r = open_directory(settings, "stateDir", settings->state_dir, 0700, &s->dirs.state, err);
+        if (r == 0 && made_state)
+                sync_name(s->dirs.state);
         if (r == 0)
                 r = open_directory(NULL, "runtimeDir", settings->runtime_dir, 0755, &s->dirs.records, err);
         if (r == 0)
