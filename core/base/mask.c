@@ -8,6 +8,7 @@
  */
 #include <lkg/text.h>
 
+#include <ctype.h>
 #include <strings.h>
 
 #define MASK "<masked>"
@@ -149,8 +150,7 @@ bool lkg_has_private_key(const char *text, size_t size)
 /* Characters of a name; any other character ends the part that was intended as the name. */
 static bool in_word(unsigned char c)
 {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-               c == '_' || c >= 0x80;
+        return isalnum(c) || c == '-' || c == '_' || c >= 0x80;
 }
 
 static size_t word_end(const char *name, size_t size, size_t i)

@@ -295,22 +295,17 @@ void lkg_report_arrange(struct lkg_report *report, bool all)
                 fold(report);
 }
 
-/* A finding is one readable line of text, whatever a hostile name contains. */
-static void append_one_line(struct lkg_buf *buf, const char *text)
-{
-        lkg_buf_shown(buf, text, strlen(text));
-}
-
 void lkg_finding_format(const struct lkg_finding *f, struct lkg_buf *buf)
 {
         if (f->file) {
-                append_one_line(buf, f->file);
+                lkg_buf_shown(buf, f->file,
+                              strlen(f->file)); /* one line, whatever a hostile name contains */
                 if (f->line)
                         lkg_buf_printf(buf, ":%u:%u", f->line, f->column ? f->column : 1);
                 lkg_buf_puts(buf, ": ");
         }
         lkg_buf_printf(buf, "%s: ", lkg_severity_name(f->severity));
-        append_one_line(buf, f->text);
+        lkg_buf_shown(buf, f->text, strlen(f->text));
         lkg_buf_printf(buf, " [LKG%04u]", f->code);
 }
 

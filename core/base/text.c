@@ -229,19 +229,12 @@ void lkg_copy_span(struct lkg_span text, char *ret)
         ret[text.size] = '\0';
 }
 
-/* A character of an identifier or of a ConfigMap key. Not isalnum(), which depends on the locale. */
-static bool identifier_byte(char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-               c == '_' || c == '-';
-}
-
 bool lkg_identifier_in(struct lkg_span text)
 {
         if (text.size == 0 || text.size > LKG_IDENTIFIER_MAX)
                 return false;
         for (size_t i = 0; i < text.size; i++)
-                if (!identifier_byte(text.data[i]))
+                if (!isalnum((unsigned char)text.data[i]) && !(text.data[i] && strchr("._-", text.data[i])))
                         return false;
         return !lkg_span_is(text, ".") && !lkg_span_is(text, "..");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of an API server, and what its answer means: see api.h. */
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 
 #include <lkg/text.h>
@@ -50,8 +51,7 @@ void lkg_resource_deinit(struct lkg_resource *resource)
 static void encode(struct lkg_buf *buf, const char *text)
 {
         for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-                if ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
-                    strchr("-._~", *p))
+                if (isalnum(*p) || strchr("-._~", *p))
                         lkg_buf_putc(buf, (char)*p);
                 else
                         lkg_buf_printf(buf, "%%%02X", *p);

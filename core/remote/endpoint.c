@@ -2,6 +2,7 @@
 #include "endpoint.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 
 #define HOST_MAX 253u
 
@@ -18,12 +19,7 @@ static bool in_set(char c, const char *set)
 
 static bool is_alnum(char c)
 {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_hex(char c)
-{
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+        return isalnum((unsigned char)c);
 }
 
 static int judge_ipv6(struct lkg_span text, char *reason)
@@ -78,8 +74,8 @@ static int judge_path(struct lkg_span path, char *reason)
 
         for (size_t i = 0; i < path.size; i++) {
                 char c = path.data[i];
-                bool escape = c == '%' && i + 2 < path.size && is_hex(path.data[i + 1]) &&
-                              is_hex(path.data[i + 2]);
+                bool escape = c == '%' && i + 2 < path.size && isxdigit((unsigned char)path.data[i + 1]) &&
+                              isxdigit((unsigned char)path.data[i + 2]);
 
                 if (!escape && !is_alnum(c) && !in_set(c, "/-._~!$&'()*+,;=:@"))
                         return lkg_refuse(reason, "the path has a character that belongs escaped as %%XX");

@@ -2,6 +2,8 @@
 /* Reads fields of a kubeconfig by tables: see kubeconfig-reader.h. */
 #include "kubeconfig-reader.h"
 
+#include <ctype.h>
+
 #include <openssl/crypto.h>
 
 #include <lkg/text.h>
@@ -91,8 +93,7 @@ char *lkg_reader_dup(struct lkg_reader *r, struct lkg_span text)
 bool lkg_reader_may_show(struct lkg_span name)
 {
         for (size_t i = 0; i < name.size; i++)
-                if (!(name.data[i] >= 'a' && name.data[i] <= 'z') &&
-                    !(name.data[i] >= 'A' && name.data[i] <= 'Z') && name.data[i] != '-')
+                if (!isalpha((unsigned char)name.data[i]) && name.data[i] != '-')
                         return false;
         return name.size > 0 && name.size <= 40;
 }

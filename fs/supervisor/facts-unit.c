@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The unit of a component, as the service manager has it loaded: org.freedesktop.systemd1(5). */
+#include <ctype.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <string.h>
@@ -299,8 +300,7 @@ int lkg_unit_words(const struct lkg_unit *unit, struct lkg_buf *ret)
 
 static bool is_name_char(char c, bool first)
 {
-        return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               (!first && c >= '0' && c <= '9');
+        return c == '_' || isalpha((unsigned char)c) || (!first && isdigit((unsigned char)c));
 }
 
 static bool is_assignment(const char *text)
