@@ -246,6 +246,10 @@ void lkg_connection_init(struct lkg_connection *connection);
 void lkg_connection_close(struct lkg_connection *connection);
 /** lkg_connection_dead() - was it aborted, or unmounted by its last user? */
 bool lkg_connection_dead(const struct lkg_connection *connection);
+/**
+ * lkg_connection_lift_limit() - lift the kernel's limit of background requests; the view must be attached.
+ */
+void lkg_connection_lift_limit(struct lkg_supervisor *s);
 
 /* attach.c */
 /**
@@ -270,11 +274,6 @@ int lkg_private_connect(const struct lkg_supervisor *s, const char *name);
 int lkg_attach(struct lkg_supervisor *s, struct lkg_error *err);
 /** lkg_view_clone() - fill view_fd from @mount_fd or, if that is negative, from the mount point. */
 int lkg_view_clone(struct lkg_supervisor *s, int mount_fd, struct lkg_error *err);
-void lkg_dentries_end(struct lkg_supervisor *s);
-/**
- * lkg_connection_lift_limit() - lift the kernel's limit of background requests; the view must be attached.
- */
-void lkg_connection_lift_limit(struct lkg_supervisor *s);
 /** lkg_unmount() - in a helper. Return: 0 clean, 1 detached with users left, 2 not unmounted (logged). */
 int lkg_unmount(void *userdata);
 /** lkg_still_mounted() - is our mount in the mount table? Sends no request. */
@@ -375,16 +374,6 @@ int lkg_engine_tell(struct lkg_supervisor *s, const struct lkg_message *message)
 /** lkg_engine_send() - a message without arguments (enum lkg_message_type), lost if no engine is running. */
 void lkg_engine_send(struct lkg_supervisor *s, uint32_t type);
 
-/**
- * lkg_engine_work() - check the engine's current work by its note and its CPU time.
- *
- * If the work takes too long, the engine is killed, and the note tells its successor. Call it whenever a
- * caller waits for the engine, and every few seconds otherwise.
- */
-enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
-/** lkg_engine_silence_ns() - after engineTimeout and a second, an engine that does nothing is replaced. */
-uint64_t lkg_engine_silence_ns(const struct lkg_supervisor *s);
-
 /* engine-setup.c */
 /* Why the engine runs as root although another user is configured. */
 enum lkg_engine_root {
@@ -440,6 +429,15 @@ int lkg_hide_view(const char *mount_point);
 
 /* engine-child.c */
 /**
+ * lkg_engine_work() - check the engine's current work by its note and its CPU time.
+ *
+ * If the work takes too long, the engine is killed, and the note tells its successor. Call it whenever a
+ * caller waits for the engine, and every few seconds otherwise.
+ */
+enum lkg_work lkg_engine_work(struct lkg_supervisor *s);
+/** lkg_engine_silence_ns() - after engineTimeout and a second, an engine that does nothing is replaced. */
+uint64_t lkg_engine_silence_ns(const struct lkg_supervisor *s);
+/**
  * lkg_runtime_mend() - put aside what others may have put into the private runtime directory in place of the files and directories that
  * engine and file server begin with. Return: true: something was not what it should be.
  */
@@ -456,23 +454,16 @@ void lkg_engine_check_mounts(struct lkg_supervisor *s);
  * Return: true if so.
  */
 bool lkg_engine_check_user(struct lkg_supervisor *s);
-/**
- * lkg_kept_add() - keep @fd, which is taken over, for the deleted but open file @node; if there is no room,
- * it is closed.
- */
-void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
-/** lkg_kept_drop() - close the descriptor of the deleted but open file @node; 0 = of all of them. */
-void lkg_kept_drop(struct lkg_connection *connection, uint64_t node);
 
 /* ours.c */
 /** lkg_recorded_note() - in the new process: record it as our child. */
 void lkg_recorded_note(const struct lkg_supervisor *s, enum lkg_child_kind kind);
 /** lkg_recorded_hold() - the recorded child, if it runs. Return: a pidfd, from which on the pid cannot be reused; -ESRCH. */
 int lkg_recorded_hold(const struct lkg_supervisor *s, enum lkg_child_kind kind, int *ret_pid);
-/** lkg_end_unrecorded() - the same for process @pid, which holds a connection of ours, if it runs a program of ours. */
-void lkg_end_unrecorded(int pid);
 /** lkg_recorded_end() - SIGTERM, and SIGKILL after a second. Return: 1 if it ran, else 0. */
 int lkg_recorded_end(const struct lkg_supervisor *s, enum lkg_child_kind kind);
+/** lkg_end_unrecorded() - the same for process @pid, which holds a connection of ours, if it runs a program of ours. */
+void lkg_end_unrecorded(int pid);
 /** lkg_recorded_forget() - no child is running any more. */
 void lkg_recorded_forget(const struct lkg_supervisor *s);
 /**
@@ -502,6 +493,14 @@ int lkg_build_same(int pid, const char *path);
 int lkg_adopt_receive(struct lkg_supervisor *s, int channel, int ret[static LKG_HANDOVER_FDS_MAX]);
 
 /* server-child.c */
+/**
+ * lkg_kept_add() - keep @fd, which is taken over, for the deleted but open file @node; if there is no room,
+ * it is closed.
+ */
+void lkg_kept_add(struct lkg_supervisor *s, uint64_t node, int fd);
+/** lkg_kept_drop() - close the descriptor of the deleted but open file @node; 0 = of all of them. */
+void lkg_kept_drop(struct lkg_connection *connection, uint64_t node);
+void lkg_dentries_end(struct lkg_supervisor *s);
 /** lkg_heartbeat_arm() - wait for the next request, then watch until there are none. */
 void lkg_heartbeat_arm(struct lkg_supervisor *s);
 void lkg_heartbeat_disarm(struct lkg_supervisor *s);
