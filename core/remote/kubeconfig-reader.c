@@ -7,6 +7,7 @@
 #include <openssl/crypto.h>
 
 #include <lkg/text.h>
+#include <lkg/base.h>
 
 #define CODE 7001
 
@@ -81,7 +82,7 @@ static bool one_line(struct lkg_span text)
         return true;
 }
 
-char *lkg_reader_dup(struct lkg_reader *r, struct lkg_span text)
+static char *own_dup(struct lkg_reader *r, struct lkg_span text)
 {
         char *copy = lkg_span_dup(text);
 
@@ -150,13 +151,13 @@ static bool set_field_name(struct lkg_reader *r, const struct lkg_section *s, co
 }
 
 /* A path in the file is relative to the directory of the file. */
-char *lkg_reader_path(struct lkg_reader *r, struct lkg_span path)
+static char *own_path(struct lkg_reader *r, struct lkg_span path)
 {
         const char *file = r->options->file, *slash = strrchr(file, '/');
         char *joined;
 
         if (path.data[0] == '/')
-                return lkg_reader_dup(r, path);
+                return own_dup(r, path);
         if (asprintf(&joined, "%.*s/%.*s", (int)(slash ? slash - file : 0), file, (int)path.size,
                      path.data) < 0)
                 joined = NULL;
@@ -221,9 +222,9 @@ static void take_text(struct lkg_reader *r, const struct lkg_section *s, const s
         if (f->type == F_DATA)
                 take_data(r, s, f->name, text, (struct lkg_file_or_data *)(void *)base);
         else if (f->type == F_PATH && set_field_name(r, s, f->name, (struct lkg_file_or_data *)(void *)base))
-                ((struct lkg_file_or_data *)(void *)base)->path = lkg_reader_path(r, text);
+                ((struct lkg_file_or_data *)(void *)base)->path = own_path(r, text);
         else if (f->type != F_PATH)
-                *(char **)(void *)base = lkg_reader_dup(r, text);
+                *(char **)(void *)base = own_dup(r, text);
 }
 
 static bool is_empty(const struct lkg_value *value)
@@ -244,7 +245,7 @@ static bool is_empty(const struct lkg_value *value)
         return false;
 }
 
-bool lkg_reader_bool(struct lkg_reader *r, const struct lkg_section *s, const char *name)
+static bool read_bool(struct lkg_reader *r, const struct lkg_section *s, const char *name)
 {
         const struct lkg_value *value = lkg_section_get(s, name);
 
@@ -272,9 +273,253 @@ void lkg_reader_fields(struct lkg_reader *r, const struct lkg_section *s,
                                 lkg_reader_say(r, LKG_ERROR, value, "%s.%s is not supported: %s", s->path,
                                                f->name, f->why);
                 } else if (f->type == F_BOOL) {
-                        *(bool *)((char *)r->out + f->offset) = lkg_reader_bool(r, s, f->name);
+                        *(bool *)((char *)r->out + f->offset) = read_bool(r, s, f->name);
                 } else if (lkg_reader_text(r, s, f->name, &text)) {
                         take_text(r, s, f, text);
                 }
         }
+}
+
+/* ---- users[].user: our credential for the API server. Rules: client-go, tools/clientcmd, validation.go ---- */
+
+#define AT(m)  offsetof(struct lkg_kubeconfig, m)
+
+#define WHY_AS "of what impersonates only `as` is; take it out, or use a credential that needs none"
+static const struct lkg_reader_field user_fields[] = {
+        { "client-certificate", F_PATH, AT(certificate) },
+        { "client-certificate-data", F_DATA, AT(certificate) },
+        { "client-key", F_PATH, AT(key) },
+        { "client-key-data", F_DATA, AT(key) },
+        { "token", F_TOKEN, AT(identity.token) },
+        { "tokenFile", F_PATH, AT(token_file) },
+        { "username", F_TEXT, AT(identity.username) },
+        { "password", F_TEXT, AT(identity.password) },
+        { "as", F_TEXT, AT(identity.impersonate) },
+        { "as-uid", F_REFUSED, .why = WHY_AS },
+        { "as-groups", F_REFUSED, .why = WHY_AS },
+        { "as-user-extra", F_REFUSED, .why = WHY_AS },
+        { "auth-provider", F_REFUSED,
+          .why = "Kubernetes removed it in 1.26; use exec, a certificate or tokenFile" },
+        { "exec", F_KEEP },
+        { "extensions", F_ANY },
+        { NULL },
+};
+static const struct lkg_reader_field exec_fields[] = {
+        { "command", F_KEEP },
+        { "args", F_KEEP },
+        { "env", F_KEEP },
+        { "apiVersion", F_KEEP },
+        { "installHint", F_ANY },
+        { "provideClusterInfo", F_KEEP },
+        { "interactiveMode", F_KEEP },
+        { NULL },
+};
+
+/* ---- the exec plugin ---- */
+
+/* Room for one more and the NULL at the end. */
+static bool push(struct lkg_reader *r, char ***list, size_t *n, char *item)
+{
+        if (!item || LKG_RESIZE(*list, *n + 2) < 0) {
+                r->failed = true;
+                free(item);
+                return false;
+        }
+        (*list)[(*n)++] = item;
+        (*list)[*n] = NULL;
+        return true;
+}
+
+static bool no_nul(struct lkg_reader *r, const struct lkg_section *s, const char *name,
+                   const struct lkg_value *at, struct lkg_span text)
+{
+        if (!memchr(text.data, '\0', text.size))
+                return true;
+        lkg_reader_say(r, LKG_ERROR, at, "%s.%s has a NUL byte, which no program can be given", s->path,
+                       name);
+        return false;
+}
+
+static void read_argv(struct lkg_reader *r, const struct lkg_section *s, struct lkg_exec_plugin *exec)
+{
+        const struct lkg_value *args = lkg_section_get(s, "args");
+        struct lkg_span text;
+        size_t n = 0;
+
+        if (!lkg_reader_text(r, s, "command", &text) || text.size == 0) {
+                if (lkg_is_null(lkg_section_get(s, "command")) ||
+                    lkg_is_type(lkg_section_get(s, "command"), LKG_STRING))
+                        lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "command"),
+                                       "%s has no command; want the program to run", s->path);
+                return;
+        }
+        if (!no_nul(r, s, "command", lkg_section_get(s, "command"), text))
+                return;
+        /* With a slash it is a path relative to the directory of the file, without one a name for PATH. */
+        if (!push(r, &exec->argv, &n,
+                  memchr(text.data, '/', text.size) ? own_path(r, text) : own_dup(r, text)))
+                return;
+        if (!lkg_is_null(args) && !lkg_is_type(args, LKG_LIST))
+                lkg_reader_wrong_type(r, s, "args", args, "a list of texts");
+        for (size_t i = 0; lkg_is_type(args, LKG_LIST) && i < lkg_value_size(args); i++) {
+                const struct lkg_value *item = lkg_list_get(args, i);
+
+                if (!lkg_is_type(item, LKG_STRING)) {
+                        lkg_reader_wrong_type(r, s, "args", item, "a list of texts, in quotes");
+                        return;
+                }
+                text.data = lkg_value_text(item, &text.size);
+                if (!no_nul(r, s, "args", item, text) || !push(r, &exec->argv, &n, own_dup(r, text)))
+                        return;
+        }
+}
+
+static void read_env(struct lkg_reader *r, const struct lkg_section *s, struct lkg_exec_plugin *exec)
+{
+        const struct lkg_value *env = lkg_section_get(s, "env");
+        size_t n = 0;
+
+        if (!lkg_is_null(env) && !lkg_is_type(env, LKG_LIST))
+                lkg_reader_wrong_type(r, s, "env", env, "a list of {name, value}");
+        for (size_t i = 0; lkg_is_type(env, LKG_LIST) && i < lkg_value_size(env); i++) {
+                const struct lkg_value *item = lkg_list_get(env, i);
+                const struct lkg_value *value =
+                        lkg_is_type(item, LKG_MAP) ? lkg_map_get(item, "value") : NULL;
+                struct lkg_span name, text = lkg_span("", 0);
+                char *pair;
+
+                if (!lkg_entry_name(item, &name) || name.size == 0 || memchr(name.data, '=', name.size) ||
+                    (!lkg_is_null(value) && !lkg_is_type(value, LKG_STRING))) {
+                        lkg_reader_say(r, LKG_ERROR, item,
+                                       "%s.env[%zu]: want {name: NAME, value: \"TEXT\"}, NAME without =",
+                                       s->path, i);
+                        return;
+                }
+                if (!lkg_is_null(value))
+                        text.data = lkg_value_text(value, &text.size);
+                if (!no_nul(r, s, "env", item, name) || !no_nul(r, s, "env", item, text))
+                        return;
+                if (asprintf(&pair, "%.*s=%.*s", (int)name.size, name.data, (int)text.size, text.data) < 0)
+                        pair = NULL;
+                if (!push(r, &exec->env, &n, pair))
+                        return;
+        }
+}
+
+/* interactiveMode: a daemon has no terminal. Version v1 requires the field; v1beta1 means IfAvailable without it. */
+static void check_interactive(struct lkg_reader *r, const struct lkg_section *s, const char *api_version)
+{
+        struct lkg_span mode;
+        char quoted[LKG_READER_QUOTED_MAX];
+
+        if (!lkg_reader_text(r, s, "interactiveMode", &mode) &&
+            !lkg_is_null(lkg_section_get(s, "interactiveMode")))
+                return;
+        if (lkg_span_is(mode, "Never") || lkg_span_is(mode, "IfAvailable"))
+                return;
+        if (lkg_span_is(mode, "Always"))
+                lkg_reader_say(
+                        r, LKG_ERROR, lkg_section_get(s, "interactiveMode"),
+                        "%s.interactiveMode is Always, and there is no terminal; want Never or IfAvailable",
+                        s->path);
+        else if (mode.size > 0)
+                lkg_reader_say(r, LKG_ERROR, lkg_section_get(s, "interactiveMode"),
+                               "%s.interactiveMode is %s; want Never or IfAvailable", s->path,
+                               lkg_quote(mode.data, mode.size, quoted));
+        else if (strcmp(api_version, LKG_EXEC_V1) == 0)
+                lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "interactiveMode"),
+                               "%s has no interactiveMode, which %s requires; want Never or IfAvailable",
+                               s->path, api_version);
+}
+
+static void check_exec_version(struct lkg_reader *r, const struct lkg_section *s,
+                               struct lkg_exec_plugin *exec)
+{
+        struct lkg_span text;
+        char quoted[LKG_READER_QUOTED_MAX];
+
+        if (!lkg_reader_text(r, s, "apiVersion", &text) && !lkg_is_null(lkg_section_get(s, "apiVersion")))
+                return;
+        if (!lkg_span_is(text, LKG_EXEC_V1) && !lkg_span_is(text, LKG_EXEC_V1BETA1)) {
+                lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "apiVersion"),
+                               "%s.apiVersion is %s; want " LKG_EXEC_V1 " or v1beta1", s->path,
+                               lkg_quote(text.data, text.size, quoted));
+                return;
+        }
+        exec->api_version = own_dup(r, text);
+        if (exec->api_version)
+                check_interactive(r, s, exec->api_version);
+}
+
+static void read_exec(struct lkg_reader *r, const struct lkg_section *user)
+{
+        const struct lkg_value *map = lkg_section_get(user, "exec");
+        struct lkg_section s = { .map = map, .at = map };
+        struct lkg_exec_plugin *exec;
+
+        if (lkg_is_null(map))
+                return;
+        if (!lkg_is_type(map, LKG_MAP)) {
+                lkg_reader_wrong_type(r, user, "exec", map, "a map with command");
+                return;
+        }
+        (void)snprintf(s.path, sizeof(s.path), "%.*s.exec", (int)sizeof(s.path) - 8, user->path);
+        lkg_reader_known(r, &s, exec_fields);
+        exec = r->out->exec = calloc(1, sizeof(*exec));
+        r->failed |= !exec;
+        if (!exec)
+                return;
+        if (!r->options->allow_exec)
+                lkg_reader_say(r, LKG_ERROR, map,
+                               "%s runs a program, and remote.allowExec of lkgfs's own configuration does "
+                               "not allow it; set that, or want a certificate or tokenFile",
+                               s.path);
+        read_argv(r, &s, exec);
+        read_env(r, &s, exec);
+        check_exec_version(r, &s, exec);
+        exec->provide_cluster_info = read_bool(r, &s, "provideClusterInfo");
+}
+
+static void check_user(struct lkg_reader *r, const struct lkg_section *s)
+{
+        struct lkg_kubeconfig *k = r->out;
+        bool token = k->identity.token || k->token_file.field;
+
+        if (k->certificate.field && !k->key.field)
+                lkg_reader_say(
+                        r, LKG_ERROR, lkg_section_at(s, "client-certificate"),
+                        "%s has a client certificate without its key; want client-key or client-key-data",
+                        s->path);
+        if (k->key.field && !k->certificate.field)
+                lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "client-key"),
+                               "%s has a client key without its certificate; want client-certificate or "
+                               "client-certificate-data",
+                               s->path);
+        if (token && (k->identity.username || k->identity.password))
+                lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "username"),
+                               "%s has a token and username or password, and a request can carry one of "
+                               "them; take one out",
+                               s->path);
+        if (k->identity.password && !k->identity.username)
+                lkg_reader_say(r, LKG_WARNING, lkg_section_at(s, "password"),
+                               "%s has a password without username, ignoring", s->path);
+        if (k->identity.username && strchr(k->identity.username, ':'))
+                lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "username"),
+                               "%s.username has a colon, which ends a user's name (RFC 7617)", s->path);
+        if (k->exec && (token || k->identity.username))
+                lkg_reader_say(r, LKG_WARNING, lkg_section_at(s, "exec"),
+                               "%s.exec is not run, because a token or username is given", s->path);
+        if (!token && !k->identity.username && !k->certificate.field && !k->key.field && !k->exec &&
+            r->report.n_severity[LKG_ERROR] == 0)
+                lkg_reader_say(r, LKG_WARNING, lkg_section_at(s, "token"),
+                               "%s has no credential, so requests are anonymous; want a certificate, a "
+                               "token or tokenFile",
+                               s->path);
+}
+
+void lkg_reader_user(struct lkg_reader *r, const struct lkg_section *s)
+{
+        lkg_reader_fields(r, s, user_fields);
+        read_exec(r, s);
+        check_user(r, s);
 }

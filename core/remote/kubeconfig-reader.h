@@ -82,11 +82,6 @@ void lkg_reader_known(struct lkg_reader *r, const struct lkg_section *s,
 /** lkg_reader_text() - Return: whether there is a text; @ret is empty otherwise. */
 bool lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const char *name,
                      struct lkg_span *ret);
-bool lkg_reader_bool(struct lkg_reader *r, const struct lkg_section *s, const char *name);
-/** lkg_reader_dup() - a copy; NULL = no memory. */
-char *lkg_reader_dup(struct lkg_reader *r, struct lkg_span text);
-/** lkg_reader_path() - resolve a path relative to the directory of the file. NULL = no memory. */
-char *lkg_reader_path(struct lkg_reader *r, struct lkg_span path);
 /** lkg_entry_name() - the text under `name` of an entry. Return: whether there is one. */
 bool lkg_entry_name(const struct lkg_value *item, struct lkg_span *ret);
 /** lkg_reader_fields() - read all fields of @s that are in @fields into r->out. */
@@ -95,8 +90,6 @@ void lkg_reader_fields(struct lkg_reader *r, const struct lkg_section *s,
 
 /** lkg_file_or_data_wipe() - wipe it; data may be missing. */
 void lkg_file_or_data_wipe(struct lkg_file_or_data *x);
-
-/* ---- kubeconfig-user.c ---- */
 
 /** lkg_reader_user() - read users[].user with its exec plugin, and check for contradictions. */
 void lkg_reader_user(struct lkg_reader *r, const struct lkg_section *s);
