@@ -43,7 +43,8 @@ void lkg_apiserver_exec_done(struct lkg_apiserver *api, int runtime_fd, const st
                                          r >= 0         ? NULL
                                          : *err.message ? err.message
                                          : m->text_size ? m->text
-                                                        : strerror(-r));
+                                                        : strerror(-r),
+                                         lkg_realtime_ns());
                 api->look = true;
                 lkg_apiserver_kick(api);
         }

@@ -26,7 +26,6 @@ static void forget_credential(struct lkg_exec_state *state)
 void lkg_exec_state_deinit(struct lkg_exec_state *state)
 {
         forget_credential(state);
-        lkg_wipe_free(state->answer);
         free(state->why);
         *state = (struct lkg_exec_state){ 0 };
 }
@@ -38,18 +37,6 @@ static int set_why(struct lkg_exec_state *state, const char *why)
         free(state->why);
         state->why = copy;
         return copy ? 0 : -ENOMEM;
-}
-
-int lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t size, const char *why)
-{
-        state->asked = false;
-        lkg_wipe_free(LKG_STEAL(state->answer));
-        state->no_answer = !text;
-        if (!text)
-                return set_why(state, why && *why ? why : "it did not answer");
-        state->answer = lkg_span_dup(lkg_span(text, size));
-        state->answer_size = size;
-        return state->answer ? 0 : -ENOMEM;
 }
 
 /* ---- one answer ---- */
@@ -138,32 +125,28 @@ static void failed(struct lkg_exec_state *state, uint64_t now_ns)
         state->next_ns = now_ns + state->pause_ns;
 }
 
-static int take_answer(struct lkg_exec_state *state, const char *api_version, uint64_t now_ns)
+static int take_answer(struct lkg_exec_state *state, const char *text, size_t size, uint64_t now_ns)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        LKG_CLEANUP(lkg_wipe_freep) char *answer = LKG_STEAL(state->answer);
-        struct lkg_exec_state got = { 0 };
+        LKG_CLEANUP(lkg_exec_state_deinit) struct lkg_exec_state got = { 0 };
         const char *why = "its output is not JSON";
-        int r = lkg_decode_json(answer, state->answer_size, 0, NULL, &report, &doc);
+        int r = lkg_decode_json(text, size, 0, NULL, &report, &doc);
 
         if (r == 0) {
-                why = judge(doc, api_version, &got);
+                why = judge(doc, state->api_version, &got);
                 lkg_value_wipe(doc);
         }
-        if (r == -ENOMEM || (!why && !got.have)) {
-                lkg_exec_state_deinit(&got);
+        if (r == -ENOMEM || (!why && !got.have))
                 return -ENOMEM;
-        }
         if (why) {
-                lkg_exec_state_deinit(&got);
                 failed(state, now_ns);
                 return set_why(state, why);
         }
         forget_credential(state);
-        state->token = got.token;
-        state->certificate = got.certificate;
-        state->key = got.key;
+        state->token = LKG_STEAL(got.token);
+        state->certificate = LKG_STEAL(got.certificate);
+        state->key = LKG_STEAL(got.key);
         state->expires_ns = got.expires_ns;
         state->have = true;
         state->stale = false;
@@ -171,6 +154,24 @@ static int take_answer(struct lkg_exec_state *state, const char *api_version, ui
         state->refresh_ns = refresh_at(now_ns, got.expires_ns);
         free(LKG_STEAL(state->why));
         return 0;
+}
+
+void lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t size, const char *why,
+                         uint64_t now_ns)
+{
+        int r = 0;
+
+        if (!state->api_version)
+                return; /* nobody wants it any more */
+        state->asked = false;
+        if (text) {
+                r = take_answer(state, text, size, now_ns);
+        } else {
+                failed(state, now_ns);
+                (void)set_why(state, why && *why ? why : "it did not answer");
+        }
+        if (r < 0)
+                failed(state, now_ns); /* asked again later */
 }
 
 /* ---- when ---- */
@@ -208,12 +209,8 @@ int lkg_exec_state_step(struct lkg_exec_state *state, const char *api_version, u
         bool want;
         int r = 0;
 
+        state->api_version = strcmp(api_version, LKG_EXEC_V1) == 0 ? LKG_EXEC_V1 : LKG_EXEC_V1BETA1;
         heed_clock(state, now_ns);
-        if (state->answer)
-                r = take_answer(state, api_version, now_ns);
-        else if (state->no_answer)
-                failed(state, now_ns);
-        state->no_answer = false;
         if (state->asked && now_ns - state->asked_ns >= LOST_NS) {
                 state->asked = false;
                 failed(state, now_ns);

@@ -72,23 +72,20 @@ struct lkg_exec_state {
         bool asked;  /* and its answer is not here yet */
         bool stale;  /* its answer was rejected, or the kubeconfig has changed */
         bool have;
-        bool no_answer;                       /* an attempt ended without one, see why; not looked at yet */
+        const char *api_version; /* that its answer must have; NULL = it was never to be asked */
         uint64_t asked_ns, pause_ns, next_ns; /* not before next_ns */
         uint64_t refresh_ns;                  /* what we have is renewed; UINT64_MAX = it says no end */
         uint64_t expires_ns;                  /* 0 = it says none */
         char *token, *certificate, *key;
-        char *answer, *why; /* arrived, not looked at yet; why the last attempt failed, NULL = it did not */
-        size_t answer_size;
+        char *why; /* why the last attempt failed, NULL = it did not */
 };
 
 void lkg_exec_state_deinit(struct lkg_exec_state *state);
+/** lkg_exec_state_done() - the plugin has finished: @text, or NULL and @why. */
+void lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t size, const char *why,
+                         uint64_t now_ns);
 /**
- * lkg_exec_state_done() - the plugin has finished: @text, or NULL and @why.
- * Return: 0 or -ENOMEM.
- */
-int lkg_exec_state_done(struct lkg_exec_state *state, const char *text, size_t size, const char *why);
-/**
- * lkg_exec_state_step() - take a new answer; run the plugin if it is due.
+ * lkg_exec_state_step() - run the plugin if it is due.
  * @run: runs it; result as in struct lkg_credential_options
  * @ret_review_ns: the time of the next step
  * Return: 0 or -ENOMEM.

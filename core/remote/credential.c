@@ -565,10 +565,10 @@ void lkg_credential_rejected(struct lkg_credential *c)
         c->exec.stale = true;
 }
 
-void lkg_credential_exec_done(struct lkg_credential *c, const char *text, size_t size, const char *why)
+void lkg_credential_exec_done(struct lkg_credential *c, const char *text, size_t size, const char *why,
+                              uint64_t now_ns)
 {
-        if (lkg_exec_state_done(&c->exec, text, size, why) < 0)
-                c->exec.no_answer = true; /* asked again later */
+        lkg_exec_state_done(&c->exec, text, size, why, now_ns);
         c->review_ns = 0;
 }
 

@@ -111,10 +111,10 @@ static void answer_plugin(struct lkg_fleet_api *api)
                 r = run_plugin(api, k, &text, &size, &err);
         lkg_kubeconfig_free(k);
         if (r < 0)
-                lkg_credential_exec_done(api->credential, NULL, 0,
-                                         *err.message ? err.message : strerror(-r));
+                lkg_credential_exec_done(api->credential, NULL, 0, *err.message ? err.message : strerror(-r),
+                                         lkg_realtime_ns());
         else
-                lkg_credential_exec_done(api->credential, text, size, NULL);
+                lkg_credential_exec_done(api->credential, text, size, NULL, lkg_realtime_ns());
         if (text)
                 OPENSSL_cleanse(text, size);
         free(text);

@@ -178,10 +178,10 @@ void lkg_credential_rejected(struct lkg_credential *credential);
 
 /**
  * lkg_credential_exec_done() - the plugin's output, an ExecCredential as JSON, or the reason why there is
- * none (@why, with @text NULL). The next refresh uses it.
+ * none (@why, with @text NULL). The next refresh uses it. @now_ns: wall time
  */
 void lkg_credential_exec_done(struct lkg_credential *credential, const char *text, size_t size,
-                              const char *why);
+                              const char *why, uint64_t now_ns);
 
 /**
  * lkg_credential_load() - read the kubeconfig that a credential with @options would follow, for the process that runs its plugin.

@@ -224,10 +224,9 @@ static int run_exec(void *userdata)
 
 static int start(struct tool *tool, struct slot *slot, struct lkg_error *err)
 {
-        struct lkg_request request = { .verb = tool->verb,
-                                       .resource = &tool->resource,
-                                       .done = on_end,
-                                       .userdata = slot };
+        struct lkg_request request = {
+                .verb = tool->verb, .resource = &tool->resource, .done = on_end, .userdata = slot
+        };
 
         if (strcmp(tool->verb, "watch") == 0) {
                 request.version = tool->version;
@@ -274,7 +273,7 @@ static void run_command(struct tool *tool, const char *word, const char *rest)
                 start_next(tool);
         } else if (strcmp(word, "exec") == 0) {
                 lkg_credential_exec_done(tool->credential, *rest ? rest : NULL, strlen(rest),
-                                         *rest ? NULL : "the test says so");
+                                         *rest ? NULL : "the test says so", lkg_realtime_ns());
         } else if (strcmp(word, "counters") == 0) {
                 print_counters(tool);
         } else if (strcmp(word, "cancel") == 0) {

@@ -112,9 +112,10 @@ void lkg_credential_rejected(struct lkg_credential *credential)
 }
 
 void lkg_credential_exec_done(struct lkg_credential *credential, const char *text, size_t size,
-                              const char *why)
+                              const char *why, uint64_t now_ns)
 {
         (void)credential;
+        (void)now_ns;
         fake.n_exec_done++;
         (void)snprintf(fake.exec_text, sizeof(fake.exec_text), "%.*s", text ? (int)size : 0,
                        text ? text : "");

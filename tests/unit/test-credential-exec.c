@@ -12,7 +12,7 @@ static void answer(struct place *p, const char *status)
                        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
                        "\"status\":{%s}}",
                        status);
-        lkg_credential_exec_done(p->c, buf.data, buf.size, NULL);
+        lkg_credential_exec_done(p->c, buf.data, buf.size, NULL, p->now_ns);
 }
 
 static void open_exec(struct place *p)
@@ -117,7 +117,7 @@ static void test_exec_answers_of_no_use(void **state)
 
         open_exec(p);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                lkg_credential_exec_done(p->c, rows[i].text, strlen(rows[i].text), NULL);
+                lkg_credential_exec_done(p->c, rows[i].text, strlen(rows[i].text), NULL, p->now_ns);
                 assert_int_equal(refresh(p), 0);
                 assert_said(p, 7003, LKG_ERROR, rows[i].want);
         }
@@ -132,7 +132,7 @@ static void test_exec_answers_of_no_use(void **state)
         lkg_credential_rejected(p->c);
         p->now_ns += 300 * LKG_NSEC_PER_SEC;
         assert_int_equal(refresh(p), 0);
-        lkg_credential_exec_done(p->c, NULL, 0, "it ended with 1");
+        lkg_credential_exec_done(p->c, NULL, 0, "it ended with 1", p->now_ns);
         assert_int_equal(refresh(p), 0);
         assert_said(p, 7003, LKG_WARNING, "exec plugin p: it ended with 1"); /* still used */
         assert_string_equal(identity(p)->token, "t");
@@ -146,7 +146,7 @@ static void test_exec_is_asked_less_often_while_it_fails(void **state)
 
         open_exec(p);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(pauses); i++) {
-                lkg_credential_exec_done(p->c, NULL, 0, "it ended with 1");
+                lkg_credential_exec_done(p->c, NULL, 0, "it ended with 1", p->now_ns);
                 assert_int_equal(refresh(p), 0);
                 p->now_ns += (pauses[i] - 1) * LKG_NSEC_PER_SEC;
                 assert_int_equal(refresh(p), 0);
