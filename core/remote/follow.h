@@ -142,6 +142,6 @@ bool lkg_follow_silent(const struct lkg_follow *follow, uint64_t now_ns);
  */
 uint64_t lkg_follow_due(const struct lkg_follow *follow);
 
-/** lkg_follow_position() - return @version for lkg_client_watch(). */
+/** lkg_follow_position() - return @version of the next watch, see struct lkg_request. */
 const char *lkg_follow_position(const struct lkg_follow *follow);
 enum lkg_informer_mode lkg_follow_mode(const struct lkg_follow *follow);
