@@ -24,6 +24,7 @@ struct lkg_informer {
         enum lkg_informer_mode told_mode;
         enum lkg_api_status told_status;
         bool words_changed;
+        uint64_t n_failures;
 
         unsigned busy; /* inputs being worked on */
         bool given_up; /* while busy */
@@ -152,15 +153,21 @@ static unsigned start_watch(struct lkg_informer *informer, struct lkg_error *err
         return lkg_follow_ended(&informer->follow, LKG_API_UNREACHABLE, 0, 0, now());
 }
 
+static void note_failure(struct lkg_informer *informer, const char *words)
+{
+        if (informer->follow.n_failures != informer->n_failures)
+                set_text(informer, informer->words, words);
+        informer->n_failures = informer->follow.n_failures;
+}
+
 /* Execute @todo; @words: the message if it is a failure. */
 static void carry_out(struct lkg_informer *informer, unsigned todo, const struct lkg_value *object,
-                      uint64_t n_failures, const char *words)
+                      const char *words)
 {
         struct lkg_error err = { 0 };
 
-        if (informer->follow.n_failures != n_failures)
-                set_text(informer, informer->words, words);
-        else if (informer->follow.status == LKG_API_OK)
+        note_failure(informer, words);
+        if (informer->follow.status == LKG_API_OK)
                 set_text(informer, informer->words, "");
         if (!informer->follow.polling)
                 set_text(informer, informer->refusal, "");
@@ -171,11 +178,10 @@ static void carry_out(struct lkg_informer *informer, unsigned todo, const struct
         if (todo & (LKG_FOLLOW_TELL | LKG_FOLLOW_TELL_NONE))
                 informer->options.ops->state(todo & LKG_FOLLOW_TELL ? object : NULL,
                                              informer->options.userdata);
-        n_failures = informer->follow.n_failures;
         while (!informer->given_up && todo & (LKG_FOLLOW_GET | LKG_FOLLOW_WATCH))
                 todo = todo & LKG_FOLLOW_GET ? start_get(informer, &err) : start_watch(informer, &err);
-        if (!informer->given_up && informer->follow.n_failures != n_failures)
-                set_text(informer, informer->words, err.message);
+        if (!informer->given_up)
+                note_failure(informer, err.message);
 }
 
 /* ---- the read ---- */
@@ -184,7 +190,6 @@ static void on_got(const struct lkg_api_answer *answer, void *userdata)
 {
         struct lkg_informer *informer = userdata;
         struct lkg_follow *follow = &informer->follow;
-        uint64_t n_failures = follow->n_failures;
         const char *words = answer->words;
         struct lkg_error err = { 0 };
         struct lkg_object_id id;
@@ -203,7 +208,7 @@ static void on_got(const struct lkg_api_answer *answer, void *userdata)
         } else {
                 todo = lkg_follow_got(follow, &id, now());
         }
-        carry_out(informer, todo, answer->object, n_failures, words);
+        carry_out(informer, todo, answer->object, words);
         finish(informer);
 }
 
@@ -212,18 +217,15 @@ static void on_got(const struct lkg_api_answer *answer, void *userdata)
 static void on_open(void *userdata)
 {
         struct lkg_informer *informer = userdata;
-        uint64_t n_failures = informer->follow.n_failures;
 
         begin(informer);
-        carry_out(informer, lkg_follow_opened(&informer->follow, now()), NULL, n_failures, "");
+        carry_out(informer, lkg_follow_opened(&informer->follow, now()), NULL, "");
         finish(informer);
 }
 
 static void break_watch(struct lkg_informer *informer, enum lkg_api_status status, const char *words)
 {
-        uint64_t n_failures = informer->follow.n_failures;
-
-        carry_out(informer, lkg_follow_broken(&informer->follow, status, now()), NULL, n_failures, words);
+        carry_out(informer, lkg_follow_broken(&informer->follow, status, now()), NULL, words);
 }
 
 /* The Status of an ERROR event. */
@@ -263,7 +265,6 @@ static int take_change(struct lkg_informer *informer, const struct lkg_watch_eve
 static int on_event(const struct lkg_watch_event *event, void *userdata)
 {
         struct lkg_informer *informer = userdata;
-        uint64_t n_failures = informer->follow.n_failures;
         struct lkg_error err = { 0 };
         unsigned todo = 0;
         int r;
@@ -277,7 +278,7 @@ static int on_event(const struct lkg_watch_event *event, void *userdata)
         if (r < 0)
                 break_watch(informer, LKG_API_INVALID, err.message);
         else
-                carry_out(informer, todo, event->object, n_failures, "");
+                carry_out(informer, todo, event->object, "");
         return r < 0 || todo & LKG_FOLLOW_END_WATCH || !informer->watch ? -ECANCELED : 0;
 }
 
@@ -308,7 +309,6 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
 {
         struct lkg_informer *informer = userdata;
         struct lkg_follow *follow = &informer->follow;
-        uint64_t n_failures = follow->n_failures;
         const char *words = answer->words;
         unsigned todo;
 
@@ -327,7 +327,7 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
         }
         if (answer->status == LKG_API_FORBIDDEN)
                 set_text(informer, informer->refusal, words);
-        carry_out(informer, todo, NULL, n_failures, words);
+        carry_out(informer, todo, NULL, words);
         finish(informer);
 }
 
@@ -335,10 +335,8 @@ static void on_end(const struct lkg_api_answer *answer, void *userdata)
 
 static void tick(struct lkg_informer *informer)
 {
-        uint64_t n_failures = informer->follow.n_failures;
-
         if (!lkg_follow_silent(&informer->follow, lkg_boottime_ns())) {
-                carry_out(informer, lkg_follow_tick(&informer->follow, now()), NULL, n_failures, "");
+                carry_out(informer, lkg_follow_tick(&informer->follow, now()), NULL, "");
                 return;
         }
         informer->watch = lkg_call_abandon(informer->watch);
@@ -361,13 +359,12 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 static int on_soon(sd_event_source *source, void *userdata)
 {
         struct lkg_informer *informer = userdata;
-        uint64_t n_failures = informer->follow.n_failures;
         bool fetch = informer->fetch, anew = informer->anew;
 
         begin(informer);
         informer->fetch = informer->anew = false;
         if (fetch)
-                carry_out(informer, lkg_follow_fetch(&informer->follow, anew, now()), NULL, n_failures, "");
+                carry_out(informer, lkg_follow_fetch(&informer->follow, anew, now()), NULL, "");
         else
                 tick(informer);
         finish(informer);
