@@ -4,6 +4,8 @@
  * http.c runs it and reports its end exactly once. Owners may cancel any call from any callback, so no code
  * here uses a call after a callback.
  */
+#include <sys/queue.h>
+
 #include <lkg/process.h>
 #include <lkg/limits.h>
 
@@ -30,7 +32,7 @@ struct lkg_call {
         struct lkg_http_transfer *transfer; /* NULL = waiting */
         uint64_t serial;                    /* of the identity it was sent as */
         bool repeated;                      /* after a 401 */
-        struct lkg_call *previous, *next;
+        TAILQ_ENTRY(lkg_call) link;
 };
 
 /* client-go's defaults: 10 at once, 5 a second. */
@@ -43,7 +45,7 @@ struct lkg_client {
         sd_event_source *pump, *turn,
                 *look; /* next turn of the loop; next token; next look at the credential */
         struct lkg_bucket bucket;
-        struct lkg_call *first, *last;
+        TAILQ_HEAD(, lkg_call) calls;
         bool asked;            /* a caller has been given an identity, or the answer that there is none */
         uint64_t serial;       /* of that identity, 0 = none */
         bool identity_unknown; /* on_identity is due */
@@ -51,23 +53,6 @@ struct lkg_client {
 };
 
 /* ---- calls ---- */
-
-static void link_call(struct lkg_call *call, bool in_front)
-{
-        struct lkg_client *client = call->client;
-
-        call->previous = in_front ? NULL : client->last;
-        call->next = in_front ? client->first : NULL;
-        *(call->previous ? &call->previous->next : &client->first) = call;
-        *(call->next ? &call->next->previous : &client->last) = call;
-}
-
-static void unlink_call(struct lkg_call *call)
-{
-        *(call->previous ? &call->previous->next : &call->client->first) = call->next;
-        *(call->next ? &call->next->previous : &call->client->last) = call->previous;
-        call->previous = call->next = NULL;
-}
 
 static struct lkg_call *call_free(struct lkg_call *call)
 {
@@ -88,7 +73,7 @@ static void call_freep(struct lkg_call **call)
 
 static void end_call(struct lkg_call *call, const struct lkg_api_answer *answer)
 {
-        unlink_call(call);
+        TAILQ_REMOVE(&call->client->calls, call, link);
         call->client->counters.n_answers[answer->status]++;
         call->request.done(answer, call->request.userdata);
         (void)call_free(call);
@@ -127,7 +112,8 @@ static void look_at_credential(struct lkg_client *client)
 
 static void look_again_later(struct lkg_client *client)
 {
-        lkg_remote_arm(client->look, lkg_boottime_ns() + (client->first ? LOOK_BUSY_NS : LOOK_IDLE_NS));
+        lkg_remote_arm(client->look,
+                       lkg_boottime_ns() + (TAILQ_EMPTY(&client->calls) ? LOOK_IDLE_NS : LOOK_BUSY_NS));
 }
 
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
@@ -186,8 +172,8 @@ static bool try_once_more(struct lkg_call *call)
         if (call->repeated || client->serial == 0 || client->serial == call->serial)
                 return false;
         call->repeated = true;
-        unlink_call(call);
-        link_call(call, /* in_front= */ true);
+        TAILQ_REMOVE(&client->calls, call, link);
+        TAILQ_INSERT_HEAD(&client->calls, call, link);
         lkg_remote_soon(client->pump);
         return true;
 }
@@ -254,10 +240,10 @@ static void send_call(struct lkg_call *call)
 
 static struct lkg_call *first_waiting(const struct lkg_client *client)
 {
-        struct lkg_call *call = client->first;
+        struct lkg_call *call = TAILQ_FIRST(&client->calls);
 
         while (call && call->transfer)
-                call = call->next;
+                call = TAILQ_NEXT(call, link);
         return call;
 }
 
@@ -307,6 +293,7 @@ int lkg_client_new(const struct lkg_client_options *options, struct lkg_client *
 
         if (!client)
                 return lkg_error_set(err, -ENOMEM, NULL, "API client");
+        TAILQ_INIT(&client->calls);
         *own = *options;
         (void)sd_event_ref(own->event);
         if (own->max_bytes > LKG_DOC_BYTES_MAX) /* the decoder has a limit, too */
@@ -334,8 +321,8 @@ struct lkg_client *lkg_client_free(struct lkg_client *client)
 {
         if (!client)
                 return NULL;
-        while (client->first)
-                (void)lkg_call_cancel(client->first);
+        for (struct lkg_call *call; (call = TAILQ_FIRST(&client->calls));)
+                (void)lkg_call_cancel(call);
         (void)lkg_http_free(client->http);
         sd_event_source_disable_unref(client->pump);
         sd_event_source_disable_unref(client->turn);
@@ -395,7 +382,7 @@ int lkg_client_send(struct lkg_client *client, const struct lkg_request *request
         call->path = lkg_buf_steal(&path, NULL);
         call->deadline_ns = request->data ? (request->seconds + (uint64_t)WATCH_GRACE_S) * LKG_NSEC_PER_SEC
                                           : client->options.request_ns;
-        link_call(call, /* in_front= */ false);
+        TAILQ_INSERT_TAIL(&client->calls, call, link);
         lkg_remote_soon(client->pump);
         *ret = LKG_STEAL(call);
         return 0;
@@ -405,7 +392,7 @@ struct lkg_call *lkg_call_cancel(struct lkg_call *call)
 {
         if (!call)
                 return NULL;
-        unlink_call(call);
+        TAILQ_REMOVE(&call->client->calls, call, link);
         (void)lkg_http_cancel(call->transfer);
         return call_free(call);
 }

@@ -2,6 +2,8 @@
 /* Shared by the http*.c files only. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include <curl/curl.h>
 
 #include <lkg/text.h>
@@ -89,7 +91,7 @@ struct lkg_http_transfer {
         struct lkg_buf body;
         struct lkg_http_result result; /* as far as it is known; body and size at the end */
 
-        struct lkg_http_transfer *previous, *next;
+        TAILQ_ENTRY(lkg_http_transfer) link;
 };
 
 struct lkg_http {
@@ -101,7 +103,7 @@ struct lkg_http {
         uint64_t connect_ns, doubt_ns;
         bool plain;
         struct lkg_http_pool *pools, *current; /* current is one of pools, or NULL */
-        struct lkg_http_transfer *first, *last;
+        TAILQ_HEAD(, lkg_http_transfer) transfers;
         struct lkg_http_counters ended, counters; /* of ended transfers; the last answer */
 };
 

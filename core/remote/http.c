@@ -79,7 +79,7 @@ static void count(CURL *easy, struct lkg_http_counters *counters)
 const struct lkg_http_counters *lkg_http_counters(struct lkg_http *http)
 {
         http->counters = http->ended;
-        for (struct lkg_http_transfer *t = http->first; t; t = t->next)
+        for (struct lkg_http_transfer *t = TAILQ_FIRST(&http->transfers); t; t = TAILQ_NEXT(t, link))
                 if (t->phase == LKG_HTTP_RUNNING)
                         count(t->easy, &http->counters);
         return &http->counters;
@@ -87,25 +87,11 @@ const struct lkg_http_counters *lkg_http_counters(struct lkg_http *http)
 
 /* ---- one transfer ---- */
 
-static void link_transfer(struct lkg_http_transfer *t)
-{
-        struct lkg_http *http = t->http;
-
-        t->previous = http->last;
-        *(http->last ? &http->last->next : &http->first) = t;
-        http->last = t;
-        t->pool->n_transfers++;
-}
-
 static void unlink_transfer(struct lkg_http_transfer *t)
 {
-        struct lkg_http *http = t->http;
-
-        *(t->previous ? &t->previous->next : &http->first) = t->next;
-        *(t->next ? &t->next->previous : &http->last) = t->previous;
-        t->previous = t->next = NULL;
+        TAILQ_REMOVE(&t->http->transfers, t, link);
         if (--t->pool->n_transfers == 0)
-                lkg_remote_soon(http->settle); /* perhaps its pool goes too */
+                lkg_remote_soon(t->http->settle); /* perhaps its pool goes too */
 }
 
 /* Detach it from curl; the reply stays until it is freed. Not inside curl. */
@@ -170,7 +156,8 @@ void lkg_http_distrust(struct lkg_http_transfer *t)
         if (!t)
                 return;
         pool_forget(t->pool);
-        for (struct lkg_http_transfer *other = t->http->first; other; other = other->next) {
+        for (struct lkg_http_transfer *other = TAILQ_FIRST(&t->http->transfers); other;
+             other = TAILQ_NEXT(other, link)) {
                 if (other == t || other->pool != t->pool || !other->request.on_data || other->cancelled)
                         continue;
                 if (other->request.idle_ns == 0 || other->request.idle_ns > t->http->doubt_ns)
@@ -245,8 +232,8 @@ static void break_pool(struct lkg_http_pool *pool)
         struct lkg_http_transfer *next;
 
         pool_forget(pool);
-        for (struct lkg_http_transfer *t = pool->http->first; t; t = next) {
-                next = t->next;
+        for (struct lkg_http_transfer *t = TAILQ_FIRST(&pool->http->transfers); t; t = next) {
+                next = TAILQ_NEXT(t, link);
                 if (t->pool != pool || t->cancelled)
                         continue;
                 (void)lkg_http_stop(t, -ENOMEM, "not enough memory for connections to the API server");
@@ -423,8 +410,8 @@ static int settle(sd_event_source *source, void *userdata)
         /*
          * An owner called by finish() may append transfers and mark others, but removes none from the list.
          */
-        for (struct lkg_http_transfer *t = http->first; t; t = next) {
-                next = t->next;
+        for (struct lkg_http_transfer *t = TAILQ_FIRST(&http->transfers); t; t = next) {
+                next = TAILQ_NEXT(t, link);
                 if (t->cancelled) {
                         detach(t);
                         unlink_transfer(t);
@@ -446,6 +433,7 @@ int lkg_http_new(const struct lkg_http_options *options, struct lkg_http **ret, 
 
         if (!http)
                 return lkg_error_set(err, -ENOMEM, NULL, "API client");
+        TAILQ_INIT(&http->transfers);
         http->event = sd_event_ref(options->event);
         http->max_bytes = options->max_bytes;
         http->connect_ns = options->connect_ns ? options->connect_ns : LKG_HTTP_CONNECT_NS;
@@ -465,7 +453,7 @@ struct lkg_http *lkg_http_free(struct lkg_http *http)
 {
         if (!http)
                 return NULL;
-        for (struct lkg_http_transfer *t; (t = http->first);) {
+        for (struct lkg_http_transfer *t; (t = TAILQ_FIRST(&http->transfers));) {
                 detach(t);
                 unlink_transfer(t);
                 (void)transfer_free(t);
@@ -523,7 +511,8 @@ int lkg_http_start(struct lkg_http *http, struct lkg_identity *identity,
                 return lkg_error_set(err, r, NULL, "request to the API server");
         lkg_remote_arm(t->timer, due_ns(t));
         t->pool = http->current;
-        link_transfer(t);
+        TAILQ_INSERT_TAIL(&http->transfers, t, link);
+        t->pool->n_transfers++;
         lkg_remote_soon(http->settle);
         *ret = LKG_STEAL(t);
         return 0;
