@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request in curl: address, identity, options that switch off unwanted behaviour of curl; and what arrives. */
-#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
 #include <sys/socket.h>
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 
 #include "http-internal.h"
 
@@ -129,18 +127,6 @@ static int set_address(struct lkg_http_transfer *t, const struct address *a, str
                      err);
 }
 
-static CURLcode set_proxy(struct lkg_http_transfer *t)
-{
-        CURLcode code;
-
-        if (t->http->plain)
-                return lkg_curl.easy_setopt(t->easy, CURLOPT_PROXY, "");
-        if (!t->identity->proxy_url)
-                return CURLE_OK; /* the environment's, and its exceptions */
-        code = lkg_curl.easy_setopt(t->easy, CURLOPT_PROXY, t->identity->proxy_url);
-        return code == CURLE_OK ? lkg_curl.easy_setopt(t->easy, CURLOPT_NOPROXY, "") : code;
-}
-
 /* ---- headers ---- */
 
 static int add_header(struct lkg_http_transfer *t, const char *text)
@@ -174,47 +160,17 @@ static int add_field(struct lkg_http_transfer *t, const char *name, const char *
         return r < 0 ? lkg_error_set(err, r, NULL, "header %s", name) : 0;
 }
 
-/* @text: wiped */
-static int add_secret(struct lkg_http_transfer *t, char *text, struct lkg_error *err)
+static int add_token(struct lkg_http_transfer *t, struct lkg_error *err)
 {
-        int r = text ? add_field(t, "Authorization", text, err)
-                     : lkg_error_set(err, -ENOMEM, NULL, "header Authorization");
+        char *text;
+        int r = -ENOMEM;
 
-        if (text)
-                OPENSSL_cleanse(text, strlen(text));
+        if (asprintf(&text, "Bearer %s", t->identity->token) < 0)
+                return lkg_error_set(err, r, NULL, "header Authorization");
+        r = add_field(t, "Authorization", text, err);
+        OPENSSL_cleanse(text, strlen(text));
         free(text);
         return r;
-}
-
-static int add_basic(struct lkg_http_transfer *t, struct lkg_error *err)
-{
-        const char *user = t->identity->username,
-                   *password = t->identity->password ? t->identity->password : "";
-        static const char scheme[] = "Basic ";
-        size_t plain_size = strlen(user) + 1 + strlen(password);
-        char *plain = malloc(plain_size + 1), *text = malloc(sizeof(scheme) + 4 * (plain_size / 3 + 1));
-
-        if (!plain || !text || plain_size > INT_MAX / 2) {
-                free(plain);
-                free(text);
-                return lkg_error_set(err, -ENOMEM, NULL, "header Authorization");
-        }
-        (void)stpcpy(mempcpy(mempcpy(plain, user, strlen(user)), ":", 1), password);
-        (void)EVP_EncodeBlock((unsigned char *)stpcpy(text, scheme), (const unsigned char *)plain,
-                              (int)plain_size);
-        OPENSSL_cleanse(plain, plain_size);
-        free(plain);
-        return add_secret(t, text, err);
-}
-
-static int add_authorization(struct lkg_http_transfer *t, struct lkg_error *err)
-{
-        const struct lkg_identity *identity = t->identity;
-        char *text;
-
-        if (identity->token)
-                return add_secret(t, asprintf(&text, "Bearer %s", identity->token) < 0 ? NULL : text, err);
-        return identity->username ? add_basic(t, err) : 0;
 }
 
 static int set_headers(struct lkg_http_transfer *t, struct lkg_error *err)
@@ -228,55 +184,11 @@ static int set_headers(struct lkg_http_transfer *t, struct lkg_error *err)
         if (r >= 0 && t->request.content_type &&
             add_header(t, "Expect:") < 0) /* no round trip before a body */
                 r = lkg_error_set(err, -ENOMEM, NULL, "header Expect");
-        if (r >= 0)
-                r = add_authorization(t, err);
+        if (r >= 0 && t->identity->token)
+                r = add_token(t, err);
         if (r >= 0 && t->identity->impersonate)
                 r = add_field(t, "Impersonate-User", t->identity->impersonate, err);
         return r < 0 ? r : check(lkg_curl.easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers), err);
-}
-
-/* ---- TLS ---- */
-
-/* The identity outlives the handle, so curl need not copy a key. */
-static CURLcode set_blob(CURL *easy, CURLoption option, const char *pem)
-{
-        struct curl_blob blob = { .data = (void *)(uintptr_t)pem,
-                                  .len = strlen(pem),
-                                  .flags = CURL_BLOB_NOCOPY };
-
-        return lkg_curl.easy_setopt(easy, option, &blob);
-}
-
-/* A CA in the kubeconfig replaces all CAs that this host trusts, as in Go also for a TLS proxy. */
-static CURLcode set_trust(CURL *easy, const struct lkg_identity *identity)
-{
-        CURLcode code = CURLE_OK;
-
-        if (identity->ca) {
-                code = set_blob(easy, CURLOPT_CAINFO_BLOB, identity->ca);
-                if (code == CURLE_OK)
-                        code = lkg_curl.easy_setopt(easy, CURLOPT_CAPATH, NULL);
-                if (code == CURLE_OK)
-                        code = set_blob(easy, CURLOPT_PROXY_CAINFO_BLOB, identity->ca);
-                if (code == CURLE_OK)
-                        code = lkg_curl.easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
-        }
-        if (code == CURLE_OK)
-                code = lkg_curl.easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, identity->insecure ? 0L : 1L);
-        if (code == CURLE_OK)
-                code = lkg_curl.easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, identity->insecure ? 0L : 2L);
-        return code;
-}
-
-static CURLcode set_tls(CURL *easy, const struct lkg_identity *identity)
-{
-        CURLcode code = set_trust(easy, identity);
-
-        if (code == CURLE_OK && identity->certificate)
-                code = set_blob(easy, CURLOPT_SSLCERT_BLOB, identity->certificate);
-        if (code == CURLE_OK && identity->key)
-                code = set_blob(easy, CURLOPT_SSLKEY_BLOB, identity->key);
-        return code;
 }
 
 /*
@@ -403,6 +315,17 @@ static CURLcode set_numbers(CURL *easy)
         return code;
 }
 
+/* The identity outlives the handle, so curl need not copy a key. @pem: may be NULL. */
+static void set_blob(CURL *easy, CURLcode *code, CURLoption option, const char *pem)
+{
+        struct curl_blob blob = { .data = (void *)(uintptr_t)pem, .flags = CURL_BLOB_NOCOPY };
+
+        if (*code != CURLE_OK || !pem)
+                return;
+        blob.len = strlen(pem);
+        *code = lkg_curl.easy_setopt(easy, option, &blob);
+}
+
 #define SET(option, value)                                                \
         do {                                                              \
                 if (code == CURLE_OK)                                     \
@@ -412,7 +335,7 @@ static CURLcode set_numbers(CURL *easy)
 static CURLcode set_request(struct lkg_http_transfer *t)
 {
         CURL *easy = t->easy;
-        CURLcode code = CURLE_OK;
+        CURLcode code = set_numbers(easy);
 
         SET(CURLOPT_PRIVATE, t);
         SET(CURLOPT_PROTOCOLS_STR, t->http->plain ? "http,https" : "https");
@@ -434,6 +357,35 @@ static CURLcode set_request(struct lkg_http_transfer *t)
         return code;
 }
 
+static CURLcode set_identity(struct lkg_http_transfer *t)
+{
+        const struct lkg_identity *i = t->identity;
+        CURL *easy = t->easy;
+        CURLcode code = CURLE_OK;
+
+        if (t->http->plain) {
+                SET(CURLOPT_PROXY, "");
+        } else if (i->proxy_url) { /* else the environment's, and its exceptions */
+                SET(CURLOPT_PROXY, i->proxy_url);
+                SET(CURLOPT_NOPROXY, "");
+        }
+        if (i->ca) { /* it replaces all CAs that this host trusts, as in Go also for a TLS proxy */
+                SET(CURLOPT_CAPATH, NULL);
+                SET(CURLOPT_PROXY_CAPATH, NULL);
+        }
+        SET(CURLOPT_SSL_VERIFYPEER, i->insecure ? 0L : 1L);
+        SET(CURLOPT_SSL_VERIFYHOST, i->insecure ? 0L : 2L);
+        set_blob(easy, &code, CURLOPT_CAINFO_BLOB, i->ca);
+        set_blob(easy, &code, CURLOPT_PROXY_CAINFO_BLOB, i->ca);
+        set_blob(easy, &code, CURLOPT_SSLCERT_BLOB, i->certificate);
+        set_blob(easy, &code, CURLOPT_SSLKEY_BLOB, i->key);
+        if (i->username && !i->token) {
+                SET(CURLOPT_USERNAME, i->username);
+                SET(CURLOPT_PASSWORD, i->password ? i->password : "");
+        }
+        return code;
+}
+
 int lkg_http_prepare(struct lkg_http_transfer *t, struct lkg_error *err)
 {
         LKG_CLEANUP(address_deinit) struct address address = { 0 };
@@ -442,17 +394,13 @@ int lkg_http_prepare(struct lkg_http_transfer *t, struct lkg_error *err)
         t->easy = lkg_curl.easy_init();
         if (!t->easy)
                 return lkg_error_set(err, -ENOMEM, NULL, "request to the API server");
-        r = check(set_numbers(t->easy), err);
-        if (r >= 0)
-                r = check(set_request(t), err);
+        r = check(set_request(t), err);
         if (r >= 0)
                 r = parse_server(t, &address, err);
         if (r >= 0)
                 r = set_address(t, &address, err);
         if (r >= 0)
-                r = check(set_proxy(t), err);
-        if (r >= 0)
-                r = check(set_tls(t->easy, t->identity), err);
+                r = check(set_identity(t), err);
         if (r >= 0)
                 r = set_headers(t, err);
         return r;

@@ -35,6 +35,15 @@ def test_a_token(server, client, tmp_path):
     assert server.requests[-1].headers["authorization"] == "Bearer abc"
 
 
+def test_a_password(server, client, tmp_path):
+    path = server.kubeconfig(tmp_path / "k", node="n1")
+    document = json.loads(lib.read_file(path))
+    document["users"][0]["user"].update(username="Aladdin", password="open sesame")
+    replace(path, json.dumps(document))
+    assert client.get(kubeconfig=path)["status"] == "ok"
+    assert server.requests[-1].headers["authorization"] == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
+
+
 def test_the_file_wins_over_the_token(server, client, tmp_path):
     token_client(server, client, tmp_path)
     path = server.kubeconfig(tmp_path / "both", token="wrong", token_file=tmp_path / "token")
