@@ -54,24 +54,23 @@ void lkg_reader_wrong_type(struct lkg_reader *r, const struct lkg_section *s, co
                        lkg_type_name(lkg_value_type(value)), want);
 }
 
-/* Return: whether there is a text; a value of another type is a finding. */
-bool lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const char *name,
-                     struct lkg_span *ret)
+int lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const char *name,
+                    struct lkg_span *ret)
 {
         const struct lkg_value *value = lkg_section_get(s, name);
 
         *ret = lkg_span("", 0);
         if (lkg_is_null(value))
-                return false;
+                return 0;
         if (lkg_value_type(value) != LKG_STRING) {
                 lkg_reader_wrong_type(r, s, name, value,
                                       lkg_is_type(value, LKG_LIST) || lkg_is_type(value, LKG_MAP)
                                               ? "a text"
                                               : "a text, in quotes");
-                return false;
+                return -1;
         }
         ret->data = lkg_value_text(value, &ret->size);
-        return true;
+        return 1;
 }
 
 static bool one_line(struct lkg_span text)
@@ -274,7 +273,7 @@ void lkg_reader_fields(struct lkg_reader *r, const struct lkg_section *s,
                                                f->name, f->why);
                 } else if (f->type == F_BOOL) {
                         *(bool *)((char *)r->out + f->offset) = read_bool(r, s, f->name);
-                } else if (lkg_reader_text(r, s, f->name, &text)) {
+                } else if (lkg_reader_text(r, s, f->name, &text) > 0) {
                         take_text(r, s, f, text);
                 }
         }
@@ -346,11 +345,11 @@ static void read_argv(struct lkg_reader *r, const struct lkg_section *s, struct 
         struct lkg_span text;
         size_t n = 0;
 
-        if (!lkg_reader_text(r, s, "command", &text) || text.size == 0) {
-                if (lkg_is_null(lkg_section_get(s, "command")) ||
-                    lkg_is_type(lkg_section_get(s, "command"), LKG_STRING))
-                        lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "command"),
-                                       "%s has no command; want the program to run", s->path);
+        if (lkg_reader_text(r, s, "command", &text) < 0)
+                return;
+        if (text.size == 0) {
+                lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "command"),
+                               "%s has no command; want the program to run", s->path);
                 return;
         }
         if (!no_nul(r, s, "command", lkg_section_get(s, "command"), text))
@@ -412,10 +411,8 @@ static void check_interactive(struct lkg_reader *r, const struct lkg_section *s,
         struct lkg_span mode;
         char quoted[LKG_READER_QUOTED_MAX];
 
-        if (!lkg_reader_text(r, s, "interactiveMode", &mode) &&
-            !lkg_is_null(lkg_section_get(s, "interactiveMode")))
-                return;
-        if (lkg_span_is(mode, "Never") || lkg_span_is(mode, "IfAvailable"))
+        if (lkg_reader_text(r, s, "interactiveMode", &mode) < 0 || lkg_span_is(mode, "Never") ||
+            lkg_span_is(mode, "IfAvailable"))
                 return;
         if (lkg_span_is(mode, "Always"))
                 lkg_reader_say(
@@ -438,7 +435,7 @@ static void check_exec_version(struct lkg_reader *r, const struct lkg_section *s
         struct lkg_span text;
         char quoted[LKG_READER_QUOTED_MAX];
 
-        if (!lkg_reader_text(r, s, "apiVersion", &text) && !lkg_is_null(lkg_section_get(s, "apiVersion")))
+        if (lkg_reader_text(r, s, "apiVersion", &text) < 0)
                 return;
         if (!lkg_span_is(text, LKG_EXEC_V1) && !lkg_span_is(text, LKG_EXEC_V1BETA1)) {
                 lkg_reader_say(r, LKG_ERROR, lkg_section_at(s, "apiVersion"),

@@ -79,9 +79,9 @@ void lkg_reader_known(struct lkg_reader *r, const struct lkg_section *s,
 
 /* ---- values; a wrong type is a finding ---- */
 
-/** lkg_reader_text() - Return: whether there is a text; @ret is empty otherwise. */
-bool lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const char *name,
-                     struct lkg_span *ret);
+/** lkg_reader_text() - Return: 1: there is a text; 0: there is none; -1: it is of another type. @ret is empty then. */
+int lkg_reader_text(struct lkg_reader *r, const struct lkg_section *s, const char *name,
+                    struct lkg_span *ret);
 /** lkg_entry_name() - the text under `name` of an entry. Return: whether there is one. */
 bool lkg_entry_name(const struct lkg_value *item, struct lkg_span *ret);
 /** lkg_reader_fields() - read all fields of @s that are in @fields into r->out. */

@@ -163,16 +163,16 @@ static void check_entries(struct lkg_reader *r, const struct lkg_section *top, c
 }
 
 /*
- * The member @body of the entry @name of @list. @said: the field that refers to the entry.
+ * The member `cluster` of the entry @name of @list, `clusters`. @said: the field that refers to the entry.
  * Return: whether it exists; otherwise there is a finding at @at.
  */
 static bool find_entry(struct lkg_reader *r, const struct lkg_section *top, const char *list,
-                       const char *body, struct lkg_span name, const char *said, const struct lkg_value *at,
+                       struct lkg_span name, const char *said, const struct lkg_value *at,
                        struct lkg_section *ret)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
         const struct lkg_value *items = entries(top, list), *found = NULL;
-        char shown[LKG_READER_QUOTED_MAX];
+        char shown[LKG_READER_QUOTED_MAX], body[sizeof("clusters")];
 
         for (size_t i = 0; items && i < lkg_value_size(items); i++) {
                 const struct lkg_value *item = lkg_list_get(items, i);
@@ -193,6 +193,7 @@ static bool find_entry(struct lkg_reader *r, const struct lkg_section *top, cons
                                lkg_quote(name.data, name.size, shown), list, names.data ? names.data : "");
                 return false;
         }
+        (void)snprintf(body, sizeof(body), "%.*s", (int)strlen(list) - 1, list);
         (void)snprintf(ret->path, sizeof(ret->path), "%s[%s].%s", list, bare(name.data, name.size, shown),
                        body);
         ret->at = found;
@@ -298,56 +299,38 @@ static void check_header(struct lkg_reader *r, const struct lkg_section *top, co
         struct lkg_span text;
         char quoted[LKG_READER_QUOTED_MAX];
 
-        if (lkg_reader_text(r, top, field, &text) && text.size > 0 && !lkg_span_is(text, want))
+        if (lkg_reader_text(r, top, field, &text) > 0 && text.size > 0 && !lkg_span_is(text, want))
                 lkg_reader_say(r, LKG_ERROR, lkg_section_get(top, field), "%s is %s; want %s", field,
                                lkg_quote(text.data, text.size, quoted), want);
 }
 
-/* Find the entry that the context's @field names. */
-static bool follow(struct lkg_reader *r, const struct lkg_section *top, const struct lkg_section *context,
+/* Find the entry that @field of @from names. */
+static bool follow(struct lkg_reader *r, const struct lkg_section *top, const struct lkg_section *from,
                    const char *field, const char *list, struct lkg_section *ret)
 {
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
         struct lkg_span name;
-        char said[sizeof(context->path) + 16];
+        char said[sizeof(from->path) + 16];
 
-        (void)snprintf(said, sizeof(said), "%s.%s", context->path, field);
-        if (!lkg_reader_text(r, context, field, &name) && !lkg_is_null(lkg_section_get(context, field)))
+        (void)snprintf(said, sizeof(said), "%s%s%s", from->path, from == top ? "" : ".", field);
+        if (lkg_reader_text(r, from, field, &name) < 0)
                 return false;
-        if (name.size == 0) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
-
-                list_names(top, list, &names);
-                lkg_reader_say(r, LKG_ERROR, lkg_section_at(context, field),
-                               "%s is missing; want the name of an entry of %s, where there is: %s", said,
-                               list, names.data ? names.data : "");
-                return false;
-        }
-        return find_entry(r, top, list, field, name, said, lkg_section_get(context, field), ret);
+        if (name.size > 0)
+                return find_entry(r, top, list, name, said, lkg_section_get(from, field), ret);
+        list_names(top, list, &names);
+        lkg_reader_say(r, LKG_ERROR, lkg_section_at(from, field),
+                       "%s is %s; want the name of an entry of %s, where there is: %s", said,
+                       from == top ? "empty" : "missing", list, names.data ? names.data : "");
+        return false;
 }
 
 static bool current_context(struct lkg_reader *r, const struct lkg_section *top, struct lkg_section *ret)
 {
         const char *asked = r->options->context;
-        struct lkg_span name;
 
-        if (asked)
-                return find_entry(r, top, "contexts", "context", lkg_span(asked, strlen(asked)),
-                                  "the context that is asked for", top->at, ret);
-        if (!lkg_reader_text(r, top, "current-context", &name) &&
-            !lkg_is_null(lkg_section_get(top, "current-context")))
-                return false;
-        if (name.size == 0) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
-
-                list_names(top, "contexts", &names);
-                lkg_reader_say(r, LKG_ERROR, lkg_section_at(top, "current-context"),
-                               "current-context is empty; want the name of an entry of contexts, where "
-                               "there is: %s",
-                               names.data ? names.data : "");
-                return false;
-        }
-        return find_entry(r, top, "contexts", "context", name, "current-context",
-                          lkg_section_get(top, "current-context"), ret);
+        return asked ? find_entry(r, top, "contexts", lkg_span(asked, strlen(asked)),
+                                  "the context that is asked for", top->at, ret)
+                     : follow(r, top, top, "current-context", "contexts", ret);
 }
 
 static void read_document(struct lkg_reader *r, const struct lkg_value *doc)
