@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <mntent.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -200,12 +201,9 @@ int lkg_mounts_of(int fd, struct lkg_mount *ret)
 
 static bool has_option(const char *options, const char *option)
 {
-        size_t size = strlen(option);
+        const struct mntent entry = { .mnt_opts = (char *)(uintptr_t)options };
 
-        for (const char *p = options; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] != '\0'))
-                if (strcspn(p, ",") == size && strncmp(p, option, size) == 0)
-                        return true;
-        return false;
+        return hasmntopt(&entry, option);
 }
 
 bool lkg_mount_asks_elsewhere(const struct lkg_mount *mount)
