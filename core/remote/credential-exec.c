@@ -93,8 +93,7 @@ static const char *judge(const struct lkg_value *doc, const char *api_version, s
                                : "its output has neither a token nor a certificate";
         if (!certificate != !key)
                 return "its output has only one of clientCertificateData and clientKeyData";
-        if (certificate &&
-            lkg_certificate_key(certificate, strlen(certificate), key, strlen(key)) != LKG_KEY_FITS)
+        if (certificate && lkg_certificate_key(certificate, key) != LKG_KEY_FITS)
                 return "certificate and key in its output do not belong together, or are no PEM";
         if (ends && lkg_parse_rfc3339(ends, &ret->expires_ns) < 0)
                 return "the expirationTimestamp in its output is not RFC 3339";

@@ -27,24 +27,19 @@ bool lkg_identity_same(const struct lkg_identity *a, const struct lkg_identity *
  * keys when it frees them ----
  */
 
-struct lkg_certificate {
-        uint64_t begins_ns, ends_ns; /* wall time; 0 and UINT64_MAX when it is out of our range */
-        char *user;                  /* the common name: the user; NULL = none, or none that is valid */
-        bool is_node_group;          /* one of its organizations is system:nodes */
-};
-void lkg_certificate_deinit(struct lkg_certificate *certificate);
-
 /**
- * lkg_certificate_read() - read the first certificate of @pem.
- * Return: 0; -EINVAL: there is none; -ENOMEM.
+ * lkg_identity_read_certificate() - read user, node group and expiry from the first certificate of @identity.
+ * @ret_begins_ns, @ret_ends_ns: wall time; 0 and UINT64_MAX when it is out of our range
+ * Return: 0; -EINVAL: there is none, and nothing has changed.
  */
-int lkg_certificate_read(const char *pem, size_t size, struct lkg_certificate *ret);
+int lkg_identity_read_certificate(struct lkg_identity *identity, uint64_t *ret_begins_ns,
+                                  uint64_t *ret_ends_ns);
 
 /**
  * lkg_certificate_count() - count the readable certificates in the bundle @pem.
  * Return: number; -ENOMEM.
  */
-int lkg_certificate_count(const char *pem, size_t size);
+int lkg_certificate_count(const char *pem);
 
 enum lkg_key_state {
         LKG_KEY_FITS,
@@ -54,7 +49,7 @@ enum lkg_key_state {
 };
 
 /** lkg_certificate_key() - check the first private key of @key against the first certificate of @pem. */
-enum lkg_key_state lkg_certificate_key(const char *pem, size_t size, const char *key, size_t key_size);
+enum lkg_key_state lkg_certificate_key(const char *pem, const char *key);
 
 /**
  * lkg_token_ends_ns() - return the claim `exp` of a JSON web token (RFC 7519), wall time; 0 = no such claim,

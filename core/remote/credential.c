@@ -182,7 +182,7 @@ static char *read_part(struct credential_look *l, const struct lkg_file_or_data 
 static void take_ca(struct credential_look *l)
 {
         l->identity->ca = read_part(l, &l->k->ca, LKG_ERROR);
-        if (l->identity->ca && lkg_certificate_count(l->identity->ca, strlen(l->identity->ca)) <= 0)
+        if (l->identity->ca && lkg_certificate_count(l->identity->ca) <= 0)
                 say(l, LKG_ERROR, CODE_FILE, &l->k->ca,
                     "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
 }
@@ -221,7 +221,7 @@ static void judge_key(struct credential_look *l)
 {
         const struct lkg_identity *i = l->identity;
 
-        switch (lkg_certificate_key(i->certificate, strlen(i->certificate), i->key, strlen(i->key))) {
+        switch (lkg_certificate_key(i->certificate, i->key)) {
         case LKG_KEY_FITS:
                 break;
         case LKG_KEY_MISSING:
@@ -240,28 +240,6 @@ static void judge_key(struct credential_look *l)
         }
 }
 
-/*
- * From the certificate of the current identity.
- * Return: false if there is none.
- */
-static bool take_subject(struct credential_look *l, uint64_t *ret_begins_ns, uint64_t *ret_ends_ns)
-{
-        struct lkg_identity *i = l->identity;
-        struct lkg_certificate certificate;
-
-        if (lkg_certificate_read(i->certificate, strlen(i->certificate), &certificate) < 0)
-                return false;
-        *ret_begins_ns = certificate.begins_ns;
-        *ret_ends_ns = certificate.ends_ns;
-        free(i->user);
-        i->user = LKG_STEAL(certificate.user);
-        i->is_node_group = certificate.is_node_group;
-        if (certificate.ends_ns != UINT64_MAX)
-                i->expires_ns = certificate.ends_ns;
-        lkg_certificate_deinit(&certificate);
-        return true;
-}
-
 static void take_certificate(struct credential_look *l)
 {
         struct lkg_identity *i = l->identity;
@@ -271,7 +249,7 @@ static void take_certificate(struct credential_look *l)
         i->key = read_part(l, &l->k->key, LKG_ERROR);
         if (!i->certificate || !i->key)
                 return;
-        if (!take_subject(l, &begins_ns, &ends_ns)) {
+        if (lkg_identity_read_certificate(i, &begins_ns, &ends_ns) < 0) {
                 say(l, LKG_ERROR, CODE_FILE, &l->k->certificate,
                     "there is no certificate in it; want PEM, -----BEGIN CERTIFICATE-----");
                 return;
@@ -369,7 +347,7 @@ static void take_exec(struct credential_look *l)
         copy_text(l, &i->token, exec->token);
         if (exec->certificate && copy_text(l, &i->certificate, exec->certificate) &&
             copy_text(l, &i->key, exec->key))
-                (void)take_subject(l, &begins_ns, &ends_ns);
+                (void)lkg_identity_read_certificate(i, &begins_ns, &ends_ns);
         if (exec->expires_ns)
                 i->expires_ns = exec->expires_ns;
 }

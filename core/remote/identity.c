@@ -133,15 +133,10 @@ static int no_passphrase(char *buf, int size, int writing, void *userdata)
         return PASSPHRASE_NONE;
 }
 
-static BIO *open_text(const char *text, size_t size)
-{
-        return size > INT32_MAX ? NULL : BIO_new_mem_buf(text, (int)size);
-}
-
 /* Return: NULL if there is none. OpenSSL's error messages are dropped. */
-static X509 *first_certificate(const char *pem, size_t size)
+static X509 *first_certificate(const char *pem)
 {
-        LKG_CLEANUP(bio_freep) BIO *bio = open_text(pem, size);
+        LKG_CLEANUP(bio_freep) BIO *bio = BIO_new_mem_buf(pem, -1);
         X509 *x = bio ? PEM_read_bio_X509(bio, NULL, no_passphrase, NULL) : NULL;
 
         ERR_clear_error();
@@ -174,47 +169,42 @@ static char *attribute_text(const X509_NAME_ENTRY *entry)
 }
 
 /* The last of several common names counts, as in Go's crypto/x509. */
-static void read_subject(const X509_NAME *name, struct lkg_certificate *ret)
+static void read_subject(const X509_NAME *name, struct lkg_identity *identity)
 {
         int at = -1, last = -1;
 
         while ((at = X509_NAME_get_index_by_NID(name, NID_commonName, at)) >= 0)
                 last = at;
-        if (last >= 0)
-                ret->user = attribute_text(X509_NAME_get_entry(name, last));
-        at = -1;
+        free(identity->user);
+        identity->user = last < 0 ? NULL : attribute_text(X509_NAME_get_entry(name, last));
+        identity->is_node_group = false;
         while ((at = X509_NAME_get_index_by_NID(name, NID_organizationName, at)) >= 0) {
                 LKG_CLEANUP(lkg_freep) char *group = attribute_text(X509_NAME_get_entry(name, at));
 
                 if (group && strcmp(group, NODES_GROUP) == 0)
-                        ret->is_node_group = true;
+                        identity->is_node_group = true;
         }
 }
 
-void lkg_certificate_deinit(struct lkg_certificate *certificate)
+int lkg_identity_read_certificate(struct lkg_identity *identity, uint64_t *ret_begins_ns,
+                                  uint64_t *ret_ends_ns)
 {
-        free(certificate->user);
-        *certificate = (struct lkg_certificate){ 0 };
-}
-
-int lkg_certificate_read(const char *pem, size_t size, struct lkg_certificate *ret)
-{
-        LKG_CLEANUP(x509_freep) X509 *x = first_certificate(pem, size);
-        struct lkg_certificate certificate = { 0 };
+        LKG_CLEANUP(x509_freep) X509 *x = first_certificate(identity->certificate);
 
         if (!x)
                 return -EINVAL;
-        certificate.begins_ns = time_ns(X509_get0_notBefore(x), 0);
-        certificate.ends_ns = time_ns(X509_get0_notAfter(x), UINT64_MAX);
-        read_subject(X509_get_subject_name(x), &certificate);
+        *ret_begins_ns = time_ns(X509_get0_notBefore(x), 0);
+        *ret_ends_ns = time_ns(X509_get0_notAfter(x), UINT64_MAX);
+        if (*ret_ends_ns != UINT64_MAX)
+                identity->expires_ns = *ret_ends_ns;
+        read_subject(X509_get_subject_name(x), identity);
         ERR_clear_error();
-        *ret = certificate;
         return 0;
 }
 
-int lkg_certificate_count(const char *pem, size_t size)
+int lkg_certificate_count(const char *pem)
 {
-        LKG_CLEANUP(bio_freep) BIO *bio = open_text(pem, size);
+        LKG_CLEANUP(bio_freep) BIO *bio = BIO_new_mem_buf(pem, -1);
         int n = 0;
 
         if (!bio)
@@ -231,10 +221,10 @@ int lkg_certificate_count(const char *pem, size_t size)
         return n;
 }
 
-enum lkg_key_state lkg_certificate_key(const char *pem, size_t size, const char *key, size_t key_size)
+enum lkg_key_state lkg_certificate_key(const char *pem, const char *key)
 {
-        LKG_CLEANUP(bio_freep) BIO *bio = open_text(key, key_size);
-        LKG_CLEANUP(x509_freep) X509 *x = first_certificate(pem, size);
+        LKG_CLEANUP(bio_freep) BIO *bio = BIO_new_mem_buf(key, -1);
+        LKG_CLEANUP(x509_freep) X509 *x = first_certificate(pem);
         LKG_CLEANUP(pkey_freep) EVP_PKEY *pkey = NULL;
         bool asked = false, fits;
 
