@@ -254,7 +254,7 @@ static bool is_one_too_many(struct collect *c, const struct lkg_place *place)
                 return false;
         (void)snprintf(text, sizeof(text),
                        "more than %" PRIu64 " %s (maxDropIns): this one and those after it are not loaded; "
-                                            "put their fields into fewer files, or raise the setting",
+                       "put their fields into fewer files, or raise the setting",
                        max, patch ? "patches" : "drop-ins");
         if (!c->too_many[place->role])
                 say(c, place->role, LKG_ERROR, LKG_C_WALK_LIMIT, place->path, text);

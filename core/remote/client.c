@@ -45,7 +45,7 @@ struct lkg_client {
         sd_event_source *pump, *turn,
                 *look; /* next turn of the loop; next token; next look at the credential */
         struct lkg_bucket bucket;
-        TAILQ_HEAD(, lkg_call) calls;
+        TAILQ_HEAD(lkg_calls, lkg_call) calls;
         bool asked;            /* a caller has been given an identity, or the answer that there is none */
         uint64_t serial;       /* of that identity, 0 = none */
         bool identity_unknown; /* on_identity is due */

@@ -103,7 +103,7 @@ struct lkg_http {
         uint64_t connect_ns, doubt_ns;
         bool plain;
         struct lkg_http_pool *pools, *current; /* current is one of pools, or NULL */
-        TAILQ_HEAD(, lkg_http_transfer) transfers;
+        TAILQ_HEAD(lkg_http_transfers, lkg_http_transfer) transfers;
         struct lkg_http_counters ended, counters; /* of ended transfers; the last answer */
 };
 

@@ -191,10 +191,9 @@ static void test_words_of_a_unit(void **state)
                          (char *)(uintptr_t) "$EXTRA" };
         char *environment[] = { (char *)(uintptr_t) "EXTRA=--v=1", (char *)(uintptr_t) "KUBEADM=--v=9" };
         struct lkg_unit_file list[] = { { files, false }, { missing, true } };
-        struct lkg_unit unit = { .argv = { argv, 3 },
-                                 .environment = { environment, 2 },
-                                 .files = list,
-                                 .n_files = 2 };
+        struct lkg_unit unit = {
+                .argv = { argv, 3 }, .environment = { environment, 2 }, .files = list, .n_files = 2
+        };
         struct lkg_buf buf = LKG_BUF_INIT;
 
         (void)state;
