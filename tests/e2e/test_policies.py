@@ -172,7 +172,7 @@ def test_the_package_makes_the_user_of_the_engine(tmp_path):
     lib.run("systemd-sysusers", f"--root={tmp_path}", lib.REPOSITORY / "contrib/systemd/lkgfs.sysusers", check=True)
     fields = (tmp_path / "etc/passwd").read_text().strip().split(":")
     assert fields[0] == "lkgfs" and 0 < int(fields[2]) < 1000 and fields[5] == "/nonexistent" and fields[6].endswith("nologin")
-    default = re.search(r'LKG_ENGINE_USER "(\w+)"', (lib.REPOSITORY / "include/lkg/config.h").read_text()).group(1)
+    default = re.search(r'LKG_ENGINE_USER +"(\w+)"', (lib.REPOSITORY / "include/lkg/config.h").read_text()).group(1)
     assert default == "lkgfs"
 
 
