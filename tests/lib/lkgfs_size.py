@@ -21,7 +21,7 @@ SHORT = 60  # lines; a shorter file is a paragraph, not a chapter
 LINES_ROOM, COUNT_ROOM = 300, 3  # how far a budget of lines, or of anything else, may be above what there is
 
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.S)
-FUNCTION = re.compile(r"^\w[^\n]*?(\w+)\([^\n]*\n(?:[ \t][^\n]*\n)*\{\n.*?^\}", re.M | re.S)
+FUNCTION = re.compile(r"^(?:TEST\w*\(|\w[^\n]*?(?=\w+\())(\w+)[^\n]*\n(?:[ \t][^\n]*\n)*\{\n.*?^\}", re.M | re.S)
 STRUCT = re.compile(r"^(?:static |const |typedef )*struct (?:\w+\([^\n]*\) )?(\w*) ?\{\n(.*?)^\}", re.M | re.S)
 
 # `function` and `struct` are the largest one: (lines or members, name).

@@ -3,16 +3,12 @@
  * ConfigMap objects: which are valid, their identity, and the payload under a key.
  * Rule: docs/specification.md 4.3.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/objects.h>
 #include <lkg/documents.h>
 #include <lkg/limits.h>
+
+#include "unit.h"
 
 #define META                                                                                        \
         "\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":\"kube-system\"," \
@@ -52,14 +48,13 @@ static void assert_refused(const char *text, const struct lkg_configmap_options 
                 fail_msg("%s: %s", text, err.message);
 }
 
-static void test_api_object(void **state)
+TEST(test_api_object)
 {
         struct lkg_configmap configmap = parsed("{" FULL ",\"data\":{\"kubelet\":\"a: 1\\n\"}}", &api),
                              moved;
         const char *text;
         size_t size;
 
-        (void)state;
         moved = configmap;
         memset(&configmap, 0, sizeof(configmap));
         assert_string_equal(moved.ns, "kube-system");
@@ -73,14 +68,13 @@ static void test_api_object(void **state)
         lkg_configmap_deinit(&moved);
 }
 
-static void test_file_gets_uid_and_version(void **state)
+TEST(test_file_gets_uid_and_version)
 {
         static const char text[] =
                 "kind: ConfigMap\napiVersion: v1\nmetadata: {namespace: kube-system, name: cfg}\n";
         struct lkg_configmap configmap = parsed(text, &file);
         char hash[LKG_SHA256_HEX];
 
-        (void)state;
         assert_int_equal(lkg_sha256_hex("kube-system/cfg", 15, hash), 0);
         hash[12] = '\0';
         assert_string_equal(configmap.uid, hash);
@@ -94,7 +88,7 @@ static void test_file_gets_uid_and_version(void **state)
         lkg_configmap_deinit(&configmap);
 }
 
-static void test_checkpoint_reads_back_as_the_same(void **state)
+TEST(test_checkpoint_reads_back_as_the_same)
 {
         static const char text[] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  namespace: a\n  name: b\n"
                                    "  annotations: {x/y: \"1\"}\n  generation: 12345678901234567890\n"
@@ -104,7 +98,6 @@ static void test_checkpoint_reads_back_as_the_same(void **state)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT, again = LKG_BUF_INIT;
         struct lkg_error err = { 0 };
 
-        (void)state;
         lkg_configmap_format(&first, &buf);
         assert_false(lkg_buf_failed(&buf));
         assert_int_equal(lkg_configmap_parse(buf.data, buf.size, &api, &second, &err), 0);
@@ -118,9 +111,8 @@ static void test_checkpoint_reads_back_as_the_same(void **state)
         lkg_configmap_deinit(&second);
 }
 
-static void test_wrong_kinds_are_named(void **state)
+TEST(test_wrong_kinds_are_named)
 {
-        (void)state;
         assert_refused("{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[]}", &api, -EINVAL,
                        "api:1:1: kind \"List\" of apiVersion \"v1\"; want the ConfigMap itself and no list");
         assert_refused(
@@ -140,9 +132,8 @@ static void test_wrong_kinds_are_named(void **state)
         assert_refused("null", &api, -EINVAL, "api:1:1: a null; want a ConfigMap");
 }
 
-static void test_identity_is_checked_before_it_becomes_a_path(void **state)
+TEST(test_identity_is_checked_before_it_becomes_a_path)
 {
-        (void)state;
         assert_refused("{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\"}", &api, -EINVAL,
                        "api:1:1: metadata is missing; want namespace and name");
         assert_refused("{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":[]}", &api, -EINVAL,
@@ -179,9 +170,8 @@ static void test_identity_is_checked_before_it_becomes_a_path(void **state)
                        "., _ and -");
 }
 
-static void test_data_is_text(void **state)
+TEST(test_data_is_text)
 {
-        (void)state;
         assert_refused("kind: ConfigMap\napiVersion: v1\nmetadata: {namespace: a, name: b}\n"
                        "data:\n  kubelet:\n    maxPods: 5\n",
                        &file, -EINVAL,
@@ -202,12 +192,11 @@ static void test_data_is_text(void **state)
                        "api:1:141: key \"a\" is already set on line 1; keep one of the two");
 }
 
-static void test_annotations(void **state)
+TEST(test_annotations)
 {
         struct lkg_configmap configmap = parsed(
                 "{" META "\"uid\":\"u\",\"resourceVersion\":\"7\",\"annotations\":{\"a/b\":\"1\"}}}", &api);
 
-        (void)state;
         assert_string_equal(lkg_configmap_annotation(&configmap, "a/b"), "1");
         assert_null(lkg_configmap_annotation(&configmap, "a/c"));
         lkg_configmap_deinit(&configmap);
@@ -222,12 +211,11 @@ static void test_annotations(void **state)
                        "number in quotes, a document behind |)");
 }
 
-static void test_file_that_means_local(void **state)
+TEST(test_file_that_means_local)
 {
         static const char *const rows[] = { "", "\n\n", "# nothing\n", "local", " local\n", "---\nlocal\n" };
         struct lkg_configmap configmap;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 assert_int_equal(parse(rows[i], &file, &configmap, NULL), -ENODATA);
                 assert_int_not_equal(parse(rows[i], &api, &configmap, NULL), -ENODATA);
@@ -235,31 +223,28 @@ static void test_file_that_means_local(void **state)
         assert_int_equal(parse("Local", &file, &configmap, NULL), -EINVAL);
 }
 
-static void test_replies_are_json(void **state)
+TEST(test_replies_are_json)
 {
         struct lkg_configmap configmap;
 
-        (void)state;
         assert_int_equal(parse("kind: ConfigMap\napiVersion: v1\n", &api, &configmap, NULL), -EBADMSG);
         assert_int_equal(parse("{" FULL, &api, &configmap, NULL), -EBADMSG);
 }
 
-static void test_second_document_is_refused(void **state)
+TEST(test_second_document_is_refused)
 {
-        (void)state;
         assert_refused(
                 "kind: ConfigMap\napiVersion: v1\nmetadata: {namespace: a, name: b}\n---\nkind: Secret\n",
                 &file, -EINVAL, "cm.yaml:4:1: more than one document; want one ConfigMap alone");
 }
 
-static void test_size_limit(void **state)
+TEST(test_size_limit)
 {
         struct lkg_configmap_options options = api;
         struct lkg_configmap configmap;
         struct lkg_error err = { 0 };
         const char text[] = "{" FULL "}";
 
-        (void)state;
         options.max_bytes = strlen(text);
         configmap = parsed(text, &options);
         lkg_configmap_deinit(&configmap);
@@ -270,13 +255,12 @@ static void test_size_limit(void **state)
                          -EFBIG);
 }
 
-static void test_object_that_no_checkpoint_could_hold(void **state)
+TEST(test_object_that_no_checkpoint_could_hold)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf bomb = LKG_BUF_INIT, deep = LKG_BUF_INIT;
         struct lkg_configmap configmap;
         struct lkg_configmap_options options = file;
 
-        (void)state;
         lkg_buf_puts(
                 &bomb,
                 "kind: ConfigMap\napiVersion: v1\nmetadata: {namespace: a, name: b}\ndata:\n  k: &t \"");
@@ -303,7 +287,7 @@ static struct lkg_reference reference_of(const char *text)
         return reference;
 }
 
-static void test_resolve(void **state)
+TEST(test_resolve)
 {
         struct lkg_configmap configmap = parsed(
                 "{" FULL ",\"data\":{\"kubelet\":\"x\",\"empty\":\"\"},\"binaryData\":{\"bin\":\"/w==\"}}",
@@ -312,7 +296,6 @@ static void test_resolve(void **state)
         struct lkg_config_source source;
         struct lkg_error err = { 0 };
 
-        (void)state;
         assert_int_equal(lkg_configmap_resolve(&configmap, &reference, &source, &err), 0);
         assert_string_equal(source.ns, "kube-system");
         assert_string_equal(source.name, "cfg");
@@ -332,7 +315,7 @@ static void test_resolve(void **state)
         lkg_configmap_deinit(&configmap);
 }
 
-static void test_another_object_than_was_meant(void **state)
+TEST(test_another_object_than_was_meant)
 {
         static const struct {
                 const char *text, *want;
@@ -347,7 +330,6 @@ static void test_another_object_than_was_meant(void **state)
         };
         struct lkg_configmap configmap = parsed("{" FULL "}", &api);
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_reference reference = reference_of(rows[i].text);
                 struct lkg_config_source source = { .uid = "before" };
@@ -360,7 +342,7 @@ static void test_another_object_than_was_meant(void **state)
         lkg_configmap_deinit(&configmap);
 }
 
-static void test_payload_errors_name_the_keys(void **state)
+TEST(test_payload_errors_name_the_keys)
 {
         struct lkg_configmap configmap = parsed("{" FULL ",\"data\":{\"a\":\"secret\",\"b\":\"\"},"
                                                 "\"binaryData\":{\"c\":\"/w==\"}}",
@@ -369,7 +351,6 @@ static void test_payload_errors_name_the_keys(void **state)
         const char *text;
         size_t size;
 
-        (void)state;
         assert_int_equal(lkg_configmap_payload(&configmap, "kubelet", &text, &size, &err), -ENOENT);
         assert_string_equal(err.message,
                             "no key \"kubelet\" in data of ConfigMap kube-system/cfg; it has \"a\", \"b\"");
@@ -393,14 +374,13 @@ static void test_payload_errors_name_the_keys(void **state)
         lkg_configmap_deinit(&configmap);
 }
 
-static void test_id_that_is_too_long_for_a_file_name(void **state)
+TEST(test_id_that_is_too_long_for_a_file_name)
 {
         char text[1024], uid[251];
         struct lkg_reference reference = reference_of("kube-system/cfg");
         struct lkg_configmap configmap;
         struct lkg_config_source source;
 
-        (void)state;
         memset(uid, 'u', sizeof(uid) - 1);
         uid[250] = '\0';
         (void)snprintf(text, sizeof(text), "{" META "\"uid\":\"%s\",\"resourceVersion\":\"12345\"}}", uid);
@@ -419,7 +399,7 @@ static struct lkg_value *decoded(const char *text)
         return value;
 }
 
-static void test_a_decoded_object_passes_the_same_checks(void **state)
+TEST(test_a_decoded_object_passes_the_same_checks)
 {
         static const struct {
                 const char *text;
@@ -441,7 +421,6 @@ static void test_a_decoded_object_passes_the_same_checks(void **state)
         struct lkg_configmap configmap,
                 other = parsed("{" FULL ",\"data\":{\"kubelet\":\"a: 1\\n\"}}", &api);
 
-        (void)state;
         assert_int_equal(lkg_configmap_from_value(value, &configmap, NULL), 0);
         value = lkg_value_unref(value); /* it has its own reference */
         assert_string_equal(configmap.name, "cfg");
@@ -459,29 +438,4 @@ static void test_a_decoded_object_passes_the_same_checks(void **state)
                         fail_msg("%s: %s", wrong[i].text, err.message);
                 assert_null(configmap.object);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_api_object),
-                cmocka_unit_test(test_a_decoded_object_passes_the_same_checks),
-                cmocka_unit_test(test_file_gets_uid_and_version),
-                cmocka_unit_test(test_checkpoint_reads_back_as_the_same),
-                cmocka_unit_test(test_wrong_kinds_are_named),
-                cmocka_unit_test(test_identity_is_checked_before_it_becomes_a_path),
-                cmocka_unit_test(test_data_is_text),
-                cmocka_unit_test(test_annotations),
-                cmocka_unit_test(test_file_that_means_local),
-                cmocka_unit_test(test_replies_are_json),
-                cmocka_unit_test(test_second_document_is_refused),
-                cmocka_unit_test(test_size_limit),
-                cmocka_unit_test(test_object_that_no_checkpoint_could_hold),
-                cmocka_unit_test(test_resolve),
-                cmocka_unit_test(test_another_object_than_was_meant),
-                cmocka_unit_test(test_payload_errors_name_the_keys),
-                cmocka_unit_test(test_id_that_is_too_long_for_a_file_name),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

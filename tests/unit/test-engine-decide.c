@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pure part of the engine as tables: verdicts, hold and try, control file commands, the condition. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 #include <lkg/lifecycle.h>
 
 #include <lkg/component.h>
+
+#include "unit.h"
 
 #define FREE                          \
         {                             \
@@ -35,7 +31,7 @@
         }
 
 /* Rule: docs/specification.md 4.6. */
-static void test_verdicts(void **state)
+TEST(test_verdicts)
 {
         static const struct {
                 struct lkg_hold hold;
@@ -73,7 +69,6 @@ static void test_verdicts(void **state)
                 { ARMED(9), LKG_CANDIDATE_VALID, false, 1, LKG_PUBLISH },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 enum lkg_verdict got = lkg_decide(&rows[i].hold, rows[i].candidate, rows[i].same,
                                                   rows[i].bad, rows[i].active);
@@ -84,7 +79,7 @@ static void test_verdicts(void **state)
 }
 
 /* Rule: docs/specification.md 4.7. */
-static void test_hold_commands(void **state)
+TEST(test_hold_commands)
 {
         static const struct {
                 struct lkg_hold hold;
@@ -117,7 +112,6 @@ static void test_hold_commands(void **state)
                 { ARMED(5), LKG_CMD_COMMIT, 0, false, 4, 0, FREE },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_hold_step step = lkg_hold_command(rows[i].hold, rows[i].command, rows[i].argument,
                                                              rows[i].known, rows[i].active);
@@ -133,11 +127,10 @@ static void test_hold_commands(void **state)
 }
 
 /* Rule: docs/specification.md 4.7. */
-static void test_life_of_a_try(void **state)
+TEST(test_life_of_a_try)
 {
         struct lkg_hold hold = ARMED(100), after;
 
-        (void)state;
         assert_true(lkg_hold_deadline(&hold) == UINT64_MAX); /* the time runs from when it is active */
         after = lkg_hold_tick(hold, 1000000);
         assert_int_equal(after.try_phase, LKG_TRY_ARMED);
@@ -160,7 +153,7 @@ static void test_life_of_a_try(void **state)
         assert_int_equal(after.try_phase, LKG_TRY_NONE);
 }
 
-static void test_words_of_control_files(void **state)
+TEST(test_words_of_control_files)
 {
         static const struct {
                 const char *name, *text;
@@ -207,7 +200,6 @@ static void test_words_of_control_files(void **state)
         char why[256], longest[300];
         struct lkg_command_call call;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 int r = lkg_command_parse(rows[i].name, rows[i].text, strlen(rows[i].text), &call, why);
 
@@ -230,7 +222,7 @@ static void test_words_of_control_files(void **state)
 }
 
 /* Rule: docs/specification.md 2.10. */
-static void test_condition_words(void **state)
+TEST(test_condition_words)
 {
         static const struct lkg_hold free_hold = FREE, held = HELD(4), late = LATE(3),
                                      trying = { .try_phase = LKG_TRY_RUNNING, .try_previous = 3 };
@@ -411,7 +403,6 @@ static void test_condition_words(void **state)
                   "c-config.yaml)" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_condition_facts facts = rows[i].facts;
                 struct lkg_condition c = { 0 };
@@ -430,7 +421,7 @@ static void test_condition_words(void **state)
 }
 
 /* Two versions of one ConfigMap: the uid alone is ambiguous. */
-static void test_condition_names_versions(void **state)
+TEST(test_condition_names_versions)
 {
         static const struct lkg_hold free_hold = FREE;
         static const struct {
@@ -457,7 +448,6 @@ static void test_condition_names_versions(void **state)
                   "False failed to validate current (UID: u): using last-known-good (default)" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_condition_facts facts = { .component = "c",
                                                      .file = "f",
@@ -487,7 +477,7 @@ static void test_condition_names_versions(void **state)
 }
 
 /* Which layer caused the mistake, while a ConfigMap is followed. */
-static void test_condition_blames(void **state)
+TEST(test_condition_blames)
 {
         static const struct lkg_hold free_hold = FREE;
         static const struct {
@@ -509,7 +499,6 @@ static void test_condition_blames(void **state)
                 { 1, 1, 3, false, "failed to validate current (UID: u), 1 error, see status/c/findings" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 const struct lkg_condition_facts facts = { .component = "c",
                                                            .file = "f",
@@ -542,12 +531,11 @@ static void test_condition_blames(void **state)
 }
 
 /* Text from others is cut to fit, never within a character. */
-static void test_condition_words_stay_utf8(void **state)
+TEST(test_condition_words_stay_utf8)
 {
         static const struct lkg_hold free_hold = FREE;
         char fault[400];
 
-        (void)state;
         for (size_t before = 0; before < 4; before++) {
                 struct lkg_condition_facts facts = { .component = "c",
                                                      .file = "f",
@@ -572,7 +560,7 @@ static void test_condition_words_stay_utf8(void **state)
 }
 
 /* Rule: docs/specification.md 2.10. */
-static void test_transition_time_changes_with_the_status_alone(void **state)
+TEST(test_transition_time_changes_with_the_status_alone)
 {
         static const struct lkg_hold free_hold = FREE, held = HELD(1);
         struct lkg_condition_facts facts = {
@@ -580,7 +568,6 @@ static void test_transition_time_changes_with_the_status_alone(void **state)
         };
         struct lkg_condition c = { 0 };
 
-        (void)state;
         assert_true(lkg_condition_update(&c, &facts, 10));
         assert_false(lkg_condition_update(&c, &facts, 20));
         facts.hold = &held;
@@ -589,21 +576,4 @@ static void test_transition_time_changes_with_the_status_alone(void **state)
         facts.state = LKG_CANDIDATE_INVALID;
         assert_true(lkg_condition_update(&c, &facts, 40));
         assert_int_equal(c.transition_ns, 40);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_verdicts),
-                cmocka_unit_test(test_hold_commands),
-                cmocka_unit_test(test_life_of_a_try),
-                cmocka_unit_test(test_words_of_control_files),
-                cmocka_unit_test(test_condition_words),
-                cmocka_unit_test(test_condition_names_versions),
-                cmocka_unit_test(test_condition_blames),
-                cmocka_unit_test(test_condition_words_stay_utf8),
-                cmocka_unit_test(test_transition_time_changes_with_the_status_alone),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

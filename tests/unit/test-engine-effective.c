@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The effective document as text: marks after the leaves, and still the same document. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/documents.h>
 #include <lkg/schema.h>
+
+#include "unit.h"
 
 static struct lkg_value *decode(const char *layer, const char *text, size_t size)
 {
@@ -47,9 +43,8 @@ static void check(const char *layer, const char *text, const char *want)
         assert_string_equal(got, want);
 }
 
-static void test_marks(void **state)
+TEST(test_marks)
 {
-        (void)state;
         check("drop-in 10-x.conf",
               "maxPods: 50\nlist: [a, {b: 1, c: 2}]\nempty: {}\nnone: []\n\"null\": ~\n",
               "empty: {} # drop-in 10-x.conf\n"
@@ -62,9 +57,8 @@ static void test_marks(void **state)
         check(NULL, "port: 10250\n", "port: 10250 # default\n");
 }
 
-static void test_texts_stay_what_they_are(void **state)
+TEST(test_texts_stay_what_they_are)
 {
-        (void)state;
         check("base a", "a: 'x # y'\nb: \"# z\"\n", "a: 'x # y' # base a\nb: '# z' # base a\n");
         check("base a", "m: {a: \"one\\n\\n  two # x\\n\"}\n",
               "m:\n  a: | # base a\n    one\n\n      two # x\n");
@@ -75,13 +69,12 @@ static void test_texts_stay_what_they_are(void **state)
               "'a # b':\n  \"\": 2 # base a\n  'c: d': 1 # base a\n  x\\y: 3 # base a\n");
 }
 
-static void test_keys_that_are_no_simple_keys(void **state)
+TEST(test_keys_that_are_no_simple_keys)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
         LKG_CLEANUP(lkg_freep) char *got = NULL;
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        (void)state;
         for (int depth = 0; depth < 2; depth++) {
                 lkg_buf_puts(&buf, "? ");
                 for (int i = 0; i < 1100; i++)
@@ -95,9 +88,8 @@ static void test_keys_that_are_no_simple_keys(void **state)
 }
 
 /* File names may contain anything, but a comment must remain one line. */
-static void test_layers_with_strange_names(void **state)
+TEST(test_layers_with_strange_names)
 {
-        (void)state;
         check("drop-in a\nmaxPods: 1\x7f.conf", "a: 1\n", "a: 1 # drop-in a?maxPods: 1?.conf\n");
         check("drop-in \xc2\x85\xe2\x80\xa8\xef\xbb\xbf\xff.conf", "a: 1\n", "a: 1 # drop-in ????.conf\n");
         check("drop-in \xc3\xa4.conf", "a: 1\n", "a: 1 # drop-in \xc3\xa4.conf\n");
@@ -105,7 +97,7 @@ static void test_layers_with_strange_names(void **state)
 
 /* ---- documents without layers ---- */
 
-static void test_a_document_that_was_served_is_judged_again(void **state)
+TEST(test_a_document_that_was_served_is_judged_again)
 {
         static const char text[] = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
                                    "failCgroupV1: false\nmaxPods: 50\n";
@@ -116,7 +108,6 @@ static void test_a_document_that_was_served_is_judged_again(void **state)
         LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;
         LKG_CLEANUP(lkg_freep) char *got = NULL;
 
-        (void)state;
         assert_int_equal(lkg_judge_new(&config, &judge), 0);
         assert_int_equal(lkg_judge_document(judge, doc, &effective), 0);
         assert_non_null(effective);
@@ -128,7 +119,7 @@ static void test_a_document_that_was_served_is_judged_again(void **state)
         assert_non_null(strstr(got, "kind: KubeletConfiguration # generation 7\n"));
 }
 
-static void test_no_effective_document_without_a_table(void **state)
+TEST(test_no_effective_document_without_a_table)
 {
         static const char *const texts[] = {
                 "apiVersion: example.org/v1\nkind: Other\n",
@@ -137,7 +128,6 @@ static void test_no_effective_document_without_a_table(void **state)
         const struct lkg_judge_config config = { .host = { .cgroup = 2 } };
         LKG_CLEANUP(lkg_judge_freep) struct lkg_judge *judge = NULL;
 
-        (void)state;
         assert_int_equal(lkg_judge_new(&config, &judge), 0);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 LKG_CLEANUP(lkg_value_unrefp)
@@ -147,18 +137,4 @@ static void test_no_effective_document_without_a_table(void **state)
                 assert_int_equal(lkg_judge_document(judge, doc, &effective), 0);
                 assert_null(effective);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_marks),
-                cmocka_unit_test(test_texts_stay_what_they_are),
-                cmocka_unit_test(test_keys_that_are_no_simple_keys),
-                cmocka_unit_test(test_layers_with_strange_names),
-                cmocka_unit_test(test_a_document_that_was_served_is_judged_again),
-                cmocka_unit_test(test_no_effective_document_without_a_table),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

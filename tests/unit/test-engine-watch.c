@@ -2,15 +2,10 @@
 /* inotify and the set of files that are being written; time is simulated. Rule: docs/specification.md 2.5. */
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include <lkg/stack.h>
+#include "unit.h"
 #include "tmpdir.h"
 
 #define T0 (UINT64_C(100) * LKG_NSEC_PER_SEC)
@@ -77,7 +72,7 @@ static int create(struct place *p, const char *name)
         return fd;
 }
 
-static void test_file_is_unsettled_until_it_is_closed(void **state)
+TEST_WITH(test_file_is_unsettled_until_it_is_closed, setup, teardown)
 {
         struct place *p = *state;
         int fd = create(p, "d/a.conf");
@@ -93,7 +88,7 @@ static void test_file_is_unsettled_until_it_is_closed(void **state)
         assert_true(lkg_watch_deadline(&p->watch) == UINT64_MAX);
 }
 
-static void test_silent_writer_is_believed(void **state)
+TEST_WITH(test_silent_writer_is_believed, setup, teardown)
 {
         struct place *p = *state;
         int fd = create(p, "d/a.conf");
@@ -106,7 +101,7 @@ static void test_silent_writer_is_believed(void **state)
         lkg_close(fd);
 }
 
-static void test_word_of_the_file_server_settles(void **state)
+TEST_WITH(test_word_of_the_file_server_settles, setup, teardown)
 {
         struct place *p = *state;
         int fd = create(p, "d/a.conf"), other = create(p, "b.conf");
@@ -124,7 +119,7 @@ static void test_word_of_the_file_server_settles(void **state)
         lkg_close(other);
 }
 
-static void test_complete_at_once(void **state)
+TEST_WITH(test_complete_at_once, setup, teardown)
 {
         struct place *p = *state;
         char target[PATH_MAX];
@@ -150,7 +145,7 @@ static void test_complete_at_once(void **state)
         assert_true(lkg_watch_deadline(&p->watch) == UINT64_MAX);
 }
 
-static void test_removed_file_is_forgotten(void **state)
+TEST_WITH(test_removed_file_is_forgotten, setup, teardown)
 {
         struct place *p = *state;
         int fd = create(p, "d/a.conf");
@@ -162,7 +157,7 @@ static void test_removed_file_is_forgotten(void **state)
         lkg_close(fd);
 }
 
-static void test_replaced_directory_is_watched_again(void **state)
+TEST_WITH(test_replaced_directory_is_watched_again, setup, teardown)
 {
         struct place *p = *state;
         char old[PATH_MAX];
@@ -185,7 +180,7 @@ static void test_replaced_directory_is_watched_again(void **state)
         assert_false(lkg_watch_end(&p->watch));
 }
 
-static void test_unwanted_directory_is_quiet(void **state)
+TEST_WITH(test_unwanted_directory_is_quiet, setup, teardown)
 {
         struct place *p = *state;
         int fd;
@@ -200,7 +195,7 @@ static void test_unwanted_directory_is_quiet(void **state)
         assert_false(lkg_watch_drain(&p->watch, T0));
 }
 
-static void test_poll_is_wanted_where_inotify_is_blind(void **state)
+TEST_WITH(test_poll_is_wanted_where_inotify_is_blind, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_stack_watch w = { .path = p->top, .poll_only = true };
@@ -213,7 +208,7 @@ static void test_poll_is_wanted_where_inotify_is_blind(void **state)
 }
 
 /* In the directory of a base, other entries appear and disappear. */
-static void test_other_names_are_quiet(void **state)
+TEST_WITH(test_other_names_are_quiet, setup, teardown)
 {
         struct place *p = *state;
         const char *names[] = { "base.conf", "link" };
@@ -248,7 +243,7 @@ static void test_other_names_are_quiet(void **state)
         lkg_touched_deinit(&touched);
 }
 
-static void test_too_much_is_everything(void **state)
+TEST_WITH(test_too_much_is_everything, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_touched touched = lkg_watch_take_touched(&p->watch);
@@ -267,24 +262,4 @@ static void test_too_much_is_everything(void **state)
         lkg_touched_deinit(&touched);
         touched = lkg_watch_take_touched(&p->watch);
         assert_false(touched.everything);
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                CASE(test_file_is_unsettled_until_it_is_closed),
-                CASE(test_silent_writer_is_believed),
-                CASE(test_word_of_the_file_server_settles),
-                CASE(test_complete_at_once),
-                CASE(test_removed_file_is_forgotten),
-                CASE(test_replaced_directory_is_watched_again),
-                CASE(test_unwanted_directory_is_quiet),
-                CASE(test_poll_is_wanted_where_inotify_is_blind),
-                CASE(test_other_names_are_quiet),
-                CASE(test_too_much_is_everything),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,17 +3,13 @@
  * What a remote configuration may not set, and what it may only set to the base's value.
  * Rule: docs/specification.md 4.13.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 #include <lkg/documents.h>
 #include <lkg/objects.h>
 #include <lkg/schema.h>
+
+#include "unit.h"
 
 static struct lkg_value *value_of(const char *text)
 {
@@ -62,7 +58,7 @@ static void assert_findings(const struct lkg_guard *guard, const char *remote, c
         "cm:" place ": error: " field ": pinned to the value of the base, which does not set it " \
         "(guard.pinned: " rule ") [LKG6003]\n"
 
-static void test_denied_fields(void **state)
+TEST(test_denied_fields)
 {
         static const char *const deny[] = { "authentication.anonymous.enabled", "staticPod*", "a.b",
                                             "list.x" };
@@ -89,12 +85,11 @@ static void test_denied_fields(void **state)
                           DENIED("1:28", "list[].x", "guard.deny: list.x") },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 assert_findings(&guard, rows[i].remote, NULL, rows[i].want);
 }
 
-static void test_names_match_in_any_case(void **state)
+TEST(test_names_match_in_any_case)
 {
         static const char *const deny[] = { "staticPod*", "tlsMinVersion", "kind" };
         const struct lkg_guard guard = { .deny = deny, .n_deny = LKG_ARRAY_SIZE(deny) };
@@ -108,7 +103,6 @@ static void test_names_match_in_any_case(void **state)
                 "\"\xe2\x84\xaaind\": x\n",
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(remotes); i++) {
                 char *text = findings(&guard, remotes[i], NULL);
 
@@ -118,17 +112,16 @@ static void test_names_match_in_any_case(void **state)
         }
 }
 
-static void test_prefix_of_a_field_does_not_cover_its_siblings(void **state)
+TEST(test_prefix_of_a_field_does_not_cover_its_siblings)
 {
         static const char *const deny[] = { "tls" };
         const struct lkg_guard guard = { .deny = deny, .n_deny = 1 };
 
-        (void)state;
         assert_findings(&guard, "tlsCertFile: x\n", NULL, "");
         assert_findings(&guard, "tls: x\n", NULL, DENIED("1:6", "tls", "guard.deny: tls"));
 }
 
-static void test_pinned_fields(void **state)
+TEST(test_pinned_fields)
 {
         static const char *const pinned[] = { "maxPods", "authentication", "clusterDNS", "featureGates",
                                               "f" };
@@ -162,24 +155,22 @@ static void test_pinned_fields(void **state)
                 { "featureGates: {A: true}\n", UNSET("1:15", "featureGates", "featureGates") },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 assert_findings(&guard, rows[i].remote, base, rows[i].want);
         assert_findings(&guard, "maxPods: 110\n", NULL, UNSET("1:10", "maxPods", "maxPods"));
 }
 
-static void test_large_numbers_are_not_rounded(void **state)
+TEST(test_large_numbers_are_not_rounded)
 {
         static const char *const pinned[] = { "n" };
         const struct lkg_guard guard = { .pinned = pinned, .n_pinned = 1 };
 
-        (void)state;
         assert_findings(&guard, "{\"n\":9007199254740993}", "{\"n\":9007199254740992}",
                         PINNED("1:6", "n", "n"));
         assert_findings(&guard, "{\"n\":[1.0,{\"a\":2}]}", "{\"n\":[1,{\"a\":2.0}]}", "");
 }
 
-static void test_values_are_never_shown(void **state)
+TEST(test_values_are_never_shown)
 {
         static const char *const rules[] = { "staticPodURLHeader" };
         const struct lkg_guard deny = { .deny = rules, .n_deny = 1 },
@@ -187,7 +178,6 @@ static void test_values_are_never_shown(void **state)
         static const char remote[] = "staticPodURLHeader: {X: [hunter2]}\n";
         const struct lkg_guard *const guards[] = { &deny, &pin };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(guards); i++) {
                 char *text = findings(guards[i], remote, "staticPodURLHeader: {X: [swordfish]}\n");
 
@@ -231,12 +221,11 @@ static void assert_denied(const char *path, const char *guard)
         assert_findings(&none, remote, NULL, "");
 }
 
-static void test_hardened_is_the_column_of_the_tables(void **state)
+TEST(test_hardened_is_the_column_of_the_tables)
 {
         const struct lkg_guard hardened = { .hardened = true };
         char remote[256];
 
-        (void)state;
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         const struct lkg_field *field = &lkg_kinds[k].fields[i];
@@ -253,7 +242,7 @@ static void test_hardened_is_the_column_of_the_tables(void **state)
 }
 
 /* The minimum contents of the column, so that a slip in the tables is noticed. */
-static void test_hardened_profile(void **state)
+TEST(test_hardened_profile)
 {
         static const char *const denied[] = {
                 "staticPodPath",
@@ -322,7 +311,6 @@ static void test_hardened_profile(void **state)
         const struct lkg_guard hardened = { .hardened = true };
         char remote[256];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(denied); i++) {
                 char *text;
 
@@ -339,7 +327,7 @@ static void test_hardened_profile(void **state)
 }
 
 /* A later release than that of the tables may have a field that grants too much. */
-static void test_what_nobody_has_judged_is_denied(void **state)
+TEST(test_what_nobody_has_judged_is_denied)
 {
         static const char why[] = "guard.profile hardened: not in the tables of this lkgfs, so nobody has "
                                   "judged it";
@@ -349,7 +337,6 @@ static void test_what_nobody_has_judged_is_denied(void **state)
         static const char other[] = "kind: Other\nrunOnStart: x\nstaticPodPath: y\n";
         char *text;
 
-        (void)state;
         text = findings(&hardened, remote, NULL);
         assert_non_null(strstr(text, "runOnStart: "));
         assert_non_null(strstr(text, "logging.file: "));
@@ -363,16 +350,15 @@ static void test_what_nobody_has_judged_is_denied(void **state)
         assert_findings(&none, remote, NULL, "");
 }
 
-static void test_a_denial_comes_before_a_pin(void **state)
+TEST(test_a_denial_comes_before_a_pin)
 {
         static const char *const rules[] = { "a" };
         const struct lkg_guard guard = { .deny = rules, .n_deny = 1, .pinned = rules, .n_pinned = 1 };
 
-        (void)state;
         assert_findings(&guard, "a: 1\n", "a: 1\n", DENIED("1:4", "a", "guard.deny: a"));
 }
 
-static void test_what_is_too_deep_is_refused(void **state)
+TEST(test_what_is_too_deep_is_refused)
 {
         static const char *const rules[] = { "a" };
         const struct lkg_guard guard = { .deny = rules, .n_deny = 1 },
@@ -380,7 +366,6 @@ static void test_what_is_too_deep_is_refused(void **state)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf lists = LKG_BUF_INIT, maps = LKG_BUF_INIT;
         char *text;
 
-        (void)state;
         lkg_buf_puts(&lists, "{\"x\":");
         for (size_t i = 0; i < 5000; i++)
                 lkg_buf_putc(&lists, '[');
@@ -403,32 +388,11 @@ static void test_what_is_too_deep_is_refused(void **state)
         free(text);
 }
 
-static void test_strange_names_are_quoted(void **state)
+TEST(test_strange_names_are_quoted)
 {
         static const char *const rules[] = { "a*" };
         const struct lkg_guard guard = { .deny = rules, .n_deny = 1 };
 
-        (void)state;
         assert_findings(&guard, "{\"a\\u001b[2Jx\":1}", NULL,
                         DENIED("1:16", "\"a\\x1b[2Jx\"", "guard.deny: a*"));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_denied_fields),
-                cmocka_unit_test(test_names_match_in_any_case),
-                cmocka_unit_test(test_prefix_of_a_field_does_not_cover_its_siblings),
-                cmocka_unit_test(test_pinned_fields),
-                cmocka_unit_test(test_large_numbers_are_not_rounded),
-                cmocka_unit_test(test_values_are_never_shown),
-                cmocka_unit_test(test_hardened_profile),
-                cmocka_unit_test(test_hardened_is_the_column_of_the_tables),
-                cmocka_unit_test(test_what_nobody_has_judged_is_denied),
-                cmocka_unit_test(test_a_denial_comes_before_a_pin),
-                cmocka_unit_test(test_what_is_too_deep_is_refused),
-                cmocka_unit_test(test_strange_names_are_quoted),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,20 +6,18 @@
  * The table is lifecycle-table.txt. LKG_TABLE_WRITE=FILE writes the current table to FILE; review it before it replaces the old one.
  * Rule: docs/specification.md 4.4.
  */
+#define UNIT_OWN_MAIN
+
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <lkg/text.h>
 #include <lkg/lifecycle.h>
+
+#include "unit.h"
 
 #define NOW  (UINT64_C(1000) * LKG_NSEC_PER_SEC)
 #define WALL (UINT64_C(5000) * LKG_NSEC_PER_SEC)
@@ -709,14 +707,13 @@ static char *read_table(const char *path)
         return text;
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
         const char *out = getenv("LKG_TABLE_WRITE");
         char *want, *have, *a, *b, *x, *y;
         size_t size;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(events); i++) {
                 lkg_buf_printf(&buf, "\n== %s\n", events[i].name);
                 for (size_t k = 0; k < LKG_ARRAY_SIZE(states); k++)
@@ -853,13 +850,12 @@ static void random_world(struct world *w, uint64_t *seed)
                 w->facts.active = 0;
 }
 
-static void test_every_step(void **state)
+TEST(test_every_step)
 {
         uint64_t seed = UINT64_C(0x9e3779b97f4a7c15);
         struct world w;
         struct lkg_step step;
 
-        (void)state;
         for (unsigned round = 0; round < 100000; round++) {
                 struct lkg_event event = event_of(rnd(&seed) % LKG_ARRAY_SIZE(events));
 
@@ -1195,11 +1191,10 @@ static const struct {
 #define TOO_MANY 40u
 
 /* Rule: docs/specification.md 4. */
-static void test_stopped_after_each_effect(void **state)
+TEST(test_stopped_after_each_effect)
 {
         struct machine *m = malloc(sizeof(*m));
 
-        (void)state;
         assert_non_null(m);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(changes); i++) {
                 const struct lkg_event event = event_named(changes[i].event);
@@ -1265,11 +1260,10 @@ static void check_failure(struct machine *m, size_t i, unsigned at, bool on, con
 }
 
 /* Rule: docs/specification.md 4. */
-static void test_each_effect_fails(void **state)
+TEST(test_each_effect_fails)
 {
         struct machine *m = malloc(sizeof(*m));
 
-        (void)state;
         assert_non_null(m);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(changes); i++) {
                 char *before, *after;
@@ -1294,14 +1288,13 @@ static void test_each_effect_fails(void **state)
 }
 
 /* An id names one version; with its digest, the same bytes under the next version are bad, too. */
-static void test_a_mark_by_hand_knows_the_content(void **state)
+TEST(test_a_mark_by_hand_knows_the_content)
 {
         struct lkg_event event = event_named("mark");
         struct lkg_bad mark = { .cause = LKG_BAD_MARKED };
         struct lkg_step *step = malloc(sizeof(*step));
         struct world *w = malloc(sizeof(*w));
 
-        (void)state;
         assert_non_null(step);
         assert_non_null(w);
         (void)strcpy(mark.id, "uid-a@1");
@@ -1322,12 +1315,11 @@ static void test_a_mark_by_hand_knows_the_content(void **state)
 }
 
 /* A plan of which nothing is done yet, and what it was to serve has gone: it ends without a mark. */
-static void test_a_plan_that_cannot_be_carried_out_is_dropped(void **state)
+TEST(test_a_plan_that_cannot_be_carried_out_is_dropped)
 {
         struct machine *m = malloc(sizeof(*m));
         char *before, *found;
 
-        (void)state;
         assert_non_null(m);
         begin(m, state_named("on trial"));
         restart(m);
@@ -1349,9 +1341,8 @@ static void test_a_plan_that_cannot_be_carried_out_is_dropped(void **state)
         free(m);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-        (void)state;
         for (int i = 0; i < _LKG_EVENT_MAX; i++)
                 assert_non_null(event_names[i]);
         for (int i = 0; i < _LKG_EFFECT_MAX; i++)
@@ -1359,7 +1350,7 @@ static void test_names(void **state)
 }
 
 /* What the fleet is told: a node whose own layers do not go with a content, or whose operator went back, proves nothing about it. */
-static void test_what_a_slot_is_told(void **state)
+TEST(test_what_a_slot_is_told)
 {
         static const enum lkg_slot_outcome wanted[] = {
                 [LKG_BAD_MARKED] = LKG_OUTCOME_OVER,   [LKG_BAD_LOAD] = LKG_OUTCOME_BAD,
@@ -1373,7 +1364,6 @@ static void test_what_a_slot_is_told(void **state)
         struct lkg_pointers p = { .assigned = source };
         char reason[LKG_SLOT_REASON_MAX];
 
-        (void)state;
         assert_int_equal(LKG_ARRAY_SIZE(wanted), _LKG_BAD_CAUSE_MAX);
         assert_int_equal(lkg_lifecycle_slot_outcome(&p, &none, "u", "aa", reason), LKG_OUTCOME_WANTED);
         assert_int_equal(lkg_lifecycle_slot_outcome(&p, &none, "u", "bb", reason), LKG_OUTCOME_OVER);
@@ -1391,17 +1381,6 @@ static void test_what_a_slot_is_told(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_a_slot_is_told),
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_every_step),
-                cmocka_unit_test(test_stopped_after_each_effect),
-                cmocka_unit_test(test_each_effect_fails),
-                cmocka_unit_test(test_a_plan_that_cannot_be_carried_out_is_dropped),
-                cmocka_unit_test(test_a_mark_by_hand_knows_the_content),
-        };
-
         init_sources();
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return run_all(NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Node object: its annotation, its spec, and its identity. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/documents.h>
 #include <lkg/objects.h>
+
+#include "unit.h"
 
 #define ID       "\"name\":\"n1\",\"uid\":\"u-1\",\"resourceVersion\":\"9\""
 #define NONE_SET "invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil"
@@ -30,7 +26,7 @@ static int read_node(const char *text, struct lkg_node_object *ret, struct lkg_e
         return lkg_node_read(value, "n1", ret, err);
 }
 
-static void test_identity(void **state)
+TEST(test_identity)
 {
         static const struct {
                 const char *text, *words;
@@ -52,7 +48,6 @@ static void test_identity(void **state)
         };
         struct lkg_node_object node = { .uid = "before" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
                 struct lkg_error err = { 0 };
 
@@ -87,7 +82,7 @@ static void assert_says(const struct row *row, const struct lkg_saying *saying)
                 assert_string_equal(saying->fault, "");
 }
 
-static void test_annotation(void **state)
+TEST(test_annotation)
 {
 #define SOURCE "\"lkgfs.io/config-source\":"
         static const struct row rows[] = {
@@ -112,7 +107,6 @@ static void test_annotation(void **state)
         };
         char text[1024];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_node_object node;
                 size_t n = rows[i].what ? strlen(rows[i].what) : 0;
@@ -127,7 +121,7 @@ static void test_annotation(void **state)
         }
 }
 
-static void test_spec(void **state)
+TEST(test_spec)
 {
         static const struct row rows[] = {
                 { "null", LKG_SAYS_NOTHING, NULL },
@@ -143,7 +137,6 @@ static void test_spec(void **state)
         };
         char text[1024];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_node_object node;
 
@@ -153,15 +146,4 @@ static void test_spec(void **state)
                 assert_says(&rows[i], &node.spec);
                 assert_int_equal(node.annotation.says, LKG_SAYS_NOTHING);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_identity),
-                cmocka_unit_test(test_annotation),
-                cmocka_unit_test(test_spec),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

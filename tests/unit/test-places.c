@@ -4,18 +4,13 @@
  * Rule: docs/specification.md 4.2.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <lkg/config.h>
 #include <lkg/places.h>
 
+#include "unit.h"
 #include "core/reference/apiserver.h"
 #include "fake-remote.h"
 #include "tmpdir.h"
@@ -208,7 +203,7 @@ static void follow(struct bench *b, const char *remote)
 
 /* ---- the order ---- */
 
-static void test_the_first_place_that_says_anything_counts(void **state)
+TEST(test_the_first_place_that_says_anything_counts)
 {
         static const struct {
                 const char *config, *annotation, *spec;
@@ -231,7 +226,6 @@ static void test_the_first_place_that_says_anything_counts(void **state)
                 { ",\"file\":\"/nowhere\"", NULL, NULL, LKG_PLACE_FILE, NULL },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 void *one = NULL;
                 struct bench *b;
@@ -251,7 +245,7 @@ static void test_the_first_place_that_says_anything_counts(void **state)
         }
 }
 
-static void test_without_a_place_there_is_no_reference(void **state)
+TEST_WITH(test_without_a_place_there_is_no_reference, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -262,7 +256,7 @@ static void test_without_a_place_there_is_no_reference(void **state)
         assert_int_equal(ask(b), LKG_PLACES_UNCHANGED);
 }
 
-static void test_without_a_store_the_server_is_not_asked(void **state)
+TEST_WITH(test_without_a_store_the_server_is_not_asked, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -274,7 +268,7 @@ static void test_without_a_store_the_server_is_not_asked(void **state)
 
 /* ---- unknown and local ---- */
 
-static void test_a_node_that_was_not_read_is_unknown(void **state)
+TEST_WITH(test_a_node_that_was_not_read_is_unknown, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -289,7 +283,7 @@ static void test_a_node_that_was_not_read_is_unknown(void **state)
         UNKNOWN(b, "failed to read Node n1: not found");
 }
 
-static void test_an_outage_is_unknown_after_a_while(void **state)
+TEST_WITH(test_an_outage_is_unknown_after_a_while, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -303,7 +297,7 @@ static void test_an_outage_is_unknown_after_a_while(void **state)
         assert_non_null(fake_find("configmaps")); /* it may be named again */
 }
 
-static void test_what_cannot_be_understood_is_unknown(void **state)
+TEST_WITH(test_what_cannot_be_understood_is_unknown, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -316,7 +310,7 @@ static void test_what_cannot_be_understood_is_unknown(void **state)
         assert_null(fake_find("configmaps"));
 }
 
-static void test_only_who_said_it_takes_it_back_by_silence(void **state)
+TEST_WITH(test_only_who_said_it_takes_it_back_by_silence, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -338,7 +332,7 @@ static void test_only_who_said_it_takes_it_back_by_silence(void **state)
 
 /* ---- a ConfigMap ---- */
 
-static void test_a_configmap_comes_with_its_source_and_the_node(void **state)
+TEST_WITH(test_a_configmap_comes_with_its_source_and_the_node, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -366,7 +360,7 @@ static void test_a_configmap_comes_with_its_source_and_the_node(void **state)
         UNKNOWN(b, "kube-system: not found");
 }
 
-static void test_no_node_refers_to_a_static_one(void **state)
+TEST_WITH(test_no_node_refers_to_a_static_one, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -378,7 +372,7 @@ static void test_no_node_refers_to_a_static_one(void **state)
         assert_null(b->answer.node_uid);
 }
 
-static void test_what_could_not_be_carried_out_is_said_again(void **state)
+TEST_WITH(test_what_could_not_be_carried_out_is_said_again, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -394,7 +388,7 @@ static void test_what_could_not_be_carried_out_is_said_again(void **state)
         assert_int_equal(ask(b), LKG_PLACES_CONFIGMAP);
 }
 
-static void test_of_a_flood_of_versions_only_some_count(void **state)
+TEST_WITH(test_of_a_flood_of_versions_only_some_count, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -415,7 +409,7 @@ static void test_of_a_flood_of_versions_only_some_count(void **state)
 #define HALT       "\"lkgfs.io/halt\":\"true\""
 #define PERCENT(p) "\"lkgfs.io/rollout-percent\":\"" p "\""
 
-static void test_the_rollout_holds_back_what_is_new(void **state)
+TEST_WITH(test_the_rollout_holds_back_what_is_new, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -431,7 +425,7 @@ static void test_the_rollout_holds_back_what_is_new(void **state)
         assert_string_equal(b->answer.source.version, "4");
 }
 
-static void test_the_rollout_waits_for_the_node(void **state)
+TEST_WITH(test_the_rollout_waits_for_the_node, setup, teardown)
 {
         struct bench *b = *state;
 
@@ -460,7 +454,7 @@ static void put(struct bench *b, const char *name, const char *text)
         assert_int_equal(close(fd), 0);
 }
 
-static void test_a_file_is_a_place(void **state)
+TEST_WITH(test_a_file_is_a_place, setup, teardown)
 {
         struct bench *b = *state;
         char remote[128];
@@ -485,7 +479,7 @@ static void test_a_file_is_a_place(void **state)
         assert_int_equal(ask(b), LKG_PLACES_LOCAL);
 }
 
-static void test_a_file_counts_while_the_node_says_nothing(void **state)
+TEST_WITH(test_a_file_counts_while_the_node_says_nothing, setup, teardown)
 {
         struct bench *b = *state;
         char remote[128];
@@ -503,7 +497,7 @@ static void test_a_file_counts_while_the_node_says_nothing(void **state)
         assert_int_equal(ask(b), LKG_PLACES_CONFIGMAP); /* it may have changed meanwhile */
 }
 
-static void test_another_configuration(void **state)
+TEST_WITH(test_another_configuration, setup, teardown)
 {
         struct bench *b = *state;
         struct lkg_config *before;
@@ -518,30 +512,4 @@ static void test_another_configuration(void **state)
         UNKNOWN(b, "ConfigMap kube-system/cfg is not one of remote.allowedSources");
         assert_null(fake_find("configmaps"));
         assert_non_null(fake_find("nodes")); /* as before */
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_the_first_place_that_says_anything_counts),
-                CASE(test_without_a_place_there_is_no_reference),
-                CASE(test_without_a_store_the_server_is_not_asked),
-                CASE(test_a_node_that_was_not_read_is_unknown),
-                CASE(test_an_outage_is_unknown_after_a_while),
-                CASE(test_what_cannot_be_understood_is_unknown),
-                CASE(test_only_who_said_it_takes_it_back_by_silence),
-                CASE(test_a_configmap_comes_with_its_source_and_the_node),
-                CASE(test_no_node_refers_to_a_static_one),
-                CASE(test_what_could_not_be_carried_out_is_said_again),
-                CASE(test_of_a_flood_of_versions_only_some_count),
-                CASE(test_the_rollout_holds_back_what_is_new),
-                CASE(test_the_rollout_waits_for_the_node),
-                CASE(test_a_file_is_a_place),
-                CASE(test_a_file_counts_while_the_node_says_nothing),
-                CASE(test_another_configuration),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

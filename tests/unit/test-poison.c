@@ -3,12 +3,6 @@
  * What a successor concludes from the note of a dead engine, and which conclusions survive:
  * docs/decisions/012-poison.md. Rule: docs/specification.md 6.4.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +10,7 @@
 #include <lkg/file.h>
 
 #include <lkg/store.h>
+#include "unit.h"
 #include "tmpdir.h"
 
 static char top[TMPDIR_MAX];
@@ -93,12 +88,11 @@ static void judge(const char *const *files, const char *sha256)
 
 static const char *const three[] = { "base", "10-a", "20-b", NULL };
 
-static void test_only_what_is_new(void **state)
+TEST_WITH(test_only_what_is_new, make_dir, remove_dir)
 {
         const struct lkg_content other = { LKG_ADMIT_LAYER, "30-c", "2", 1 };
         char *why = NULL;
 
-        (void)state;
         begin();
         judge(three, "1");
         assert_true(admit_layer("10-a", "2"));
@@ -117,9 +111,8 @@ static void test_only_what_is_new(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_what_was_being_read_alone(void **state)
+TEST_WITH(test_what_was_being_read_alone, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         assert_true(admit_layer("base", "1"));
         assert_true(admit_layer("10-a", "1"));
@@ -135,9 +128,8 @@ static void test_what_was_being_read_alone(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_together_when_nothing_is_new(void **state)
+TEST_WITH(test_together_when_nothing_is_new, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         judge(three, "1");
         assert_true(admit_layer("base", "1"));
@@ -151,9 +143,8 @@ static void test_together_when_nothing_is_new(void **state)
 }
 
 /* Another command line is another piece of work. */
-static void test_together_with_a_command_line(void **state)
+TEST_WITH(test_together_with_a_command_line, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         judge(three, "1");
         assert_true(admit_layer("base", "1"));
@@ -169,9 +160,8 @@ static void test_together_with_a_command_line(void **state)
 }
 
 /* Killed from outside before the work was done: what is new is still new, so it is named when the work ends an engine after all. */
-static void test_what_was_judged_before_a_kill_is_still_new(void **state)
+TEST_WITH(test_what_was_judged_before_a_kill_is_still_new, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         judge(three, "1");
         for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
@@ -188,9 +178,8 @@ static void test_what_was_judged_before_a_kill_is_still_new(void **state)
 }
 
 /* Whoever looks at opens ends each engine that opens 30-c; the base was read before, and is not to blame. */
-static void test_what_is_opened_and_read(void **state)
+TEST_WITH(test_what_is_opened_and_read, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         judge(three, "1");
         for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
@@ -214,9 +203,8 @@ static void test_what_is_opened_and_read(void **state)
 }
 
 /* Nothing is in work: only damage by what is new can be the cause, and a kill is no damage. */
-static void test_in_between(void **state)
+TEST_WITH(test_in_between, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         judge(three, "1");
         for (unsigned i = 0; i < 2 * LKG_KILLS_PROOF; i++) {
@@ -245,9 +233,8 @@ static void test_in_between(void **state)
 }
 
 /* A mark that only kills have made ends when any layer changes, also after a reboot; one with a cause does not. */
-static void test_a_mark_of_kills_ends_with_any_change(void **state)
+TEST_WITH(test_a_mark_of_kills_ends_with_any_change, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
                 assert_true(admit_layer("10-a", "1"));
@@ -275,9 +262,8 @@ static void test_a_mark_of_kills_ends_with_any_change(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_an_engine_that_was_idle_died_of_nothing(void **state)
+TEST_WITH(test_an_engine_that_was_idle_died_of_nothing, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         assert_true(admit_layer("base", "1"));
         lkg_poison_done(&poison);
@@ -287,9 +273,8 @@ static void test_an_engine_that_was_idle_died_of_nothing(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_kills_are_counted(void **state)
+TEST_WITH(test_kills_are_counted, make_dir, remove_dir)
 {
-        (void)state;
         for (unsigned i = 0; i < LKG_KILLS_PROOF; i++) {
                 begin();
                 assert_int_equal(poison.n_items, 0);
@@ -304,9 +289,8 @@ static void test_kills_are_counted(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_kills_of_other_work_are_no_proof(void **state)
+TEST_WITH(test_kills_of_other_work_are_no_proof, make_dir, remove_dir)
 {
-        (void)state;
         for (unsigned i = 0; i < 6; i++) {
                 begin();
                 assert_int_equal(poison.n_items, 0);
@@ -318,11 +302,10 @@ static void test_kills_of_other_work_are_no_proof(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_more_than_the_note_holds(void **state)
+TEST_WITH(test_more_than_the_note_holds, make_dir, remove_dir)
 {
         char file[16];
 
-        (void)state;
         begin();
         judge(three, "1");
         for (unsigned i = 0; i < LKG_JUDGING_ITEMS + 5; i++) {
@@ -350,11 +333,10 @@ static void refuse_one(void)
         assert_false(admit_layer("10-a \"\n", "1"));
 }
 
-static void test_a_reboot_forgets_nothing(void **state)
+TEST_WITH(test_a_reboot_forgets_nothing, make_dir, remove_dir)
 {
         struct lkg_error err = { 0 };
 
-        (void)state;
         begin();
         judge(three, "1");
         assert_int_equal(lkg_poison_persist(&poison, &err), 0);
@@ -380,7 +362,7 @@ static void test_a_reboot_forgets_nothing(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_another_version_tries_again(void **state)
+TEST_WITH(test_another_version_tries_again, make_dir, remove_dir)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         LKG_CLEANUP(lkg_closep) int file = -EBADF;
@@ -388,7 +370,6 @@ static void test_another_version_tries_again(void **state)
         size_t size;
         char *version;
 
-        (void)state;
         refuse_one();
         lkg_poison_set_source(&poison, lkg_poison_last(&poison), "uid@1");
         assert_int_equal(lkg_poison_save(&poison, &err), 0);
@@ -411,11 +392,10 @@ static void test_another_version_tries_again(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_lifting(void **state)
+TEST_WITH(test_lifting, make_dir, remove_dir)
 {
         struct lkg_error err = { 0 };
 
-        (void)state;
         refuse_one();
         lkg_poison_lift(&poison, "kube-proxy", NULL);
         lkg_poison_lift(&poison, "kubelet", "");
@@ -437,14 +417,13 @@ static void test_lifting(void **state)
         lkg_poison_close(&poison);
 }
 
-static void test_damaged_files(void **state)
+TEST_WITH(test_damaged_files, make_dir, remove_dir)
 {
         static const char *const texts[] = { "", "{", "[]", "{\"refused\": 1}",
                                              "{\"refused\": [1, {}, null]}" };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_error err = { 0 };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
                 assert_int_equal(lkg_write_file_atomic(fd, LKG_REFUSED_NAME, texts[i], strlen(texts[i]),
                                                        0600, false, &err),
@@ -467,13 +446,12 @@ static void test_damaged_files(void **state)
 }
 
 /* Messages name the path to write to, even if the view has its own directories below the source's. */
-static void test_words_name_the_virtual_directory(void **state)
+TEST_WITH(test_words_name_the_virtual_directory, make_dir, remove_dir)
 {
         const struct lkg_content content = { LKG_ADMIT_LAYER, "10-a", "2", 1 };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_error err = { 0 };
 
-        (void)state;
         begin();
         assert_true(admit_layer("10-a", "2"));
         die(LKG_END_SIGNAL, SIGABRT);
@@ -490,9 +468,8 @@ static void test_words_name_the_virtual_directory(void **state)
         }
 }
 
-static void test_without_memory_it_gives_up_only_at_work(void **state)
+TEST_WITH(test_without_memory_it_gives_up_only_at_work, make_dir, remove_dir)
 {
-        (void)state;
         begin();
         assert_false(lkg_poison_give_up(&poison));
         assert_true(admit_layer("10-a", "1"));
@@ -502,31 +479,4 @@ static void test_without_memory_it_gives_up_only_at_work(void **state)
         assert_false(admit_layer("10-a", "1"));
         assert_int_equal(poison.items[0].end, LKG_END_MEMORY);
         lkg_poison_close(&poison);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
-        const struct CMUnitTest tests[] = {
-                TEST(test_only_what_is_new),
-                TEST(test_what_was_being_read_alone),
-                TEST(test_together_when_nothing_is_new),
-                TEST(test_together_with_a_command_line),
-                TEST(test_what_was_judged_before_a_kill_is_still_new),
-                TEST(test_what_is_opened_and_read),
-                TEST(test_in_between),
-                TEST(test_a_mark_of_kills_ends_with_any_change),
-                TEST(test_an_engine_that_was_idle_died_of_nothing),
-                TEST(test_kills_are_counted),
-                TEST(test_kills_of_other_work_are_no_proof),
-                TEST(test_more_than_the_note_holds),
-                TEST(test_a_reboot_forgets_nothing),
-                TEST(test_another_version_tries_again),
-                TEST(test_lifting),
-                TEST(test_damaged_files),
-                TEST(test_words_name_the_virtual_directory),
-                TEST(test_without_memory_it_gives_up_only_at_work),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,18 +4,13 @@
  * Rule: docs/specification.md 6.1.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include <lkg/text.h>
 #include <lkg/file.h>
 #include <lkg/publication.h>
 
+#include "unit.h"
 #include "tmpdir.h"
 
 #define SHA  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -31,7 +26,7 @@ static struct lkg_publication *parse(const char *text)
         return publication;
 }
 
-static void test_every_line(void **state)
+TEST(test_every_line)
 {
         static const char text[] = LKG_PUBLICATION_MAGIC
                 "\nnumber\t7\ntimeout-ms\t2000\ncomponent\t0\tkubelet\t3\nsource\t0\tu@1\tkube-system/"
@@ -50,7 +45,6 @@ static void test_every_line(void **state)
         struct lkg_buf buf = LKG_BUF_INIT;
         const struct lkg_entry *entry;
 
-        (void)state;
         assert_int_equal(publication->number, 7);
         assert_int_equal(publication->timeout_ms, 2000);
         assert_int_equal(publication->n_components, 1);
@@ -87,7 +81,7 @@ static void test_every_line(void **state)
         lkg_publication_free(publication);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
         static const struct {
                 const char *what, *text;
@@ -127,7 +121,6 @@ static void test_refused(void **state)
                 { "escaped NUL", HEAD "dir\ta%00\t0755\t0\t0\t5\nend\n" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(cases); i++) {
                 struct lkg_publication *publication = NULL;
                 struct lkg_error err = { 0 };
@@ -148,7 +141,7 @@ static int truncateat(int dirfd, const char *name, off_t size)
 }
 
 /* Another process wrote the blobs: a missing, shortened or different one is an error, never other bytes. */
-static void test_read(void **state)
+TEST(test_read)
 {
         struct lkg_entry entry = { .path = "a", .type = LKG_ENTRY_FILE, .size = 3 };
         char top[TMPDIR_MAX];
@@ -156,7 +149,6 @@ static void test_read(void **state)
         size_t size;
         int fd;
 
-        (void)state;
         assert_int_equal(tmpdir_make(top), 0);
         fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_int_equal(lkg_sha256_hex("abc", 3, entry.sha256), 0);
@@ -178,18 +170,17 @@ static void test_read(void **state)
 }
 
 /* The manifest of a build that had many files in one blob, which an upgrade finds. */
-static void test_part_of_an_earlier_build(void **state)
+TEST(test_part_of_an_earlier_build)
 {
         struct lkg_publication *publication =
                 parse(HEAD "component\t0\tkubelet\t3\npart\ta\t0444\t0\t0\t5\t12\t" SHA "\t-\t0\t0\t" SHA
                            "\t700\nend\n");
 
-        (void)state;
         assert_int_equal(lkg_publication_find(publication, "a")->type, LKG_ENTRY_RENDERED);
         lkg_publication_free(publication);
 }
 
-static void test_rendered(void **state)
+TEST(test_rendered)
 {
         static const char *const refused[] = {
                 "",           "f",          "f 1",         "f 1 2",          "f 1 2 abc",
@@ -199,7 +190,6 @@ static void test_rendered(void **state)
                             got;
         char text[128];
 
-        (void)state;
         lkg_rendered_format(&one, text, sizeof(text));
         assert_string_equal(text, "f -7 12 " SHA);
         assert_int_equal(lkg_rendered_parse(text, &got), 0);
@@ -214,23 +204,11 @@ static void test_rendered(void **state)
         }
 }
 
-static void test_nul_byte(void **state)
+TEST(test_nul_byte)
 {
         static const char text[] = HEAD "end\n\0";
         struct lkg_publication *publication = NULL;
         struct lkg_error err = { 0 };
 
-        (void)state;
         assert_int_equal(lkg_publication_parse(text, sizeof(text), &publication, &err), -EBADMSG);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_every_line), cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_read),       cmocka_unit_test(test_part_of_an_earlier_build),
-                cmocka_unit_test(test_rendered),   cmocka_unit_test(test_nul_byte),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

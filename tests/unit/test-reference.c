@@ -3,15 +3,11 @@
  * References: both forms of NodeConfigSource, the annotation, and what may be referred to.
  * Rule: docs/specification.md 4.2.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/limits.h>
 #include <lkg/objects.h>
+
+#include "unit.h"
 
 #define NONE_SET "invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil"
 
@@ -20,7 +16,7 @@ static int read_text(const char *text, struct lkg_reference *ret, struct lkg_err
         return lkg_reference_from_text(text, strlen(text), ret, err);
 }
 
-static void test_accepted(void **state)
+TEST(test_accepted)
 {
         static const struct {
                 const char *text, *ns, *name, *key, *uid;
@@ -48,7 +44,6 @@ static void test_accepted(void **state)
                   "a", "b", "kubelet", "u" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_error err = { 0 };
                 struct lkg_reference reference;
@@ -63,12 +58,11 @@ static void test_accepted(void **state)
         }
 }
 
-static void test_local(void **state)
+TEST(test_local)
 {
         struct lkg_reference reference = { .type = LKG_REFERENCE_CONFIGMAP };
         struct lkg_value *null = lkg_value_new_null(NULL, 0, 0);
 
-        (void)state;
         assert_int_equal(read_text("  local \n", &reference, NULL), 0);
         assert_int_equal(reference.type, LKG_REFERENCE_LOCAL);
         reference.type = LKG_REFERENCE_CONFIGMAP;
@@ -81,7 +75,7 @@ static void test_local(void **state)
 }
 
 /* The whole message: monitoring compares the reasons of the proposal literally. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
         static const struct {
                 const char *text, *want;
@@ -169,7 +163,6 @@ static void test_refused(void **state)
                            "such as kube-system" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_error err = { 0 };
                 struct lkg_reference reference;
@@ -180,12 +173,11 @@ static void test_refused(void **state)
         }
 }
 
-static void test_broken_json_has_a_place(void **state)
+TEST(test_broken_json_has_a_place)
 {
         static const char *const rows[] = { "{", "{\"configMap\":", "{} x",
                                             "{\"configMap\":{},\"configMap\":{}}" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_error err = { 0 };
                 struct lkg_reference reference;
@@ -195,13 +187,12 @@ static void test_broken_json_has_a_place(void **state)
         }
 }
 
-static void test_values_are_quoted_in_part(void **state)
+TEST(test_values_are_quoted_in_part)
 {
         struct lkg_reference reference;
         struct lkg_error err = { 0 };
         char text[2000];
 
-        (void)state;
         memset(text, 'A', sizeof(text));
         assert_int_equal(lkg_reference_from_text(text, sizeof(text), &reference, &err), -EINVAL);
         assert_null(memmem(err.message, strlen(err.message), text, LKG_QUOTE_MAX + 1));
@@ -211,12 +202,11 @@ static void test_values_are_quoted_in_part(void **state)
         assert_int_equal(lkg_reference_from_text("a/b\0c", 5, &reference, &err), -EINVAL);
 }
 
-static void test_longest_names(void **state)
+TEST(test_longest_names)
 {
         struct lkg_reference reference;
         char text[600], name[254];
 
-        (void)state;
         memset(name, 'n', sizeof(name) - 1);
         name[253] = '\0';
         (void)snprintf(text, sizeof(text), "%.63s/%s/%s", name, name, name);
@@ -231,12 +221,11 @@ static void test_longest_names(void **state)
         assert_int_equal(read_text(text, &reference, NULL), -EINVAL);
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
         struct lkg_reference a, b;
         struct lkg_error err = { 0 };
 
-        (void)state;
         memset(&b, 0xff, sizeof(b));
         assert_int_equal(lkg_reference_from_parts("a", "b", "", "", &a, &err), 0);
         assert_string_equal(a.key, "kubelet");
@@ -250,16 +239,15 @@ static void test_parts(void **state)
                             "invalid NodeConfigSource, namespace: Required value: namespace must be set");
 }
 
-static void test_result_is_written_only_on_success(void **state)
+TEST(test_result_is_written_only_on_success)
 {
         struct lkg_reference reference = { .ns = "before" };
 
-        (void)state;
         assert_int_equal(read_text("a/b/..", &reference, NULL), -EINVAL);
         assert_string_equal(reference.ns, "before");
 }
 
-static void test_allowed_sources(void **state)
+TEST(test_allowed_sources)
 {
         static const struct {
                 const char *pattern, *ns, *name;
@@ -282,27 +270,9 @@ static void test_allowed_sources(void **state)
         };
         const char *const both[] = { "x/y", "a/*" };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++)
                 if (lkg_reference_allowed(&rows[i].pattern, 1, rows[i].ns, rows[i].name) != rows[i].allowed)
                         fail_msg("%s, %s/%s", rows[i].pattern, rows[i].ns, rows[i].name);
         assert_true(lkg_reference_allowed(both, 2, "a", "b"));
         assert_false(lkg_reference_allowed(NULL, 0, "a", "b"));
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_accepted),
-                cmocka_unit_test(test_local),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_broken_json_has_a_place),
-                cmocka_unit_test(test_values_are_quoted_in_part),
-                cmocka_unit_test(test_longest_names),
-                cmocka_unit_test(test_parts),
-                cmocka_unit_test(test_result_is_written_only_on_success),
-                cmocka_unit_test(test_allowed_sources),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

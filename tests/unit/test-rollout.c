@@ -3,21 +3,16 @@
  * Staged rollout: the bucket of a node, and what the annotations of a ConfigMap mean for it.
  * Rule: docs/specification.md 4.14.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/objects.h>
+
+#include "unit.h"
 
 #define UID "6f1c2a34-9d1e-4b7f-8a55-0c1d2e3f4a5b" /* bucket 4.455; with the salt 2: 0.260 */
 
 /* A contract: computed by another implementation of SHA-256. */
-static void test_buckets(void **state)
+TEST(test_buckets)
 {
-        (void)state;
         assert_int_equal(lkg_rollout_bucket("", ""), 26115);
         assert_int_equal(lkg_rollout_bucket("", "u-1"), 71378);
         assert_int_equal(lkg_rollout_bucket("2", "u-1"), 89549);
@@ -26,12 +21,11 @@ static void test_buckets(void **state)
 }
 
 /* The share of many nodes below a percentage is close to it. */
-static void test_buckets_are_spread(void **state)
+TEST(test_buckets_are_spread)
 {
         unsigned below = 0;
         char uid[16];
 
-        (void)state;
         for (unsigned i = 0; i < 10000; i++) {
                 (void)snprintf(uid, sizeof(uid), "node-%u", i);
                 below += lkg_rollout_bucket("", uid) < 10000;
@@ -60,7 +54,7 @@ static void decide(const char *annotations, const char *uid, struct lkg_rollout 
 #define PERCENT(value) "\"lkgfs.io/rollout-percent\":\"" value "\""
 #define SALT(value)    "\"lkgfs.io/rollout-salt\":\"" value "\""
 
-static void test_decisions(void **state)
+TEST(test_decisions)
 {
         static const struct {
                 const char *annotations;
@@ -91,7 +85,6 @@ static void test_decisions(void **state)
                   "at most three decimals" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_rollout rollout;
 
@@ -102,14 +95,13 @@ static void test_decisions(void **state)
         }
 }
 
-static void test_what_is_no_percentage_holds_back(void **state)
+TEST(test_what_is_no_percentage_holds_back)
 {
         static const char *const wrong[] = { "",    "-1",  "+1",    "101", "100.001", "1000",
                                              " 5",  "5 ",  "5%",    ".5",  "5.",      "5,5",
                                              "1e1", "0x5", "5.5.5", "ten", "4.4567" };
         char annotation[64];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++) {
                 struct lkg_rollout rollout;
 
@@ -120,11 +112,10 @@ static void test_what_is_no_percentage_holds_back(void **state)
         }
 }
 
-static void test_what_status_shows(void **state)
+TEST(test_what_status_shows)
 {
         struct lkg_rollout rollout;
 
-        (void)state;
         decide(PERCENT("12.5"), UID, &rollout);
         assert_true(rollout.has_percent);
         assert_false(rollout.halt);
@@ -136,17 +127,4 @@ static void test_what_status_shows(void **state)
         assert_int_equal(rollout.percent_milli, 100000);
         decide(PERCENT("x"), UID, &rollout);
         assert_int_equal(rollout.percent_milli, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_buckets),
-                cmocka_unit_test(test_buckets_are_spread),
-                cmocka_unit_test(test_decisions),
-                cmocka_unit_test(test_what_is_no_percentage_holds_back),
-                cmocka_unit_test(test_what_status_shows),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,24 +3,17 @@
  * What a node knows of all slots: lists against events, too many of them, old ones.
  * Rule: docs/specification.md 4.14.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "slot-node.h"
 
 /* By the observer's own clock, in contact or not: the newest slot of what is wanted may be hardly younger, or there may be none. */
-static void test_silent_slots_of_another_content_are_collected(void **state)
+TEST(test_silent_slots_of_another_content_are_collected)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
                                              make_slot(0, LKG_SLOT_FREE, "", "4") };
         const struct lkg_rollout_id old = make_id("bb");
         struct node node;
 
-        (void)state;
         slots[0].created_ns = 20 * S;
         slots[1].created_ns = 10 * S;
         memcpy(slots[1].hash, old.hash, sizeof(old.hash));
@@ -36,14 +29,13 @@ static void test_silent_slots_of_another_content_are_collected(void **state)
 }
 
 /* A node that is kept at an earlier content: to it the slots of the newest look old, and one of them has halted that rollout. */
-static void test_who_is_kept_back_collects_nothing(void **state)
+TEST(test_who_is_kept_back_collects_nothing)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FAILED, "other", "4");
         const struct lkg_rollout_id newest = make_id("bb");
         struct lkg_slot_wish wish;
         struct node node;
 
-        (void)state;
         memcpy(slot.hash, newest.hash, sizeof(newest.hash));
         begin(&node);
         wish = node.seeker.wish;
@@ -65,7 +57,7 @@ static void test_who_is_kept_back_collects_nothing(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-static void test_old_slots_are_collected(void **state)
+TEST(test_old_slots_are_collected)
 {
         struct lkg_rollout_slot slots[3] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
                                              make_slot(0, LKG_SLOT_FREE, "", "4"),
@@ -73,7 +65,6 @@ static void test_old_slots_are_collected(void **state)
         const struct lkg_rollout_id old = make_id("bb");
         struct node node;
 
-        (void)state;
         slots[0].created_ns = LKG_SLOT_OLD_NS + 10 * S;
         slots[1].created_ns = 5 * S;
         slots[2].created_ns = 20 * S; /* less than a day older */
@@ -96,12 +87,11 @@ static void test_old_slots_are_collected(void **state)
 }
 
 /* etcd was restored: what was known is newer than what there is. */
-static void test_versions_that_go_back(void **state)
+TEST(test_versions_that_go_back)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FREE, "", "5000");
         struct node node;
 
-        (void)state;
         assert_true(lkg_version_compare("3000", "5000") == LKG_VERSION_OLDER);
         assert_false(lkg_version_compare("10000", "5000") == LKG_VERSION_OLDER);
         assert_false(lkg_version_compare("5000", "") == LKG_VERSION_OLDER);
@@ -117,13 +107,12 @@ static void test_versions_that_go_back(void **state)
 }
 
 /* etcdutl --bump-revision: the list is new, its objects are old. What a list says counts, unless an event is newer than the list. */
-static void test_a_list_knows_better(void **state)
+TEST(test_a_list_knows_better)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FREE, "", "5000");
         struct lkg_seeker *seeker;
         struct node node;
 
-        (void)state;
         begin(&node);
         seeker = &node.seeker;
         list(&node, &slot, 1, S);
@@ -159,12 +148,11 @@ static void put_many(struct lkg_seeker *seeker, const char *content, unsigned n,
 }
 
 /* An operator deletes the old slots, as `lkgfs rollout` advises: the list has room then, and so has who hears of it by the watch. */
-static void test_too_many_slots(void **state)
+TEST(test_too_many_slots)
 {
         struct lkg_rollout_slot one;
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, NULL, 0, S);
         lkg_seeker_list_begins(&node.seeker, "");
@@ -189,7 +177,7 @@ static void test_too_many_slots(void **state)
 }
 
 /* In the order of the API server, whenever this node has heard of them. */
-static void test_whose_failure_halts(void **state)
+TEST(test_whose_failure_halts)
 {
         struct lkg_rollout_slot slots[] = { make_slot(0, LKG_SLOT_FAILED, "a", "900"),
                                             make_slot(1, LKG_SLOT_FAILED, "b", "1000"),
@@ -199,7 +187,6 @@ static void test_whose_failure_halts(void **state)
         struct lkg_ledger ledger = { .items = NULL };
         const struct lkg_rollout_id other = make_id("bb");
 
-        (void)state;
         memcpy(slots[4].hash, other.hash, sizeof(other.hash));
         for (size_t i = LKG_ARRAY_SIZE(slots); i-- > 0;)
                 assert_int_equal(lkg_ledger_put(&ledger, &slots[i], NULL, S), 0);
@@ -208,19 +195,4 @@ static void test_whose_failure_halts(void **state)
         assert_int_equal(lkg_ledger_failed_before(&ledger, &slots[3]), 2);
         assert_int_equal(lkg_ledger_failed_before(&ledger, &slots[4]), 0);
         lkg_ledger_deinit(&ledger);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_silent_slots_of_another_content_are_collected),
-                cmocka_unit_test(test_who_is_kept_back_collects_nothing),
-                cmocka_unit_test(test_old_slots_are_collected),
-                cmocka_unit_test(test_versions_that_go_back),
-                cmocka_unit_test(test_a_list_knows_better),
-                cmocka_unit_test(test_too_many_slots),
-                cmocka_unit_test(test_whose_failure_halts),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

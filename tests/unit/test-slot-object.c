@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A slot of a rollout as an object of the API server, a ConfigMap or a Lease, and back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/documents.h>
 
+#include "unit.h"
 #include "slot-samples.h"
 
 static struct lkg_value *decode(const char *text)
@@ -57,11 +52,10 @@ static void check_round_trip(const struct lkg_rollout_slot *slot)
         }
 }
 
-static void test_what_is_written_is_read(void **state)
+TEST(test_what_is_written_is_read)
 {
         struct lkg_rollout_slot slot = make_slot(3, LKG_SLOT_FAILED, "node-1", "42");
 
-        (void)state;
         slot.successes = 12;
         slot.since_ns = slot.renewed_ns = 1767322445 * S;
         (void)strcpy(slot.node_uid, "uid-n");
@@ -78,12 +72,11 @@ static void test_what_is_written_is_read(void **state)
 }
 
 /* What kubectl and other tools know of a Lease, in the formats that the API server wants. */
-static void test_a_lease_has_a_holder_and_times(void **state)
+TEST(test_a_lease_has_a_holder_and_times)
 {
         struct lkg_rollout_slot slot = make_slot(3, LKG_SLOT_HELD, "node-1", "42");
         char *text;
 
-        (void)state;
         slot.successes = 12;
         slot.since_ns = 1767322445 * S;
         slot.renewed_ns = (1767322445 * S) + 70001999;
@@ -99,12 +92,11 @@ static void test_a_lease_has_a_holder_and_times(void **state)
 }
 
 /* Others take an empty holder for one, and the API server refuses an empty time. */
-static void test_a_free_lease_has_no_holder(void **state)
+TEST(test_a_free_lease_has_no_holder)
 {
         const struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FREE, "", "");
         char *text = write_object(LKG_SLOT_LEASE, &slot);
 
-        (void)state;
         assert_non_null(strstr(text, "\"spec\":{\"leaseDurationSeconds\":900,\"leaseTransitions\":0}"));
         free(text);
 }
@@ -119,13 +111,12 @@ static void check_refused(enum lkg_slot_kind kind, const char *text, const char 
 }
 
 /* Leases of others: a leader election, one without anything, the other kind. */
-static void test_other_objects_are_no_slots(void **state)
+TEST(test_other_objects_are_no_slots)
 {
         const struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "node-1", "42");
         char *lease = write_object(LKG_SLOT_LEASE, &slot),
              *configmap = write_object(LKG_SLOT_CONFIGMAP, &slot);
 
-        (void)state;
         check_refused(LKG_SLOT_LEASE, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"holderIdentity\":\"a\"}}",
                       "it has no metadata or no annotations");
         check_refused(LKG_SLOT_LEASE, "{\"metadata\":{\"annotations\":{}}}", "it has no spec");
@@ -139,13 +130,12 @@ static void test_other_objects_are_no_slots(void **state)
 }
 
 /* The holder of a Lease is in its spec: an annotation cannot say another one. */
-static void test_the_spec_of_a_lease_counts(void **state)
+TEST(test_the_spec_of_a_lease_counts)
 {
         const struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "node-1", "42");
         char *text = write_object(LKG_SLOT_LEASE, &slot), *changed;
         const char *spec = strstr(text, "\"holderIdentity\":\"node-1\",");
 
-        (void)state;
         assert_true(asprintf(&changed, "%.*s%s", (int)(spec - text), text,
                              spec + strlen("\"holderIdentity\":\"node-1\",")) > 0);
         free(text);
@@ -158,11 +148,10 @@ static void test_the_spec_of_a_lease_counts(void **state)
         free(changed);
 }
 
-static void test_a_collected_one_has_an_owner_that_does_not_exist(void **state)
+TEST(test_a_collected_one_has_an_owner_that_does_not_exist)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FREE, "", "42");
 
-        (void)state;
         slot.collected = true;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++) {
                 char *text = write_object(kinds[i], &slot);
@@ -217,7 +206,7 @@ static unsigned change_field(enum lkg_slot_kind kind, const char *text, const ch
         return n_refused;
 }
 
-static void test_foreign_objects(void **state)
+TEST(test_foreign_objects)
 {
         static const char *const fields[2][15] = {
                 { "name", "resourceVersion", "version", "uid", "key", "sha256", "slot", "state", "node",
@@ -229,7 +218,6 @@ static void test_foreign_objects(void **state)
         };
         struct lkg_rollout_slot slot = make_slot(3, LKG_SLOT_FAILED, "node-1", "42");
 
-        (void)state;
         (void)strcpy(slot.reason, "why");
         slot.since_ns = slot.renewed_ns = 1767322445 * S;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++) {
@@ -244,13 +232,12 @@ static void test_foreign_objects(void **state)
 }
 
 /* A slot of another key of the ConfigMap is given back as what it is. */
-static void test_a_slot_stays_what_it_is(void **state)
+TEST(test_a_slot_stays_what_it_is)
 {
         struct lkg_rollout_slot slot = make_slot(3, LKG_SLOT_HELD, "node-1", "42"), back;
         struct lkg_rollout_id other = make_id("bb");
         struct lkg_error err;
 
-        (void)state;
         (void)strcpy(other.key, "special");
         (void)strcpy(other.uid, "uid-2");
         for (size_t i = 0; i < LKG_ARRAY_SIZE(kinds); i++) {
@@ -262,20 +249,4 @@ static void test_a_slot_stays_what_it_is(void **state)
                 assert_int_equal(read_text(kinds[i], buf.data, &back, &err), 0);
                 assert_memory_equal(&back, &slot, sizeof(slot));
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_is_written_is_read),
-                cmocka_unit_test(test_a_lease_has_a_holder_and_times),
-                cmocka_unit_test(test_a_free_lease_has_no_holder),
-                cmocka_unit_test(test_other_objects_are_no_slots),
-                cmocka_unit_test(test_the_spec_of_a_lease_counts),
-                cmocka_unit_test(test_a_collected_one_has_an_owner_that_does_not_exist),
-                cmocka_unit_test(test_foreign_objects),
-                cmocka_unit_test(test_a_slot_stays_what_it_is),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,22 +3,15 @@
  * One node that seeks a slot, step by step. What it knows of all slots: test-slot-ledger.c; their objects: test-slot-object.c; fleets: tests/fleet.
  * Rule: docs/specification.md 4.14.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "slot-node.h"
 
 /* Take, look again, switch, promote, give back. */
-static void test_the_way_of_a_node(void **state)
+TEST(test_the_way_of_a_node)
 {
         struct lkg_rollout_slot mine;
         struct node node;
 
-        (void)state;
         begin(&node);
         assert_int_equal(verdict(&node), LKG_SLOT_SILENT);
         list(&node, NULL, 0, S);
@@ -47,14 +40,13 @@ static void test_the_way_of_a_node(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-static void test_a_failure_is_noted_and_halts(void **state)
+TEST(test_a_failure_is_noted_and_halts)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
                                              make_slot(1, LKG_SLOT_HELD, "other", "6") };
         struct node node;
         char words[256];
 
-        (void)state;
         begin(&node);
         node.outcome = LKG_OUTCOME_BAD;
         list(&node, slots, 2, S);
@@ -69,13 +61,12 @@ static void test_a_failure_is_noted_and_halts(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-static void test_slow_start(void **state)
+TEST(test_slow_start)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "other", "5"),
                                              make_slot(1, LKG_SLOT_FREE, "", "6") };
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, slots, 2, S);
         assert_int_equal(next(&node, 2 * S),
@@ -89,12 +80,11 @@ static void test_slow_start(void **state)
 }
 
 /* With more than one failure allowed, a first node that fails is not the end. */
-static void test_a_failure_that_does_not_halt(void **state)
+TEST(test_a_failure_that_does_not_halt)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_FAILED, "other", "5");
         struct node node;
 
-        (void)state;
         begin(&node);
         node.seeker.wish.max_failures = 2;
         list(&node, &slot, 1, S);
@@ -104,13 +94,12 @@ static void test_a_failure_that_does_not_halt(void **state)
 }
 
 /* Somebody failed between the watch and the taking: the slot goes back, and the node does not switch. */
-static void test_it_looks_again(void **state)
+TEST(test_it_looks_again)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FAILED, "other", "9"),
                                              make_slot(1, LKG_SLOT_HELD, "me", "8") };
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, slots, 2, S);
         assert_int_equal(verdict(&node), LKG_SLOT_HALTED);
@@ -131,12 +120,11 @@ static struct lkg_rollout_slot carried_out(struct node *node, const char *versio
 }
 
 /* By the clock of the observer, and only while it is in contact. It is asked first. */
-static void test_who_has_vanished(void **state)
+TEST(test_who_has_vanished)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, &slot, 1, S);
         lkg_seeker_lost_contact(&node.seeker);
@@ -158,12 +146,11 @@ static void test_who_has_vanished(void **state)
 }
 
 /* Who asked, and sees the answer, waits anew. */
-static void test_who_answers_has_not_vanished(void **state)
+TEST(test_who_answers_has_not_vanished)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, &slot, 1, S);
         assert_int_equal(next(&node, 782 * S), LKG_SLOT_UPDATE);
@@ -178,13 +165,12 @@ static void test_who_answers_has_not_vanished(void **state)
 }
 
 /* Who cannot write, for whatever reason, does not conclude from a holder's silence that only the holder is dumb. */
-static void test_nobody_vanishes_while_nothing_can_be_written(void **state)
+TEST(test_nobody_vanishes_while_nothing_can_be_written)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "other", "5");
         const enum lkg_slot_answer answers[] = { LKG_SLOT_UNCLEAR, LKG_SLOT_FORBIDDEN };
         struct node node;
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(answers); i++) {
                 begin(&node);
                 list(&node, &slot, 1, S);
@@ -200,13 +186,12 @@ static void test_nobody_vanishes_while_nothing_can_be_written(void **state)
 }
 
 /* At once, and with a short backoff: a holder that is asked has two minutes. */
-static void test_a_holder_that_is_asked_answers(void **state)
+TEST(test_a_holder_that_is_asked_answers)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
         struct node node;
         uint64_t ns = 10 * S;
 
-        (void)state;
         begin(&node);
         list(&node, &slot, 1, S);
         node.outcome = LKG_OUTCOME_TRYING;
@@ -227,11 +212,10 @@ static void test_a_holder_that_is_asked_answers(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-static void test_conflicts_widen_the_window(void **state)
+TEST(test_conflicts_widen_the_window)
 {
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, NULL, 0, S);
         for (unsigned i = 0; i < 12; i++) {
@@ -247,14 +231,13 @@ static void test_conflicts_widen_the_window(void **state)
 }
 
 /* Else the last nodes of a large fleet wait for minutes, for slots that nobody else wants. */
-static void test_the_window_shrinks_with_those_who_are_left(void **state)
+TEST(test_the_window_shrinks_with_those_who_are_left)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FREE, "", "5"),
                                              make_slot(1, LKG_SLOT_FREE, "", "6") };
         struct node node;
         uint64_t due_ns;
 
-        (void)state;
         begin(&node);
         node.seeker.wish.fleet = 1000;
         list(&node, slots, 2, S);
@@ -270,12 +253,11 @@ static void test_the_window_shrinks_with_those_who_are_left(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-static void test_a_slot_that_is_not_used_goes_back(void **state)
+TEST(test_a_slot_that_is_not_used_goes_back)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, &slot, 1, S);
         assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
@@ -286,13 +268,12 @@ static void test_a_slot_that_is_not_used_goes_back(void **state)
 }
 
 /* A full disk or a hold may keep a node from using it for hours, and the fleet does not wait. */
-static void test_a_grant_does_not_outlive_contact(void **state)
+TEST(test_a_grant_does_not_outlive_contact)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
                                              make_slot(1, LKG_SLOT_FAILED, "other", "6") };
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, slots, 1, S);
         assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
@@ -306,13 +287,12 @@ static void test_a_grant_does_not_outlive_contact(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-static void test_a_grant_does_not_outlive_a_failure(void **state)
+TEST(test_a_grant_does_not_outlive_a_failure)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_HELD, "me", "5"),
                                              make_slot(1, LKG_SLOT_FAILED, "other", "6") };
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, slots, 1, S);
         assert_int_equal(verdict(&node), LKG_SLOT_GRANTED);
@@ -324,12 +304,11 @@ static void test_a_grant_does_not_outlive_a_failure(void **state)
 }
 
 /* Nobody asks for the next step meanwhile: a list may be under way, or an API server slow. */
-static void test_a_grant_is_for_a_minute(void **state)
+TEST(test_a_grant_is_for_a_minute)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
         struct node node;
 
-        (void)state;
         begin(&node);
         list(&node, &slot, 1, S);
         node.now_ns = 60 * S;
@@ -340,12 +319,11 @@ static void test_a_grant_is_for_a_minute(void **state)
 }
 
 /* What is known may be old after an unclear answer: no grant before the next list. */
-static void test_no_grant_before_a_list_that_is_owed(void **state)
+TEST(test_no_grant_before_a_list_that_is_owed)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
         struct node node;
 
-        (void)state;
         begin(&node);
         slot.asked = true;
         list(&node, &slot, 1, S);
@@ -357,12 +335,11 @@ static void test_no_grant_before_a_list_that_is_owed(void **state)
 }
 
 /* An API server that has just started refuses at first: that is not the missing permission with which `prefer` goes on. */
-static void test_a_missing_permission(void **state)
+TEST(test_a_missing_permission)
 {
         struct node node;
         uint64_t due, ns = S;
 
-        (void)state;
         begin(&node);
         for (unsigned n = 1; n <= 12; n++) {
                 assert_int_equal(lkg_seeker_next(&node.seeker, at(ns), &due), LKG_SLOT_LIST);
@@ -384,13 +361,12 @@ static void test_a_missing_permission(void **state)
 }
 
 /* To list is allowed, to create is not: the lists between do not make the refusal young again. */
-static void test_a_permission_to_create_is_missing(void **state)
+TEST(test_a_permission_to_create_is_missing)
 {
         unsigned n_creates = 0, n_requests = 0;
         struct node node;
         uint64_t ns = S;
 
-        (void)state;
         begin(&node);
         for (uint64_t due = ns; ns < 3600 * S; n_requests++, ns = due) {
                 enum lkg_slot_request request = lkg_seeker_next(&node.seeker, at(ns), &due);
@@ -415,12 +391,11 @@ static void test_a_permission_to_create_is_missing(void **state)
 }
 
 /* To list is allowed, to watch is not: no list makes up for it, and `prefer` goes on. */
-static void test_a_permission_to_watch_is_missing(void **state)
+TEST(test_a_permission_to_watch_is_missing)
 {
         struct node node;
         uint64_t due, ns = S;
 
-        (void)state;
         begin(&node);
         for (unsigned n = 1; n <= 12; n++) {
                 list_only(&node, NULL, 0, ns);
@@ -439,13 +414,12 @@ static void test_a_permission_to_watch_is_missing(void **state)
 }
 
 /* It would be taken for vanished, and the rollout would halt. */
-static void test_a_holder_that_is_refused_goes_on_asking(void **state)
+TEST(test_a_holder_that_is_refused_goes_on_asking)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
         struct node node;
         uint64_t due;
 
-        (void)state;
         begin(&node);
         list(&node, &slot, 1, S);
         node.outcome = LKG_OUTCOME_TRYING;
@@ -458,13 +432,12 @@ static void test_a_holder_that_is_refused_goes_on_asking(void **state)
 }
 
 /* Slots can be deleted by hand, or be asked for when the trial runs already. */
-static void test_on_trial_without_a_slot(void **state)
+TEST(test_on_trial_without_a_slot)
 {
         struct lkg_rollout_slot others[2] = { make_slot(0, LKG_SLOT_HELD, "a", "5"),
                                               make_slot(1, LKG_SLOT_HELD, "b", "6") };
         struct node node;
 
-        (void)state;
         begin(&node);
         node.outcome = LKG_OUTCOME_TRYING;
         list(&node, others, 2, S);
@@ -482,12 +455,11 @@ static void test_on_trial_without_a_slot(void **state)
 }
 
 /* The same machine under a new Node object; and another machine under an old name. */
-static void test_another_node_uid(void **state)
+TEST(test_another_node_uid)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
         struct node node;
 
-        (void)state;
         (void)strcpy(slot.node_uid, "before");
         begin(&node);
         (void)strcpy(node.seeker.node_uid, "now");
@@ -507,14 +479,13 @@ static void test_another_node_uid(void **state)
 }
 
 /* The number of nodes counts, not that of the slot. */
-static void test_a_lowered_number(void **state)
+TEST(test_a_lowered_number)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FREE, "", "5"),
                                              make_slot(1, LKG_SLOT_HELD, "other", "6") };
         struct lkg_slot_wish wish;
         struct node node;
 
-        (void)state;
         begin(&node);
         slots[0].successes = 3;
         list(&node, slots, 2, S);
@@ -528,14 +499,13 @@ static void test_a_lowered_number(void **state)
         lkg_seeker_deinit(&node.seeker);
 }
 
-static void test_more_failures_than_slots(void **state)
+TEST(test_more_failures_than_slots)
 {
         struct lkg_rollout_slot slots[2] = { make_slot(0, LKG_SLOT_FAILED, "a", "5"),
                                              make_slot(1, LKG_SLOT_FAILED, "b", "6") };
         struct lkg_slot_wish wish;
         struct node node;
 
-        (void)state;
         begin(&node);
         wish = node.seeker.wish;
         wish.max_failures = 9;
@@ -548,13 +518,12 @@ static void test_more_failures_than_slots(void **state)
 }
 
 /* The trial of another ConfigMap has a slot: it says nothing about this one. */
-static void test_another_configmap(void **state)
+TEST(test_another_configmap)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
         struct lkg_slot_wish wish;
         struct node node;
 
-        (void)state;
         begin(&node);
         node.outcome = LKG_OUTCOME_TRYING;
         list(&node, &slot, 1, S);
@@ -577,13 +546,12 @@ static void test_another_configmap(void **state)
 }
 
 /* Whatever causes the conflicts: no loop without a pause. */
-static void test_no_loop_of_conflicts(void **state)
+TEST(test_no_loop_of_conflicts)
 {
         struct lkg_rollout_slot slot = make_slot(0, LKG_SLOT_HELD, "me", "5");
         unsigned n = 0;
         struct node node;
 
-        (void)state;
         slot.asked = true;
         begin(&node);
         node.outcome = LKG_OUTCOME_TRYING;
@@ -605,38 +573,4 @@ static void test_no_loop_of_conflicts(void **state)
         }
         assert_in_range(n, 10, 20); /* often enough for one who is asked */
         lkg_seeker_deinit(&node.seeker);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_the_way_of_a_node),
-                cmocka_unit_test(test_a_failure_is_noted_and_halts),
-                cmocka_unit_test(test_slow_start),
-                cmocka_unit_test(test_a_failure_that_does_not_halt),
-                cmocka_unit_test(test_it_looks_again),
-                cmocka_unit_test(test_who_has_vanished),
-                cmocka_unit_test(test_who_answers_has_not_vanished),
-                cmocka_unit_test(test_nobody_vanishes_while_nothing_can_be_written),
-                cmocka_unit_test(test_a_holder_that_is_asked_answers),
-                cmocka_unit_test(test_conflicts_widen_the_window),
-                cmocka_unit_test(test_the_window_shrinks_with_those_who_are_left),
-                cmocka_unit_test(test_a_slot_that_is_not_used_goes_back),
-                cmocka_unit_test(test_a_grant_does_not_outlive_contact),
-                cmocka_unit_test(test_a_grant_does_not_outlive_a_failure),
-                cmocka_unit_test(test_a_grant_is_for_a_minute),
-                cmocka_unit_test(test_no_grant_before_a_list_that_is_owed),
-                cmocka_unit_test(test_a_missing_permission),
-                cmocka_unit_test(test_a_permission_to_create_is_missing),
-                cmocka_unit_test(test_a_permission_to_watch_is_missing),
-                cmocka_unit_test(test_a_holder_that_is_refused_goes_on_asking),
-                cmocka_unit_test(test_on_trial_without_a_slot),
-                cmocka_unit_test(test_another_node_uid),
-                cmocka_unit_test(test_a_lowered_number),
-                cmocka_unit_test(test_more_failures_than_slots),
-                cmocka_unit_test(test_another_configmap),
-                cmocka_unit_test(test_no_loop_of_conflicts),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,10 @@
  * Identities of remote configurations: what is safe in a path, ids, equality.
  * Rule: docs/specification.md 4.1.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <lkg/lifecycle.h>
+
+#include "unit.h"
 
 static const char *many(char c, size_t n, char *buf)
 {
@@ -31,14 +27,13 @@ static struct lkg_config_source source_of(const char *uid, const char *version, 
         return source;
 }
 
-static void test_identifiers(void **state)
+TEST(test_identifiers)
 {
         static const char *const right[] = { "a", "A-Z_0.9", "...", "..a", "-", "7", ".hidden" };
         static const char *const wrong[] = { "",    ".",    "..",   "a/b", "../a",     "a b", "a:b",
                                              "a@b", "a\nb", "a%2f", "\\",  "\303\244", "~" };
         char buf[300];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(right); i++)
                 if (!lkg_identifier_ok(right[i]))
                         fail_msg("\"%s\" is refused", right[i]);
@@ -49,7 +44,7 @@ static void test_identifiers(void **state)
         assert_false(lkg_identifier_ok(many('a', 254, buf)));
 }
 
-static void test_ids(void **state)
+TEST(test_ids)
 {
         static const struct {
                 const char *uid, *version, *key, *id;
@@ -60,7 +55,6 @@ static void test_ids(void **state)
         };
         char id[LKG_SOURCE_ID_MAX + 1];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_config_source source = source_of(rows[i].uid, rows[i].version, rows[i].key, "");
 
@@ -69,7 +63,7 @@ static void test_ids(void **state)
         }
 }
 
-static void test_parsed_ids(void **state)
+TEST(test_parsed_ids)
 {
         static const struct {
                 const char *text, *uid, *version, *key;
@@ -81,7 +75,6 @@ static void test_parsed_ids(void **state)
                 { "local@0123456789ab", "local", "0123456789ab", "kubelet" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_config_source source;
 
@@ -94,7 +87,7 @@ static void test_parsed_ids(void **state)
         }
 }
 
-static void test_what_is_no_id(void **state)
+TEST(test_what_is_no_id)
 {
         static const char *const wrong[] = {
                 "",
@@ -121,7 +114,6 @@ static void test_what_is_no_id(void **state)
         struct lkg_config_source source;
         char buf[300];
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(wrong); i++)
                 if (lkg_config_source_parse_id(wrong[i], &source) != -EINVAL)
                         fail_msg("\"%s\" is an id", wrong[i]);
@@ -132,12 +124,11 @@ static void test_what_is_no_id(void **state)
         assert_int_equal(lkg_config_source_parse_id(buf, &source), 0);
 }
 
-static void test_equality(void **state)
+TEST(test_equality)
 {
         struct lkg_config_source local = source_of("", "", "", ""), a = source_of("u", "1", "k", "s");
         struct lkg_config_source b = a;
 
-        (void)state;
         assert_true(lkg_config_source_is_local(&local));
         assert_false(lkg_config_source_is_local(&a));
         assert_true(lkg_config_source_equal(&local, &local));
@@ -157,22 +148,20 @@ static void test_equality(void **state)
         assert_false(lkg_config_source_same_content(&a, &b));
 }
 
-static void test_missing_payloads_are_not_the_same(void **state)
+TEST(test_missing_payloads_are_not_the_same)
 {
         struct lkg_config_source a = source_of("u", "1", "k", ""), b = source_of("u", "2", "k", "");
         struct lkg_config_source local = source_of("", "", "", "");
 
-        (void)state;
         assert_false(lkg_config_source_same_content(&a, &b));
         assert_false(lkg_config_source_same_content(&local, &local));
 }
 
 /* What a generation was made of is still what is followed when only the resourceVersion has changed. */
-static void test_a_record_of_an_older_version_matches(void **state)
+TEST(test_a_record_of_an_older_version_matches)
 {
         struct lkg_config_source a = source_of("u", "2", LKG_KEY_DEFAULT, "s"), local = { 0 }, made_of;
 
-        (void)state;
         lkg_config_source_recorded("u@1", "s", &made_of);
         assert_true(lkg_config_source_matches(&made_of, &a));
         assert_false(lkg_config_source_equal(&made_of, &a));
@@ -189,7 +178,7 @@ static void test_a_record_of_an_older_version_matches(void **state)
         assert_false(lkg_config_source_matches(&made_of, &a));
 }
 
-static void test_check(void **state)
+TEST(test_check)
 {
         static const struct {
                 const char *uid, *version, *key, *want; /* in the message; NULL = accepted */
@@ -204,7 +193,6 @@ static void test_check(void **state)
                 { "u", "1", "a/b", "kubeletConfigKey \"a/b\"" },
         };
 
-        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_config_source source = source_of(rows[i].uid, rows[i].version, rows[i].key, "");
                 struct lkg_error err = { 0 };
@@ -216,13 +204,12 @@ static void test_check(void **state)
         }
 }
 
-static void test_an_id_must_be_a_file_name(void **state)
+TEST(test_an_id_must_be_a_file_name)
 {
         char uid[260], version[260], id[LKG_SOURCE_ID_MAX + 1];
         struct lkg_config_source source =
                 source_of(many('u', 200, uid), many('1', 54, version), "kubelet", "");
 
-        (void)state;
         assert_int_equal(lkg_config_source_check(&source, NULL), 0);
         lkg_config_source_id(&source, id);
         assert_int_equal(strlen(id), 255);
@@ -234,21 +221,4 @@ static void test_an_id_must_be_a_file_name(void **state)
         assert_int_equal(lkg_config_source_check(&source, NULL), 0);
         source = source_of(uid, version, "ab", "");
         assert_int_equal(lkg_config_source_check(&source, NULL), -EINVAL);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_identifiers),
-                cmocka_unit_test(test_ids),
-                cmocka_unit_test(test_parsed_ids),
-                cmocka_unit_test(test_what_is_no_id),
-                cmocka_unit_test(test_equality),
-                cmocka_unit_test(test_missing_payloads_are_not_the_same),
-                cmocka_unit_test(test_a_record_of_an_older_version_matches),
-                cmocka_unit_test(test_check),
-                cmocka_unit_test(test_an_id_must_be_a_file_name),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What counts against a configuration: bad marks and starts. Rule: docs/specification.md 4.12. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <linux/landlock.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -14,11 +9,12 @@
 #include <lkg/documents.h>
 #include <lkg/schema.h>
 
+#include "unit.h"
 #include "store-place.h"
 
 /* ---- bad list ---- */
 
-static void test_bad_list(void **state)
+TEST_WITH(test_bad_list, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_bad_list list = { .items = NULL }, back;
@@ -80,7 +76,7 @@ static void test_bad_list(void **state)
         close_both(&store, &c);
 }
 
-static void test_mark_names_are_checked(void **state)
+TEST_WITH(test_mark_names_are_checked, setup, teardown)
 {
         static const char *const names[] = { "",     ".",  "..",    "a/b",   "../x@1", "u@",
                                              "u@1:", "@1", "u@1@2", "local", "u@.." };
@@ -128,7 +124,7 @@ static char *suspects_of(const struct lkg_bad *bad)
  * One file has the mark and them; a mark that is made again has the new ones.
  * Rule: docs/specification.md 2.12.
  */
-static void test_suspects_are_in_the_record(void **state)
+TEST_WITH(test_suspects_are_in_the_record, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_bad_list list = { .items = NULL }, back;
@@ -159,7 +155,7 @@ static void test_suspects_are_in_the_record(void **state)
 }
 
 /* An earlier version wrote no suspects; damaged ones are lost alone. */
-static void test_records_without_suspects(void **state)
+TEST_WITH(test_records_without_suspects, setup, teardown)
 {
         static const char *const records[] = {
                 "{\"schemaVersion\":1,\"time\":\"2026-01-02T03:04:05Z\",\"reason\":\"r\",\"source\":{"
@@ -210,7 +206,7 @@ static void expect_marks(struct place *p, const struct lkg_store_component *c,
         assert_int_equal(take_findings(p), 0);
 }
 
-static void test_forgive(void **state)
+TEST_WITH(test_forgive, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_bad_list list = { .items = NULL };
@@ -252,7 +248,7 @@ static bool forbid_links(void)
                syscall(SYS_landlock_restrict_self, fd, 0) == 0;
 }
 
-static void test_forgive_where_nothing_can_be_linked(void **state)
+TEST_WITH(test_forgive_where_nothing_can_be_linked, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_bad_list list = { .items = NULL };
@@ -284,7 +280,7 @@ static void test_forgive_where_nothing_can_be_linked(void **state)
         close_both(&store, &c);
 }
 
-static void test_oldest_mark_goes_first(void **state)
+TEST_WITH(test_oldest_mark_goes_first, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_bad_list list = { .items = NULL };
@@ -312,7 +308,7 @@ static void test_oldest_mark_goes_first(void **state)
 
 /* ---- starts ---- */
 
-static void test_startups(void **state)
+TEST_WITH(test_startups, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_buf here = LKG_BUF_INIT, there = LKG_BUF_INIT;
@@ -343,12 +339,11 @@ static void test_startups(void **state)
         close_both(&store, &c);
 }
 
-static void test_which_process_is_known(void **state)
+TEST(test_which_process_is_known)
 {
         struct lkg_startups s = sample_startups(3);
         const struct lkg_startup by_hand = { .time_ns = 1, .counted = true };
 
-        (void)state;
         assert_true(lkg_startups_knows(&s, SAMPLE_BOOT, 101, 5001));
         assert_false(lkg_startups_knows(&s, SAMPLE_BOOT, 101, 5002));
         assert_false(lkg_startups_knows(&s, "another boot", 101, 5001));
@@ -358,23 +353,4 @@ static void test_which_process_is_known(void **state)
         assert_false(lkg_startups_knows(&s, "another boot", 101, 5001)); /* it belongs to an earlier boot */
         assert_int_equal(s.n_items, 4);
         assert_int_equal(s.items[1].time_ns, SAMPLE_TIME + LKG_NSEC_PER_SEC);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                T(test_bad_list),
-                T(test_suspects_are_in_the_record),
-                T(test_records_without_suspects),
-                T(test_mark_names_are_checked),
-                T(test_forgive),
-                T(test_forgive_where_nothing_can_be_linked),
-                T(test_oldest_mark_goes_first),
-                T(test_startups),
-                cmocka_unit_test(test_which_process_is_known),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,17 +5,12 @@
  */
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include <lkg/documents.h>
 #include <lkg/file.h>
 
+#include "unit.h"
 #include "tests/lib/store-sample.h"
 #include "tmpdir.h"
 
@@ -262,7 +257,7 @@ static bool try_field(struct place *p, const struct file *file, const struct lkg
         return at == UINT_MAX;
 }
 
-static void test_every_field(void **state)
+TEST_WITH(test_every_field, setup, teardown)
 {
         struct place *p = *state;
         unsigned n = 0;
@@ -285,7 +280,7 @@ static void test_every_field(void **state)
 
 /* ---- whole files ---- */
 
-static void test_every_file_cut_at_every_byte(void **state)
+TEST_WITH(test_every_file_cut_at_every_byte, setup, teardown)
 {
         struct place *p = *state;
 
@@ -306,7 +301,7 @@ static void test_every_file_cut_at_every_byte(void **state)
         }
 }
 
-static void test_every_file_foreign(void **state)
+TEST_WITH(test_every_file_foreign, setup, teardown)
 {
         static const char *const texts[] = { "hello\n",
                                              "[]",
@@ -337,7 +332,7 @@ static void test_every_file_foreign(void **state)
         }
 }
 
-static void test_something_else_in_a_file_s_place(void **state)
+TEST_WITH(test_something_else_in_a_file_s_place, setup, teardown)
 {
         struct place *p = *state;
 
@@ -368,7 +363,7 @@ static void test_something_else_in_a_file_s_place(void **state)
         }
 }
 
-static void test_damaged_record_is_kept_aside(void **state)
+TEST_WITH(test_damaged_record_is_kept_aside, setup, teardown)
 {
         struct lkg_report report = LKG_REPORT_INIT;
         struct place *p = *state;
@@ -392,7 +387,7 @@ static void test_damaged_record_is_kept_aside(void **state)
         lkg_report_deinit(&report);
 }
 
-static void test_checkpoint_cut_at_every_byte(void **state)
+TEST_WITH(test_checkpoint_cut_at_every_byte, setup, teardown)
 {
         static const char path[] = "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001/100/configmap.json";
         struct place *p = *state;
@@ -425,7 +420,7 @@ static void test_checkpoint_cut_at_every_byte(void **state)
         free(text);
 }
 
-static void test_release_cut_at_every_byte(void **state)
+TEST_WITH(test_release_cut_at_every_byte, setup, teardown)
 {
         static const char *const foreign[] = { "../../../etc", "v1.99\nv1.98", "v1.36.3\n\n", "/", ".",
                                                "..",           "v 1" };
@@ -450,7 +445,7 @@ static void test_release_cut_at_every_byte(void **state)
         }
 }
 
-static void test_foreign_entry_in_the_bad_list(void **state)
+TEST_WITH(test_foreign_entry_in_the_bad_list, setup, teardown)
 {
         static const char *const names[] = { "README", "u@1:kubelet", "a b@1", "u@1.damaged@2", "local" };
         struct lkg_report report = LKG_REPORT_INIT;
@@ -467,22 +462,4 @@ static void test_foreign_entry_in_the_bad_list(void **state)
         assert_int_equal(report.n_findings, LKG_ARRAY_SIZE(names));
         lkg_bad_list_deinit(&list);
         lkg_report_deinit(&report);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                T(test_every_field),
-                T(test_every_file_cut_at_every_byte),
-                T(test_every_file_foreign),
-                T(test_something_else_in_a_file_s_place),
-                T(test_damaged_record_is_kept_aside),
-                T(test_checkpoint_cut_at_every_byte),
-                T(test_release_cut_at_every_byte),
-                T(test_foreign_entry_in_the_bad_list),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store of dynamic configuration: what is saved can be read back, and who may use it when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "store-place.h"
 
 /* ---- the directory ---- */
 
-static void test_fresh(void **state)
+TEST_WITH(test_fresh, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_store_component c;
@@ -42,7 +36,7 @@ static void test_fresh(void **state)
         close_both(&store, &c);
 }
 
-static void test_everything_comes_back(void **state)
+TEST_WITH(test_everything_comes_back, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_buf first = LKG_BUF_INIT, second = LKG_BUF_INIT;
@@ -67,7 +61,7 @@ static void test_everything_comes_back(void **state)
         lkg_buf_deinit(&second);
 }
 
-static void test_records_are_readable(void **state)
+TEST_WITH(test_records_are_readable, setup, teardown)
 {
         struct place *p = *state;
         char *text;
@@ -114,7 +108,7 @@ static void test_records_are_readable(void **state)
         free(text);
 }
 
-static void test_second_daemon_is_refused(void **state)
+TEST_WITH(test_second_daemon_is_refused, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_store store, other;
@@ -132,7 +126,7 @@ static void test_second_daemon_is_refused(void **state)
         lkg_store_close(&store);
 }
 
-static void test_newer_format_is_not_touched(void **state)
+TEST_WITH(test_newer_format_is_not_touched, setup, teardown)
 {
         static const char *const newer[] = { "lkgfs-state 2\n", "lkgfs-state 2", "lkgfs-state 10 beta\n",
                                              "lkgfs-state 99999999999999999999999\n" };
@@ -153,7 +147,7 @@ static void test_newer_format_is_not_touched(void **state)
         assert_int_equal(take_findings(p), 0);
 }
 
-static void test_directory_without_format(void **state)
+TEST_WITH(test_directory_without_format, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_store store;
@@ -174,7 +168,7 @@ static void test_directory_without_format(void **state)
         assert_int_equal(take_findings(p), 0);
 }
 
-static void test_damaged_format_is_written_anew(void **state)
+TEST_WITH(test_damaged_format_is_written_anew, setup, teardown)
 {
         static const char *const damaged[] = {
                 "",     "lkgfs-", "lkgfs-state ", "lkgfs-state 0\n", "lkgfs-state -1", "lkgfs-state 1x\n",
@@ -200,7 +194,7 @@ static void test_damaged_format_is_written_anew(void **state)
         }
 }
 
-static void test_something_else_stands_in_a_directory_s_place(void **state)
+TEST_WITH(test_something_else_stands_in_a_directory_s_place, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_store_component c;
@@ -216,7 +210,7 @@ static void test_something_else_stands_in_a_directory_s_place(void **state)
         assert_true(exists(p, "dynamic/kubelet/documents"));
 }
 
-static void test_sweep(void **state)
+TEST_WITH(test_sweep, setup, teardown)
 {
         static const char *const left[] = {
                 ".format.1" LKG_TMP_SUFFIX,
@@ -245,7 +239,7 @@ static void test_sweep(void **state)
         lkg_buf_deinit(&after);
 }
 
-static void test_component_name_is_checked(void **state)
+TEST_WITH(test_component_name_is_checked, setup, teardown)
 {
         static const char *const names[] = { "", ".", "..", "a/b", "../x" };
         struct place *p = *state;
@@ -261,7 +255,7 @@ static void test_component_name_is_checked(void **state)
 
 /* ---- checkpoints ---- */
 
-static void test_checkpoint_is_checked(void **state)
+TEST_WITH(test_checkpoint_is_checked, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_configmap configmap;
@@ -295,7 +289,7 @@ static void test_checkpoint_is_checked(void **state)
 
 #define OBJECT_0 "checkpoints/11111111-aaaa-4bbb-8ccc-000000000001/100/configmap.json"
 
-static void test_damaged_checkpoint_is_replaced(void **state)
+TEST_WITH(test_damaged_checkpoint_is_replaced, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_configmap configmap;
@@ -325,7 +319,7 @@ static void test_damaged_checkpoint_is_replaced(void **state)
         lkg_store_close(&store);
 }
 
-static void test_collect_keeps_what_is_needed(void **state)
+TEST_WITH(test_collect_keeps_what_is_needed, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_config_source sources[SAMPLE_OBJECTS];
@@ -356,7 +350,7 @@ static void test_collect_keeps_what_is_needed(void **state)
 
 /* ---- pointers, documents ---- */
 
-static void test_local_pointers(void **state)
+TEST_WITH(test_local_pointers, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_pointers none = { .assigned_ns = 5 }, back;
@@ -387,7 +381,7 @@ static void test_local_pointers(void **state)
         close_both(&store, &c);
 }
 
-static void test_documents(void **state)
+TEST_WITH(test_documents, setup, teardown)
 {
         struct place *p = *state;
         char a[LKG_SHA256_HEX], b[LKG_SHA256_HEX], d[LKG_SHA256_HEX], path[128], *text;
@@ -419,7 +413,7 @@ static void test_documents(void **state)
         close_both(&store, &c);
 }
 
-static void test_the_node_that_referred_is_remembered(void **state)
+TEST_WITH(test_the_node_that_referred_is_remembered, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_pointers pointers = { .assigned_ns = 5, .node_uid = "u-1" }, back;
@@ -441,7 +435,7 @@ static void test_the_node_that_referred_is_remembered(void **state)
         close_both(&store, &c);
 }
 
-static void test_trial_of_another_source(void **state)
+TEST_WITH(test_trial_of_another_source, setup, teardown)
 {
         struct place *p = *state;
         struct lkg_trial trial = sample_trial(), back;
@@ -474,7 +468,7 @@ static void test_trial_of_another_source(void **state)
 
 /* ---- releases ---- */
 
-static void test_release(void **state)
+TEST_WITH(test_release, setup, teardown)
 {
         static const struct {
                 const char *text, *name;
@@ -507,7 +501,7 @@ static void test_release(void **state)
 }
 
 /* Rule: docs/specification.md 4.12. */
-static void test_another_release_judges_afresh(void **state)
+TEST_WITH(test_another_release_judges_afresh, setup, teardown)
 {
         struct place *p = *state;
         const struct lkg_bad bad = sample_bad(1);
@@ -548,7 +542,7 @@ static void set_time(struct place *p, const char *release, time_t seconds)
         assert_int_equal(utimensat(p->fd, path, times, 0), 0);
 }
 
-static void test_releases_used_long_ago_go(void **state)
+TEST_WITH(test_releases_used_long_ago_go, setup, teardown)
 {
         struct place *p = *state;
         const struct lkg_bad bad = sample_bad(1);
@@ -581,34 +575,4 @@ static void test_releases_used_long_ago_go(void **state)
         assert_string_equal(p->report.findings[0].file, "dynamic/kubelet/release");
         assert_int_equal(take_findings(p), 1);
         close_both(&store, &c);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                T(test_fresh),
-                T(test_everything_comes_back),
-                T(test_records_are_readable),
-                T(test_second_daemon_is_refused),
-                T(test_newer_format_is_not_touched),
-                T(test_directory_without_format),
-                T(test_damaged_format_is_written_anew),
-                T(test_something_else_stands_in_a_directory_s_place),
-                T(test_sweep),
-                T(test_component_name_is_checked),
-                T(test_checkpoint_is_checked),
-                T(test_damaged_checkpoint_is_replaced),
-                T(test_collect_keeps_what_is_needed),
-                T(test_local_pointers),
-                T(test_the_node_that_referred_is_remembered),
-                T(test_documents),
-                T(test_trial_of_another_source),
-                T(test_release),
-                T(test_another_release_judges_afresh),
-                T(test_releases_used_long_ago_go),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }
