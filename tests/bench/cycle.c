@@ -3,17 +3,15 @@
  * The cost of reading: the same operation on several files in turn, so that other load on the machine
  * affects all of them alike.
  *
- *     cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|stat|touch|read|mmap LABEL=PATH...
+ *     cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|read|mmap LABEL=PATH...
  *
- * cycle: open, fstat, read, read at the end of the file, close. stat: by path. touch: set the file's time,
- * which is a change. read: one pread of the whole file on a descriptor that stays open. mmap: map such a
- * file, touch every page, unmap. Each round takes ITERATIONS samples of each target after a warm-up that is
- * not counted. Prints one line per target (measure.h).
+ * cycle: open, fstat, read, read at the end of the file, close. read: one pread of the whole file on a
+ * descriptor that stays open. mmap: map such a file, touch every page, unmap. Each round takes ITERATIONS
+ * samples of each target after a warm-up that is not counted. Prints one line per target (measure.h).
  */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "measure.h"
 
@@ -44,20 +42,6 @@ static void do_cycle(struct target *t)
         close(fd);
 }
 
-static void do_stat(struct target *t)
-{
-        struct stat st;
-
-        if (stat(t->path, &st) < 0)
-                give_up("stat %s", t->path);
-}
-
-static void do_touch(struct target *t)
-{
-        if (utimensat(AT_FDCWD, t->path, NULL, 0) < 0)
-                give_up("utimensat %s", t->path);
-}
-
 static void do_read(struct target *t)
 {
         if (pread(t->fd, data, sizeof(data), 0) != (ssize_t)t->size)
@@ -80,9 +64,12 @@ static const struct {
         void (*run)(struct target *t);
         int keep_open;
 } operations[] = {
-        { "cycle", do_cycle, 0 }, { "stat", do_stat, 0 }, { "touch", do_touch, 0 },
-        { "read", do_read, 1 },   { "mmap", do_mmap, 1 },
+        { "cycle", do_cycle, 0 },
+        { "read", do_read, 1 },
+        { "mmap", do_mmap, 1 },
 };
+
+#define N_OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
 static void target_open(struct target *t, int keep_open)
 {
@@ -113,51 +100,28 @@ static void measure(struct target *targets, size_t n_targets, void (*run)(struct
                         }
 }
 
-__attribute__((noreturn)) static void usage(void)
-{
-        fprintf(stderr, "usage: cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|stat|touch|read|mmap "
-                        "LABEL=PATH...\n");
-        exit(64);
-}
-
 int main(int argc, char **argv)
 {
+        static const char usage[] =
+                "cycle [-c CPU] [-r ROUNDS] [-n ITERATIONS] cycle|read|mmap LABEL=PATH...";
+        const struct command_line c = command_line(argc, argv, /* has_word= */ true, TARGETS, usage);
         struct target targets[TARGETS] = { 0 };
-        long rounds = 8, iterations = 400;
-        size_t n_targets = 0, op = 0;
-        int option;
+        size_t op = 0;
 
-        while ((option = getopt(argc, argv, "c:r:n:")) != -1) {
-                if (option == 'c')
-                        pin_to_cpu((int)number(optarg, 0, 1023));
-                else if (option == 'r')
-                        rounds = number(optarg, 1, 1000);
-                else if (option == 'n')
-                        iterations = number(optarg, 1, 1000000);
-                else
-                        usage();
-        }
-        if (argc - optind < 2 || argc - optind - 1 > TARGETS)
-                usage();
-        while (op < sizeof(operations) / sizeof(operations[0]) &&
-               strcmp(argv[optind], operations[op].name) != 0)
+        while (op < N_OPERATIONS && strcmp(c.word, operations[op].name) != 0)
                 op++;
-        if (op == sizeof(operations) / sizeof(operations[0]))
-                usage();
-        for (int i = optind + 1; i < argc; i++) {
-                struct target *t = &targets[n_targets++];
-                char *equals = strchr(argv[i], '=');
-
-                if (!equals)
-                        usage();
-                *equals = '\0';
-                t->label = argv[i];
-                t->path = equals + 1;
-                samples_init(&t->samples, (size_t)(rounds * iterations));
-                target_open(t, operations[op].keep_open);
+        if (op == N_OPERATIONS) {
+                fprintf(stderr, "usage: %s\n", usage);
+                return 64;
         }
-        measure(targets, n_targets, operations[op].run, rounds, iterations);
-        for (size_t t = 0; t < n_targets; t++) {
+        for (size_t i = 0; i < c.n_targets; i++) {
+                targets[i].path = split_label(c.targets[i]);
+                targets[i].label = c.targets[i];
+                samples_init(&targets[i].samples, (size_t)(c.rounds * c.iterations));
+                target_open(&targets[i], operations[op].keep_open);
+        }
+        measure(targets, c.n_targets, operations[op].run, c.rounds, c.iterations);
+        for (size_t t = 0; t < c.n_targets; t++) {
                 samples_print(targets[t].label, &targets[t].samples);
                 free(targets[t].samples.ns);
         }

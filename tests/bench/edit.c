@@ -10,7 +10,6 @@
  * with VIEW, `LABEL.stale`, whose second field is the count.
  */
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "measure.h"
 
@@ -69,14 +68,10 @@ static void edit(struct target *t, unsigned value, int count)
 
 static void target_parse(struct target *t, char *text, size_t n_samples)
 {
-        char *equals = strchr(text, '='), *comma;
+        char *dropin = split_label(text), *comma = strchr(dropin, ',');
 
-        if (!equals)
-                give_up("'%s' is not LABEL=DROPIN[,VIEW]", text);
-        *equals = '\0';
         t->label = text;
-        t->dropin = equals + 1;
-        comma = strchr(equals + 1, ',');
+        t->dropin = dropin;
         if (comma) {
                 *comma = '\0';
                 t->view = comma + 1;
@@ -101,33 +96,19 @@ static void target_print(struct target *t)
 
 int main(int argc, char **argv)
 {
+        const struct command_line c =
+                command_line(argc, argv, /* has_word= */ false, TARGETS,
+                             "edit [-c CPU] [-r ROUNDS] [-n ITERATIONS] LABEL=DROPIN[,VIEW]...");
         struct target targets[TARGETS] = { 0 };
-        long rounds = 4, iterations = 100;
-        size_t n_targets = 0;
         unsigned value = 100;
-        int option;
 
-        while ((option = getopt(argc, argv, "c:r:n:")) != -1) {
-                if (option == 'c')
-                        pin_to_cpu((int)number(optarg, 0, 1023));
-                else if (option == 'r')
-                        rounds = number(optarg, 1, 1000);
-                else if (option == 'n')
-                        iterations = number(optarg, 1, 100000);
-                else
-                        return 64;
-        }
-        if (optind == argc || argc - optind > TARGETS) {
-                fprintf(stderr, "usage: edit [-c CPU] [-r ROUNDS] [-n ITERATIONS] LABEL=DROPIN[,VIEW]...\n");
-                return 64;
-        }
-        for (int i = optind; i < argc; i++)
-                target_parse(&targets[n_targets++], argv[i], (size_t)(rounds * iterations));
-        for (long r = 0; r < rounds; r++)
-                for (size_t t = 0; t < n_targets; t++)
-                        for (long i = -WARM_UP; i < iterations; i++)
+        for (size_t i = 0; i < c.n_targets; i++)
+                target_parse(&targets[i], c.targets[i], (size_t)(c.rounds * c.iterations));
+        for (long r = 0; r < c.rounds; r++)
+                for (size_t t = 0; t < c.n_targets; t++)
+                        for (long i = -WARM_UP; i < c.iterations; i++)
                                 edit(&targets[t], value++, i >= 0);
-        for (size_t t = 0; t < n_targets; t++)
+        for (size_t t = 0; t < c.n_targets; t++)
                 target_print(&targets[t]);
         return 0;
 }

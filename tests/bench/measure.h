@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the measuring programs: a clock, samples with percentiles, pinning, error exit. */
+/* Shared by the measuring programs: a clock, samples with percentiles, pinning, their options, error exit. */
 #pragma once
 
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Durations of one target in nanoseconds, in the order of measurement. */
 struct samples {
@@ -106,4 +108,51 @@ static inline long number(const char *text, long min, long max)
                 give_up("'%s' is not a number from %ld to %ld", text, min, max);
         }
         return value;
+}
+
+/* [-c CPU] [-r ROUNDS] [-n ITERATIONS] [WORD] LABEL=TARGET...: each round measures each target ITERATIONS times. */
+struct command_line {
+        long rounds, iterations;
+        const char *word; /* NULL: the program takes none */
+        char **targets;
+        size_t n_targets;
+};
+
+static inline struct command_line command_line(int argc, char **argv, bool has_word, size_t max_targets,
+                                               const char *usage)
+{
+        struct command_line c = { .rounds = 4, .iterations = 100 };
+        int option;
+
+        while ((option = getopt(argc, argv, "c:r:n:")) != -1) {
+                if (option == 'c')
+                        pin_to_cpu((int)number(optarg, 0, 1023));
+                else if (option == 'r')
+                        c.rounds = number(optarg, 1, 1000);
+                else if (option == 'n')
+                        c.iterations = number(optarg, 1, 1000000);
+                else
+                        exit(64);
+        }
+        c.word = has_word && optind < argc ? argv[optind++] : NULL;
+        c.targets = argv + optind;
+        c.n_targets = (size_t)(argc - optind);
+        if (c.n_targets == 0 || c.n_targets > max_targets || (has_word && !c.word)) {
+                fprintf(stderr, "usage: %s\n", usage);
+                exit(64);
+        }
+        return c;
+}
+
+/** split_label() - LABEL=TARGET in place; return TARGET. */
+static inline char *split_label(char *text)
+{
+        char *equals = strchr(text, '=');
+
+        if (!equals) {
+                errno = EINVAL;
+                give_up("'%s' is not LABEL=TARGET", text);
+        }
+        *equals = '\0';
+        return equals + 1;
 }

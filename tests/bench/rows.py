@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import time
 
@@ -184,43 +183,6 @@ def rows_start(bench):
               value_limit=50)
 
 
-def kill_often(server, end):
-    """SIGKILL the file server every 200 ms until @end; return how often."""
-    kills = 0
-    while time.monotonic() < end:
-        time.sleep(0.2)
-        victim = server.member('lkgfs-fs')
-        if victim:
-            os.kill(victim, signal.SIGKILL)
-            kills += 1
-    return kills
-
-
-def rows_kill(bench):
-    seconds = 10 if bench.quick else 60
-    with bench.lkgfs('kill') as server:
-        view = server.mount_point
-        command = [bench.program('load'), '-s', seconds, '-w', view / 'manifests', view / 'kubelet.conf',
-                   view / 'manifests/etcd.yaml', view / 'status/kubelet/condition']
-        load = subprocess.Popen([str(part) for part in command], text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
-        try:
-            kills = kill_often(server, time.monotonic() + seconds - 0.5)
-            out, complaints = load.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            raise Trouble('calls still hang a minute after the last SIGKILL') from None
-        finally:
-            load.kill()
-    if len(out.split()) != 4:
-        raise Trouble(f'load: {complaints.strip()[-300:]}')
-    calls, failed, torn, longest_us = out.split()
-    more = f'longest call {float(longest_us) / 1000:.1f} ms'
-    if complaints:
-        more += '; ' + complaints.splitlines()[0]
-    yield row(f'failed or torn calls in {seconds} s, file server killed {kills} times',
-              int(failed) + int(torn), f'of {calls}', value_limit=0, more=more)
-
-
 def rows_hang(bench):
     yield from hanging.rows(bench, row)
 
@@ -229,5 +191,4 @@ def rows_watch(bench):
     yield from remote.rows(bench, row)
 
 
-GROUPS = {'open': rows_open, 'judge': rows_judge, 'edit': rows_edit, 'quiet': rows_quiet, 'start': rows_start, 'kill': rows_kill,
-          'hang': rows_hang, 'watch': rows_watch}
+GROUPS = {'open': rows_open, 'judge': rows_judge, 'edit': rows_edit, 'quiet': rows_quiet, 'start': rows_start, 'hang': rows_hang, 'watch': rows_watch}
