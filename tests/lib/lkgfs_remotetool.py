@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API client without an engine, as children of a test: remote-tool (one request) and informer-tool (one object)."""
+"""The API client without an engine, as children of a test: remote-tool, for one request or to follow an object."""
 import json
 import os
 import select
@@ -19,9 +19,7 @@ if "ASAN_OPTIONS" in KEPT:
 MEMORY_MAX = (8 if KEPT else 1) * (48 << 20)
 TOOLS = lib.BUILD / "tests/lib"
 # Limits in milliseconds, so short that no test waits for a default one.
-TRANSPORT = {"connect": 2000, "request": 2500, "idle": 1000}
-INFORMER = {"connect": 2000, "request": 2500, "body": 1000, "idle": 1500, "half": 700, "backoff": 10, "poll": 100,
-            "refresh": 100}
+LIMITS = {"connect": 2000, "request": 2500, "body": 1000, "idle": 1500, "half": 700, "backoff": 10, "poll": 100, "refresh": 100}
 
 
 def start(program, kubeconfig, *words, limits=(), max_bytes=None, environment=None):
@@ -35,12 +33,10 @@ def start(program, kubeconfig, *words, limits=(), max_bytes=None, environment=No
 
 
 class Tool:
-    """One run of informer-tool, or of another program that prints one JSON object per line. A context manager."""
+    """One run of remote-tool. A context manager."""
 
-    def __init__(self, kubeconfig, resource, name, limits=(), program="informer-tool", **options):
-        defaults = INFORMER if program == "informer-tool" else TRANSPORT
-        words = [resource, name] if program == "informer-tool" else ["--text", "get", resource, name]
-        self.process = start(program, kubeconfig, *words, limits={**defaults, **dict(limits)}, **options)
+    def __init__(self, kubeconfig, resource, name, limits=(), verb="follow", **options):
+        self.process = start("remote-tool", kubeconfig, verb, resource, name, limits={**LIMITS, **dict(limits)}, **options)
         self.lines, self.changed, self.errors = [], threading.Condition(), b""
         self.ended = False
         self.threads = [threading.Thread(target=target, daemon=True) for target in (self._read, self._complain)]
@@ -149,10 +145,9 @@ class Tool:
 
 def get(kubeconfig, resource, name, **options):
     """Return (answer, peak memory in bytes) of one GET; answer["object"] is the accepted object, or None."""
-    tool = Tool(kubeconfig, resource, name, program="remote-tool", **options)
+    tool = Tool(kubeconfig, resource, name, verb="get", **options)
     code = tool.finish()
-    ends = [line for line in tool.lines if line["call"] == "end"]
-    assert code == 0 and len(ends) == 1, f"exit {code}: {tool.lines} {tool.errors.decode()}"
-    answer = ends[0]
+    assert code == 0 and len(tool.lines) == 2, f"exit {code}: {tool.lines} {tool.errors.decode()}"
+    answer = tool.lines[0]
     answer["object"] = json.loads(answer["text"]) if answer["text"] is not None else None
-    return answer, tool.lines[-1]["memory"]
+    return answer, tool.lines[1]["memory"]
