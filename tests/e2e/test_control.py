@@ -68,67 +68,6 @@ def test_offset_is_ignored(shared):
         os.close(fd)
 
 
-def test_hold(mount):
-    first = mount.generation()
-    mount.command("hold", "on\n")
-    assert "held at generation %d" % first in mount.status("condition")
-    mount.command("hold", "on")  # again: no error, no effect
-    mount.drop("50-a.conf", "maxPods: 31\n")
-    mount.drop("51-b.conf", "podsPerCore: 31\n")
-    assert mount.generation() == first and "31" not in mount.document()
-    mount.drop("52-c.conf", "maxPods: [\n")
-    assert "52-c.conf" in mount.status("findings"), "judged and reported while held"
-    os.unlink(mount.path("kubelet.conf.d", "52-c.conf"))
-    mount.command("hold", "off")
-    assert "\nmaxPods: 31\n" in mount.document() and "\npodsPerCore: 31\n" in mount.document()
-    numbers = [int(n) for n in os.listdir(mount.path("history", "kubelet"))]
-    assert len([n for n in numbers if n > first]) == 1, "one generation for the whole batch"
-    assert "held" not in mount.status("condition")
-    mount.command("hold", "off")
-
-
-def test_try_and_commit(mount):
-    assert lib.error_of(mount.command, "commit", "now") == errno.EINVAL
-    mount.command("try", "1h")
-    assert "LKG4015" in mount.status("findings"), "an armed try is not forgotten"
-    assert lib.error_of(mount.command, "try", "1h") == errno.EBUSY
-    assert mount.status("last-error").strip() != ""
-    mount.drop("50-a.conf", "maxPods: 51\n")
-    assert "\nmaxPods: 51\n" in mount.document() and "try" in mount.status("condition")
-    assert "LKG4015" not in mount.status("findings")
-    mount.command("commit", "now")
-    assert "\nmaxPods: 51\n" in mount.document() and "try" not in mount.status("condition")
-    assert lib.error_of(mount.command, "commit", "now") == errno.EINVAL
-
-
-def test_try_runs_out(mount):
-    document = mount.document()
-    mount.command("try", "300ms")
-    mount.drop("50-a.conf", "maxPods: 61\n")
-    assert "\nmaxPods: 61\n" in mount.document()
-    mount.wait_for(lambda: mount.document() == document, "the previous generation is back")
-    status = mount.status("condition")
-    assert "try expired" in status
-    assert "maxPods: 61" in lib.read_file(mount.behind("kubelet.conf.d", "50-a.conf")).decode(), "files stay"
-    mount.command("hold", "off")
-    assert "\nmaxPods: 61\n" in mount.document()
-
-
-def test_pins_survive_restarts(mount):
-    first, document = mount.generation(), mount.document()
-    mount.drop("50-a.conf", "maxPods: 71\n")
-    mount.command("rollback", str(first))
-    mount.kill_child("lkgfs-engine")
-    mount.child("lkgfs-engine")
-    mount.drop("50-a.conf", "maxPods: 72\n")
-    assert mount.document() == document
-    assert mount.stop() == 0
-    mount.start()
-    assert mount.document() == document and "held" in mount.status("condition")
-    mount.command("hold", "off")
-    assert "\nmaxPods: 72\n" in mount.document()
-
-
 def test_first_commands_after_a_restart_count(mount):
     """Requests of a new mount are never mistaken for requests that an engine has already answered."""
     for _ in range(3):
@@ -168,12 +107,6 @@ def test_only_root(shared):
         os.close(fd)
     assert result.returncode != 0
     assert "held" not in shared.status("condition")
-
-
-def test_commands_are_logged(mount):
-    mount.command("hold", "on")
-    mount.command("hold", "off")
-    assert "hold" in mount.log() and str(os.getpid()) in mount.log()
 
 
 def test_each_component_has_its_own(mounts):

@@ -11,10 +11,6 @@ import pytest
 
 import lkgfs_testlib as lib
 
-INIT_REASON = "current is set to the local default, and an init config was provided"
-UNPARSABLE, INVALID = "{0xdeadbeef}", "kubeAPIQPS: -1\n"
-
-
 # ---- assigned, active, last known good ----
 
 def test_a_good_one_is_followed(node):
@@ -32,84 +28,6 @@ def test_a_good_one_is_followed(node):
     layers = os.listdir(n.mount.vpath("layers", "kubelet"))
     assert "0000-remote-node-config.yaml" in layers
     assert "remote node-config\tkube-system/node-config:kubelet:3:10" in n.status("origin")
-
-
-def test_it_replaces_the_base_and_nothing_else(node):
-    n = node()
-    n.mount.drop("50-x.conf", "registryBurst: 7\n")
-    n.assign("maxPods: 42\nregistryBurst: 3\n")
-    document = n.mount.document()
-    assert "\nmaxPods: 42\n" in document and "\nregistryBurst: 7\n" in document
-    assert "clusterDomain" not in document, "the base is gone as a whole"
-
-
-@pytest.mark.parametrize("body,words,error", [
-    (UNPARSABLE, "failed to parse current (UID: 8f1c)", "failed to load config"),
-    ("maxPods: [\n", "failed to parse current (UID: 8f1c)", "failed to load config"),
-    (INVALID, "failed to validate current (UID: 8f1c)", "failed to validate config"),
-    ("maxPods: many\n", "failed to validate current (UID: 8f1c)", "failed to validate config"),
-])
-def test_a_bad_one_is_assigned_and_never_active(node, body, words, error):
-    """Rule: docs/specification.md 4.5."""
-    n = node()
-    before, generation = n.mount.document(), n.mount.generation()
-    source = n.assign(body, header=body is not UNPARSABLE)
-    n.wait("condition", f"False {words}: using last-known-good (init)")
-    assert n.sources() == (source, "init", "init")
-    assert n.mount.document() == before and n.mount.generation() == generation
-    assert n.bad()[source]["reason"] == words
-    assert n.bad()[source]["source"]["name"] == "node-config"
-    status = n.config_json()
-    assert status["error"].startswith(error)
-    assert status["rejected"]["source"] == source and status["rejected"]["reason"] == words
-    assert "kube-system/node-config:kubelet:" in n.status("findings")
-    assert n.trial()["state"] == "idle"
-
-
-def test_reset_to_a_local_configuration_of_the_same_bytes(node):
-    n = node(trial={"duration": "0s"})
-    source = n.assign("".join(lib.read_file(n.mount.path("kubelet.conf.base")).decode().split("\n", 2)[2:]))
-    n.wait("last-known-good", source)
-    generation = n.mount.generation()
-    n.put("local\n")
-    n.wait("assigned", "init")
-    n.wait("condition", f"True {INIT_REASON}: using current (init)")
-    assert n.status("active") == "init\n" and n.mount.generation() == generation
-
-
-def test_a_wrong_base_under_a_remote_one_is_reported(node):
-    n = node()
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    lib.write_file(n.mount.path("kubelet.conf.base"), lib.HEADER + "maxPods: many\n")
-    n.wait("condition", "False failed to validate local (init), 1 error, see status/kubelet/findings: using current (UID: 8f1c)")
-    assert n.sources()[1] == source and n.bad() == {}
-
-
-def test_what_an_older_version_made_is_of_the_same_source(node):
-    """A process that read an older generation keeps the clock running, also while a drop-in is invalid; nothing is abandoned."""
-    n = node()
-    n.wait("active", n.assign("maxPods: 42\n", version=1))
-    older = n.mount.generation()
-    life = n.live()
-    n.mount.drop("50-x.conf", "registryBurst: 7\n")
-    assert n.mount.generation() > older
-    n.mount.drop("60-y.conf", "maxPods: -3\n")
-    source = n.assign("maxPods: 42\n", version=2, annotations={"touched": "yes"})
-    n.wait("active", source)
-    assert n.trial()["state"] == "running" and n.trial()["deadline"] not in ("", "-")
-    n.mount.command("rollback", str(older))
-    assert n.mount.generation() == older and n.bad() == {}
-    life.kill()
-
-
-def test_same_content_as_a_bad_one_is_as_bad(node):
-    n = node()
-    n.assign(INVALID, version=1)
-    n.wait("condition", "False failed to validate current")
-    n.assign(INVALID, version=2, annotations={"touched": "yes"})
-    n.wait("condition", "False failed to validate current")
-    assert set(n.bad()) == {"8f1c@1", "8f1c@2"}
 
 
 def test_a_mistake_that_a_broken_local_layer_would_mend_is_nobodys(node):
@@ -196,51 +114,6 @@ def test_a_candidate_cannot_switch_its_trial_off(node):
     assert 0 < seconds_left(n) < 62
 
 
-def test_scope_all_a_reload_keeps_what_was_avoided(node):
-    """After a rollback the layers still merge to the avoided document: SIGHUP must not serve it again."""
-    n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": False})
-    n.crash()
-    good = n.mount.document()
-    n.mount.drop("50-x.conf", "maxPods: 50\n")
-    n.crash()
-    assert n.crash() == good and n.mount.document() == good
-    n.mount.reload()
-    n.mount.command("sync", "now")
-    assert n.mount.document() == good
-
-
-@pytest.mark.parametrize("how", ["kill", "stop"])
-def test_the_last_known_good_is_on_no_trial_after_a_restart(node, how):
-    n = node(trial={"crashLoopThreshold": 0})
-    local = n.mount.document()
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    n.crash()
-    assert n.crash() == local
-    if how == "kill":
-        n.mount.kill_child("lkgfs-engine")
-    else:
-        n.mount.stop()
-        n.mount.start()
-    for _ in range(3):
-        assert n.crash() == local
-    assert set(n.bad()) == {source} and n.trial()["state"] == "failed"
-
-
-def test_the_content_of_the_last_known_good_again(node):
-    n = node(trial={"duration": "0s"})
-    good = n.assign("maxPods: 1\n")
-    n.wait("last-known-good", good)
-    generation = n.mount.generation()
-    n.configure(trial={"duration": "10m"})
-    n.mount.reload()
-    n.assign(INVALID)
-    n.wait("condition", "False failed to validate")
-    again = n.assign("maxPods: 1\n")
-    n.wait("condition", "True all checks passed")
-    assert n.sources() == (again, again, again) and n.mount.generation() == generation
-
-
 def test_a_guard_that_comes_later(node):
     n = node()
     local = n.mount.document()
@@ -316,57 +189,6 @@ def test_starts_by_hand(node):
     assert lib.error_of(n.mount.command, "startup", "x") == errno.EINVAL
 
 
-# ---- operators ----
-
-def test_rollback_lkg_pins_until_hold_off(node):
-    n = node()
-    local = n.mount.document()
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    promised = n.good_document()
-    n.mount.command("rollback", "lkg")
-    assert n.mount.document() == promised == local
-    assert n.bad()[source]["reason"] == "operator request (UID: 8f1c)"
-    n.wait("condition", "False operator request (UID: 8f1c)")
-    n.mount.drop("50-x.conf", "registryBurst: 7\n")
-    assert n.mount.document() == promised, "pinned"
-    n.mount.command("hold", "off")
-    assert "\nregistryBurst: 7\n" in n.mount.document()
-
-
-def test_rm_forgives_and_echo_condemns(node):
-    n = node()
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    bad = n.mount.vpath("bad", "kubelet")
-    lib.shell(f"echo not on my watch > {bad}/8f1c", check=True)
-    assert n.sources()[1] == "init" and n.bad()["8f1c"]["reason"] == "not on my watch"
-    n.wait("condition", "False marked bad (UID: 8f1c): not on my watch: using last-known-good (init)")
-    again = n.assign("maxPods: 43\n")
-    n.wait("assigned", again)
-    assert n.sources()[1] == "init", "all its versions"
-    lib.shell(f": > {bad}/nothing; touch {bad}/nothing", check=False)
-    assert set(n.bad()) == {"8f1c"}
-    n.mount.stop()
-    n.mount.start()
-    assert set(n.bad()) == {"8f1c"} and n.sources()[1] == "init"
-    lib.shell(f"rm {bad}/8f1c", check=True)
-    n.wait("active", again)
-    assert n.bad() == {}
-    for name in ("..x/y", "a b", "x" * 300):
-        assert lib.error_of(lib.write_file, os.path.join(bad, name), "r") in (errno.EINVAL, errno.ENOENT,
-                                                                               errno.ENAMETOOLONG)
-
-
-def test_findings_of_a_bad_one_after_a_restart(node):
-    n = node()
-    n.assign("maxPods: many\n")
-    n.wait("condition", "False failed to validate")
-    n.mount.kill_child("lkgfs-engine")
-    n.wait("findings", "[LKG6008]")
-    assert "kube-system/node-config:kubelet:3:10: error: maxPods" in n.status("findings")
-
-
 # ---- guards, scope, versions, the store ----
 
 @pytest.mark.parametrize("guard,body,ok", [
@@ -416,16 +238,6 @@ def test_scope_all_going_back_by_hand(node):
     for _ in range(4):
         assert n.crash() == first, "the last known good is on no trial"
     assert n.bad() == {}
-
-
-def test_a_file_that_is_no_reference_is_not_looked_at(node):
-    n = node(remote={"references": ["static"]})
-    n.put(n.configmap("maxPods: 42\n"))
-    n.mount.command("sync", "now")
-    assert n.sources() == ("init", "init", "init") and "no reference yet" in n.status("condition")
-    n.configure(remote={"references": ["static", "file"]})
-    n.mount.reload()
-    n.wait("active", "8f1c@1")
 
 
 def test_a_read_only_state_directory(node):

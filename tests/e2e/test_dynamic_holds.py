@@ -4,7 +4,6 @@
 Rule: docs/specification.md 4.7.
 """
 import errno
-import json
 import os
 import re
 
@@ -53,49 +52,6 @@ def test_assigned_while_held(node, again):
     assert "\nmaxPods: 42\n" in n.mount.document()
     assert n.sources() == (source, source, "init") and n.trial()["state"] == "running"
     assert n.trial()["prior_starts"] == "0"
-
-
-@AGAIN
-@pytest.mark.parametrize("holds", [False, True], ids=["rolled back", "and held"])
-def test_a_hold_during_a_rollback_outlives_an_assignment(node, holds, again):
-    """A pin by a rollback ends with the next assignment; `hold on` lasts until `hold off`."""
-    n = node(trial={"duration": "0s"})
-    one = n.assign("maxPods: 41\n", uid="aaaa")
-    n.wait("last-known-good", one)
-    first = n.mount.generation()
-    n.wait("last-known-good", n.assign("maxPods: 42\n", uid="bbbb"))
-    n.mount.command("rollback", str(first))
-    if holds:
-        n.mount.command("hold", "on")
-        assert f"held at generation {first} (hold)" in n.status("condition") and "mode=hold\n" in n.status("hold")
-    again(n)
-    three = n.assign("maxPods: 43\n", uid="cccc")
-    if not holds:
-        n.wait("active", three)
-        return
-    n.wait("condition", f"True held at generation {first} (hold)")
-    assert "a newer one waits for hold off" in n.status("condition")
-    again(n)
-    assert n.mount.generation() == first and "\nmaxPods: 41\n" in n.mount.document() and n.sources()[0] == three
-    n.mount.command("hold", "off")
-    assert "\nmaxPods: 43\n" in n.mount.document()
-
-
-@pytest.mark.parametrize("target", ["1", "lkg"])
-def test_a_rollback_does_not_end_a_hold(node, target):
-    n = node(trial={"duration": "0s"})
-    first = n.mount.document()
-    n.mount.drop("10-a.conf", "maxPods: 6\n")
-    n.mount.command("hold", "on")
-    n.mount.command("rollback", target)
-    assert "mode=hold\n" in n.status("hold") and "(hold)" in n.status("condition")
-    held = n.mount.document()
-    assert target == "lkg" or held == first
-    n.assign("maxPods: 42\n", uid="aaaa")
-    n.wait("condition", "; a newer one waits for hold off")
-    assert n.mount.document() == held
-    n.mount.command("hold", "off")
-    n.mount.wait_for(lambda: "\nregistryBurst" not in n.mount.document() and n.mount.document() != held)
 
 
 def test_a_try_is_told_before_it_runs_and_behind_a_hold(node):
@@ -163,40 +119,6 @@ def test_a_try_with_a_remote(node, again):
 
 
 @AGAIN
-def test_a_process_on_what_is_pinned_proves_nothing(node, again):
-    """The trial of what a try has shown pauses while something else is pinned: no clock runs and no start counts."""
-    n = node(trial={"duration": "1s", "crashLoopThreshold": 0})
-    local = n.mount.document()
-    n.mount.command("try", "50ms")
-    source = n.assign("maxPods: 42\n")
-    n.wait("condition", "False try expired, held at generation ")
-    again(n)
-    life = n.live()
-    assert life.document == local
-    assert n.trial()["deadline"] == "", "the clock does not run"
-    for _ in range(2):
-        assert n.crash() == local
-    assert n.trial()["prior_starts"] == "0" and n.bad() == {}
-    life.kill()
-    n.mount.command("hold", "off")
-    assert n.sources() == (source, source, "init") and n.trial()["state"] == "running"
-
-
-@AGAIN
-def test_scope_all_a_start_on_what_is_pinned_proves_nothing(node, again):
-    n = node(trial={"scope": "all", "crashLoopThreshold": 0}, remote={"enabled": False})
-    first, generation = n.mount.document(), n.mount.generation()
-    n.mount.drop("50-x.conf", "maxPods: 9\n")
-    n.mount.command("rollback", str(generation))
-    again(n)
-    for _ in range(3):
-        assert n.crash() == first
-    assert n.bad() == {}
-    n.mount.command("hold", "off")
-    assert "\nmaxPods: 9\n" in n.mount.document() and n.trial()["prior_starts"] == "0"
-
-
-@AGAIN
 def test_rollback_across_sources_and_back(node, again):
     n = node(trial={"duration": "0s"})
     local, first = n.mount.document(), n.mount.generation()
@@ -219,56 +141,6 @@ def test_rollback_across_sources_and_back(node, again):
     assert "maxPods: 2\n" in n.mount.document(), "the last known good is none of those that were shown"
     n.mount.command("rollback", "lkg")
     assert "maxPods: 2\n" in n.mount.document() and n.sources()[2] == two
-
-
-@AGAIN
-def test_promote_while_held(node, again):
-    """What is shown may be promoted, held or not; what waits may not."""
-    n = node()
-    one = n.assign("maxPods: 1\n", uid="aaaa")
-    n.wait("active", one)
-    n.mount.command("hold", "on")
-    n.mount.command("promote", "now")
-    assert n.sources() == (one, one, one)
-    two = n.assign("maxPods: 2\n", uid="bbbb")
-    again(n)
-    assert lib.error_of(n.mount.command, "promote", "now") == errno.EBUSY
-    assert n.sources() == (two, one, one) and "\nmaxPods: 1\n" in n.mount.document()
-    n.mount.command("hold", "off")
-    n.wait("active", two)
-    n.mount.command("promote", "now")
-    assert n.sources() == (two, two, two)
-
-
-def test_condemned_while_held(node):
-    n = node(trial={"duration": "0s"})
-    one = n.assign("maxPods: 1\n", uid="aaaa")
-    n.wait("last-known-good", one)
-    n.mount.command("hold", "on")
-    n.assign("maxPods: 2\n", uid="bbbb")
-    lib.write_file(n.mount.vpath("bad", "kubelet", "bbbb"), "no\n")
-    n.mount.command("hold", "off")
-    assert "\nmaxPods: 1\n" in n.mount.document() and n.sources()[1:] == (one, one)
-    n.wait("condition", "False marked bad (UID: bbbb): no: using last-known-good (UID: aaaa)")
-
-
-@pytest.mark.parametrize("held", [False, True])
-def test_reset_while_held(node, held):
-    """A reset clears what is remembered; a hold lasts until the operator ends it."""
-    n = node(trial={"duration": "0s"})
-    local = n.mount.document()
-    one = n.assign("maxPods: 1\n", uid="aaaa")
-    n.wait("last-known-good", one)
-    if held:
-        n.mount.command("hold", "on")
-    else:
-        n.mount.command("rollback", "lkg")
-    n.put("local\n")
-    n.wait("assigned", "init")
-    if held:
-        assert "\nmaxPods: 1\n" in n.mount.document()
-        n.mount.command("hold", "off")
-    assert n.mount.document() == local and n.sources() == ("init", "init", "init")
 
 
 def next_step(n):
@@ -361,18 +233,3 @@ def test_scope_all_rolls_a_remote_back_to_the_stored_document(node, again):
     for _ in range(3):
         assert n.crash() == first
     assert set(n.bad()) == {source}
-
-
-def test_scope_all_rollback_lkg(node):
-    n = node(trial={"scope": "all"})
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    n.mount.command("promote", "now")
-    good = n.mount.document()
-    n.mount.drop("50-x.conf", "registryBurst: 9\n")
-    assert n.mount.document() != good
-    n.mount.command("rollback", "lkg")
-    assert n.mount.document() == good and n.sources() == (source, source, source)
-    assert json.loads(n.status("condition.json"))["status"] == "True" or "operator" in n.status("condition")
-    n.mount.command("hold", "off")
-    assert "\nregistryBurst: 9\n" in n.mount.document()

@@ -11,7 +11,7 @@ import re
 import pytest
 
 import lkgfs_testlib as lib
-from lkgfs_node import NAME, NAMESPACE, Node
+from lkgfs_node import Node
 
 STATES = ("local", "nothing", "good", "other", "unparsable", "invalid", "missing key", "unclear")
 REASONS = {"unparsable": "failed to parse current", "invalid": "failed to validate current",
@@ -175,22 +175,6 @@ def test_an_update_that_changes_nothing(mounts):
         assert node.status("condition").startswith("True all checks passed") and node.status("error") == ""
 
 
-def test_identity_includes_the_key(mounts):
-    """One object, first with a good key, then with a wrong one: the good key stays the last known good."""
-    node = Node(mounts, trial={"duration": "0s"})
-    obj = node.configmap("maxPods: 42\n", version=7, key="good", annotations={"lkgfs.io/config-key": "good"})
-    obj["data"]["wrong"] = lib.HEADER + "kubeAPIQPS: -1\n"
-    node.put(obj)
-    node.wait("last-known-good", f"8f1c@7:good {NAMESPACE}/{NAME}")
-    document, generation = node.mount.document(), node.mount.generation()
-    obj["metadata"]["annotations"]["lkgfs.io/config-key"] = "wrong"
-    node.put(obj)
-    node.wait("condition", "False failed to validate current (UID: 8f1c)")
-    assert node.sources() == ("8f1c@7:wrong", "8f1c@7:good", "8f1c@7:good")
-    assert node.mount.document() == document and node.mount.generation() == generation
-    assert set(node.bad()) == {"8f1c@7:wrong"}
-
-
 def again_kill(node):
     node.mount.kill_child("lkgfs-engine")
     node.mount.child("lkgfs-engine")
@@ -231,13 +215,3 @@ def test_what_was_missing_at_the_start_is_no_reset_later(mounts, again):
     node.wait("last-known-good", "8f1c@2")
     os.unlink(node.file)
     node.wait("condition", f"True {INIT}: ")
-
-
-def test_another_file_that_is_not_there_yet_is_no_reset(mounts):
-    node = Node(mounts, trial={"duration": "0s"})
-    source = node.assign("maxPods: 42\n")
-    node.wait("last-known-good", source)
-    node.configure(remote={"file": node.file + ".2"})
-    node.mount.reload()
-    node.wait("condition", "cause: no reference yet: ")
-    assert node.sources() == (source,) * 3

@@ -78,58 +78,6 @@ def test_asked_once_for_a_change(hooked):
     life.kill()
 
 
-def test_not_for_what_means_the_same(hooked):
-    h = hooked()
-    n = h.node
-    n.mount.drop("50-x.conf", "maxPods: 9\nregistryBurst: 7\n")
-    life = n.live()
-    for body in ("registryBurst: 7\nmaxPods: 9\n", "# a comment\nmaxPods:    9 # another\nregistryBurst: 7\n",
-                 "{maxPods: 9, registryBurst: 7}\n"):
-        n.mount.drop("50-x.conf", body)
-    n.mount.drop("60-y.conf", "maxPods: 9\n")
-    n.mount.drop("50-x.conf", "maxPods: 10\nregistryBurst: 7\n")  # hidden by 60-y.conf
-    n.mount.command("sync", "now")
-    n.mount.drop("70-z.conf", "maxPods: 11\n")
-    h.wait_calls(1)
-    h.wait_restarts(1)
-    assert h.restarts()[0].split()[2] == str(n.mount.generation())
-    life.kill()
-
-
-def test_back_before_it_was_carried_out(hooked):
-    """A change that is undone before its restart is due needs no restart."""
-    h = hooked(restart={"minInterval": "2s"})
-    n = h.node
-    life = n.live()
-    n.mount.drop("50-x.conf", "maxPods: 9\n")
-    h.wait_calls(1)
-    life.kill()
-    life = n.live()
-    n.mount.drop("50-x.conf", "maxPods: 10\n")
-    n.mount.drop("50-x.conf", "maxPods: 9\n")
-    n.mount.drop("60-y.conf", "maxPods: 12\n")
-    h.wait_calls(2)
-    h.wait_restarts(2)
-    assert h.restarts()[1].split()[2] == str(n.mount.generation()), "one for both, for the newest"
-    life.kill()
-
-
-def test_a_start_that_was_asked_for_does_not_count(hooked):
-    h = hooked(trial={"crashLoopThreshold": 0})
-    n = h.node
-    life = n.live()
-    source = n.assign("maxPods: 42\n")
-    n.wait("active", source)
-    h.wait_restarts(1)
-    life.kill()
-    assert "\nmaxPods: 42\n" in n.crash()
-    assert n.trial()["prior_starts"] == "0", "it was asked for"
-    assert "\nmaxPods: 42\n" in n.crash()
-    assert n.trial()["prior_starts"] == "1", "and that one was not"
-    assert "\nmaxPods: 42\n" not in n.crash()
-    assert source in n.bad()
-
-
 def test_drift_shows_and_clears(hooked):
     h = hooked()
     n = h.node
@@ -222,18 +170,4 @@ def test_no_restart_for_the_start_that_reads_the_rollback(hooked, scope):
     n.mount.command("sync", "now")
     n.mount.wait_for(lambda: n.status("drift") == "", "it reads what is served")
     assert h.calls() == []
-    life.kill()
-
-
-def test_a_held_one_is_not_restarted_for(hooked):
-    h = hooked()
-    n = h.node
-    life = n.live()
-    n.mount.command("hold", "on")
-    n.assign("maxPods: 42\n")
-    n.mount.drop("50-x.conf", "maxPods: 9\n")
-    n.mount.command("sync", "now")
-    assert h.calls() == []
-    n.mount.command("hold", "off")
-    h.wait_calls(1)
     life.kill()
