@@ -3,8 +3,6 @@
 import hashlib
 import json
 
-import pytest
-
 import lkgfs_testlib as lib
 from lkgfs_apinode import source_id
 from lkgfs_realapi import MERGE
@@ -51,34 +49,7 @@ def test_a_role_with_watch_means_watching(fleet):
         assert f"\nmaxPods: {i}\n" in node.mount.document()
 
 
-def test_polling_becomes_watching_when_a_role_allows_it(fleet):
-    fleet.allow("get")
-    obj = fleet.put("maxPods: 42\n")
-    node = fleet.node(remote={"pollInterval": "1h"})
-    node.follows(obj)
-    fleet.allow("get", "watch")
-    node.mount.kill_child("lkgfs-engine")  # its successor tries everything again
-    node.follows(fleet.put("maxPods: 43\n"))
-    node.follows(fleet.put("maxPods: 44\n"))
-
-
 # ---- reference ----
-
-def test_an_annotation_changes_and_goes(fleet):
-    fleet.allow("get", "watch")
-    obj = fleet.put("maxPods: 42\n")
-    node = fleet.node(fleet.object(annotate=False))
-    node.wait("condition", "True ")
-    assert node.sources() == ("init", "init", "init")
-    fleet.real.annotate(node.name, fleet.reference)
-    node.follows(obj)
-    fleet.real.annotate(node.name, json.dumps({"configMap": {"namespace": "kube-system"}}))
-    node.wait("condition", "Unknown failed to sync")
-    assert "\nmaxPods: 42\n" in node.mount.document()
-    fleet.real.annotate(node.name, None)
-    node.wait("assigned", "init")
-    node.shows("clusterDomain")
-
 
 def test_a_node_that_is_made_again(fleet):
     fleet.allow("get", "watch")
@@ -93,16 +64,6 @@ def test_a_node_that_is_made_again(fleet):
     assert node.sources()[:2] == (source, source), "another Node takes nothing back"
     fleet.real.annotate(node.name, fleet.reference)
     node.wait("condition", "True all checks passed")
-
-
-def test_a_configmap_that_is_deleted_and_made_again(fleet):
-    fleet.allow("get", "watch")
-    node = fleet.node()
-    node.follows(fleet.put("maxPods: 42\n"))
-    fleet.real.delete_configmap(fleet.configmap)
-    node.wait("condition", "Unknown failed to sync")
-    assert "\nmaxPods: 42\n" in node.mount.document() and node.bad() == {}
-    node.follows(fleet.put("maxPods: 43\n"))
 
 
 # ---- back to the cluster ----
@@ -153,22 +114,6 @@ def test_the_token_of_a_service_account(fleet):
 
 # ---- trial, fleet, rollback ----
 
-def test_a_crash_loop_is_rolled_back_and_told(fleet):
-    fleet.allow("get", "watch")
-    node = fleet.node()
-    node.follows(fleet.put("maxPods: 42\n"))
-    node.live()
-    node.mount.command("promote", "now")
-    bad = fleet.put("maxPods: 43\n")
-    node.follows(bad)
-    documents = [node.crash() for _ in range(3)]
-    assert "\nmaxPods: 43\n" in documents[0] and "\nmaxPods: 42\n" in documents[2]
-    assert source_id(bad) in node.bad()
-    fleet.wait(lambda: "crash loop" in (fleet.real.condition(node.name) or {}).get("reason", "")
-               + (fleet.real.condition(node.name) or {}).get("message", ""), "the condition at the API server")
-    fleet.wait(lambda: "ConfigRolledBack" in reasons(fleet.real, node.name), "the event")
-
-
 def bucket(uid):
     digest = hashlib.sha256(f"/{uid}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % 100000 / 1000
@@ -203,26 +148,6 @@ def test_a_staged_rollout_is_halted_and_taken_back(fleet):
         node.follows(back)
         assert "\nmaxPods: 42\n" in node.mount.document()
         node.wait("condition", "True all checks passed")
-
-
-# ---- no server ----
-
-@pytest.mark.limit(150)
-def test_the_api_server_is_gone_and_comes_back(fleet):
-    fleet.allow("get", "watch")
-    node = fleet.node()
-    node.follows(fleet.put("maxPods: 42\n"))
-    document, sources = node.mount.document(), node.sources()
-    fleet.real.down()
-    try:
-        node.wait("findings", "LKG7006")
-        node.reboot()
-        assert node.mount.document() == document and node.sources() == sources
-    finally:
-        fleet.real.up()
-    changed = fleet.put("maxPods: 43\n")
-    node.mount.command("sync", "now")
-    node.follows(changed)
 
 
 # ---- health ----
