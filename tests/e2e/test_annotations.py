@@ -142,30 +142,6 @@ def commands(out):
     return found
 
 
-def test_workflow_commands(tree):
-    code, out, _ = check(tree, "-o", "github", "bad.conf", "kubelet.conf.d")
-    assert code == DIFFERENT
-    found = commands(out)
-    assert found[0] == ("error", {"file": "bad.conf", "line": "3", "col": "10", "title": "LKG5001 wrong type"},
-                        'maxPods: "many" is a string where an integer is wanted')
-    assert found[1][0] == "warning" and found[1][1]["file"] == "kubelet.conf.d/50-x.conf"
-    assert check(tree, "-o", "github", "good.conf") == (GOOD, "", "")
-    lib.write_file(tree / "note.conf", lib.HEADER + "maxPods: 110\n")
-    assert check(tree, "-o", "github", "note.conf") == (GOOD, "", "")
-    code, out, _ = check(tree, "--all", "-o", "github", "note.conf")
-    assert code == GOOD and commands(out)[0][0] == "notice"
-
-
-def test_workflow_commands_are_escaped(tree):
-    name = "50%,a:b\n::error::x.conf"
-    lib.write_file(tree / name, BAD)
-    code, out, _ = check(tree, "-o", "github", name)
-    (command, properties, _), = commands(out)
-    assert code == DIFFERENT and command == "error" and properties["file"].startswith("50%,a:b")
-    code, out, err = check(tree, "-o", "github", "miss,ing\r\n.conf")
-    assert code == FAILED and "No such file" in err and out.count("\n") == 1 and "miss%2Cing" in out
-
-
 # ---- the git hook ----
 
 @pytest.fixture

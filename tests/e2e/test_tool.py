@@ -27,106 +27,12 @@ def tool(tree, *words, **kwargs):
     return result.returncode, result.stdout.decode(), result.stderr.decode()
 
 
-def test_render(tree):
-    code, out, err = tool(tree, "render", *STACK)
-    assert code == GOOD and not err, err
-    assert "\nmaxPods: 64\n" in out and "\nproviderID: " in out and not out.startswith("#")
-    code, again, _ = tool(tree, "render", "--config", "-", input=out.encode())
-    assert code == GOOD and again == out, "rendering what was rendered changes nothing"
-
-
-def test_render_formats(tree):
-    _, native, _ = tool(tree, "render", *STACK)
-    _, text, _ = tool(tree, "render", *STACK, "-o", "text")
-    code, as_json, _ = tool(tree, "render", *STACK, "-ojson")
-    assert text == native and code == GOOD
-    document = json.loads(as_json)
-    assert document["maxPods"] == 64
-    lib.write_file(tree / "base.json", json.dumps(document))
-    _, from_json, _ = tool(tree, "render", "--config", "base.json")
-    assert json.loads(from_json) == document, "a JSON base gives JSON"
-    _, as_yaml, _ = tool(tree, "render", "--config", "base.json", "-o", "yaml")
-    assert as_yaml == native
-
-
-def test_render_stdin_beside_relative_paths(tree):
-    want = tool(tree, "render", *STACK)
-    base = (tree / "kubelet.conf").read_bytes()
-    got = tool(tree, "render", "--config", "-", *STACK[2:], input=base)
-    assert got == (*want[:2], want[2].replace("kubelet.conf:", "-:"))
-    instance = (tree / "kubelet-instance.conf").read_bytes()
-    assert tool(tree, "render", *STACK[:4], "--instance-config", "-", input=instance)[:2] == want[:2]
-    code, _, err = tool(tree, "render", "--config", "-", input=b"maxPods: [")
-    assert code == DIFFERENT and re.match(r"-:\d+:\d+: error: ", err)
-    assert tool(tree, "render", "--config", "-", "--instance-config", "-", input=base)[0] == USAGE
-
-
-def test_remote_from_standard_input(tree):
-    document = "".join(f"    {line}\n" for line in (tree / "kubelet.conf").read_text().splitlines())
-    configmap = ("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: kube-system, name: c}\n"
-                 f"data:\n  kubelet: |\n{document}")
-    want = tool(tree, "render", *STACK)[1]
-    assert tool(tree, "render", *STACK, "--remote", "-", input=configmap.encode())[:2] == (GOOD, want)
-    assert tool(tree, "render", "--config", "missing", *STACK[2:], "--remote", "-", input=configmap.encode())[0] == GOOD
-    code, out, err = tool(tree, "render", "--remote", "-", "--instance-config", "-", input=configmap.encode())
-    assert (code, out) == (USAGE, "") and "standard input" in err
-    code, out, _ = tool(tree, "check", "--remote", "-", "-o", "json", input=b"kind: Secret\n")
-    report = json.loads(out)
-    assert code == DIFFERENT and report["state"] == "invalid" and report["findings"][0]["code"] == "LKG6006"
-
-
 def test_stdin_leaves_nothing_behind(tree, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     for data in (b"", lib.BASE.encode(), b"\0", b"x" * (5 << 20)):
         lib.run(lib.LKGFS, "render", "--config", "-", input=data, env={**os.environ, "TMPDIR": str(scratch)}, cwd=tree)
         assert os.listdir(scratch) == []
-
-
-def test_findings_go_to_standard_error(tree):
-    lib.write_file(tree / "kubelet.conf.d/50-bad.conf", lib.HEADER + "maxPods: [1\nx: 2\n")
-    code, out, err = tool(tree, "render", *STACK)
-    assert code == DIFFERENT and out == ""
-    assert re.search(r"^kubelet\.conf\.d/50-bad\.conf:\d+:\d+: error: .* \[LKG\d{4}\]$", err, re.M)
-    os.unlink(tree / "kubelet.conf.d/50-bad.conf")
-    lib.write_file(tree / "kubelet.conf.d/x.yaml", "a: 1\n")
-    code, out, err = tool(tree, "render", *STACK)
-    assert code == GOOD and "maxPods" in out and "x.yaml: warning: " in err
-
-
-def test_check(tree):
-    code, out, err = tool(tree, "check", *STACK)
-    assert (code, err) == (GOOD, "") and all(": note: " in line for line in out.splitlines())
-    lib.write_file(tree / "kubelet.conf.d/x.yaml", "a: 1\n")
-    code, out, err = tool(tree, "check", *STACK)
-    assert code == DIFFERENT and "x.yaml: warning: " in out and err == ""
-    code, out, _ = tool(tree, "check", *STACK, "--errors-only")
-    assert code == GOOD and "x.yaml: warning: " in out
-    lib.write_file(tree / "kubelet.conf.d/y.conf", "")
-    code, out, _ = tool(tree, "check", *STACK, "-o", "json")
-    report = json.loads(out)
-    assert tool(tree, "check", *STACK, "--errors-only")[0] == DIFFERENT
-    assert code == DIFFERENT and report["schemaVersion"] == 1 and report["state"] == "invalid"
-    assert report["errors"] >= 1 and report["warnings"] >= 1
-    finding = next(f for f in report["findings"] if f["severity"] == "error")
-    assert finding["file"] == "kubelet.conf.d/y.conf" and re.fullmatch(r"LKG\d{4}", finding["code"])
-    _, as_yaml, _ = tool(tree, "check", *STACK, "-o", "yaml")
-    assert as_yaml.startswith("errors: ")
-
-
-def test_blame(tree):
-    code, out, _ = tool(tree, "blame", *STACK)
-    assert code == GOOD and out.count("\n/") > 20
-    code, out, _ = tool(tree, "blame", *STACK, "maxPods")
-    assert code == GOOD
-    assert re.search(r"^/maxPods = 64\n.*20-pods\.conf.*:3:\d+\n.*shadows.*110\n$", out)
-    _, dotted, _ = tool(tree, "blame", "evictionHard.memory.available", *STACK)
-    _, pointer, _ = tool(tree, "blame", "/evictionHard/memory.available", *STACK)
-    assert dotted == pointer and "500Mi" in dotted
-    code, out, err = tool(tree, "blame", *STACK, "noSuchField")
-    assert (code, out) == (DIFFERENT, "") and "noSuchField" in err
-    fields = json.loads(tool(tree, "blame", *STACK, "maxPods", "-o", "json")[1])["fields"]
-    assert fields[0]["field"] == "/maxPods" and fields[0]["value"] == 64 and "110" in fields[0]["shadows"]
 
 
 def test_secrets_are_masked(tree):
@@ -142,83 +48,6 @@ def test_secrets_are_masked(tree):
     _, out, err = tool(tree, "render", "--effective", *words)
     assert "flag --manifest-url-header" in out and "hunter2" not in out + err
     assert "hunter2" in tool(tree, "render", "--effective", "-o", "json", *words)[1], "for programs it is complete"
-
-
-def test_diff(tree):
-    code, out, _ = tool(tree, "diff", *STACK)
-    assert code == DIFFERENT
-    assert "-maxPods: 110\n+maxPods: 64\n" in out and "+  memory.available: 500Mi\n" in out
-    assert out.count("\n+++ ") + out.startswith("+++ ") == 4
-    assert tool(tree, "diff", "--config", "kubelet.conf")[:2] == (GOOD, "")
-    layers = json.loads(tool(tree, "diff", *STACK, "-o", "json")[1])["layers"]
-    assert [layer["role"] for layer in layers] == ["drop-in"] * 3 + ["instance"]
-
-
-def test_convert(tree):
-    code, out, _ = tool(tree, "convert", "-o", "json", "-", input=b"a: yes\nb: 0x10\nc: [~, 1_000]\n")
-    assert code == GOOD and json.loads(out) == {"a": True, "b": 16, "c": [None, 1000]}
-    from_json = tool(tree, "convert", "-", input=b'{"b": 1,\n"a": [true]}')
-    assert from_json[1] == '{\n  "a": [\n    true\n  ],\n  "b": 1\n}\n'
-    code, out, err = tool(tree, "convert", "-", input=b"a: 1\na: 2\n")
-    assert code == GOOD and out == "a: 2\n"
-    code, out, err = tool(tree, "convert", "--strict", "-", input=b"a: 1\na: 2\n")
-    assert (code, out) == (DIFFERENT, "") and "-:2:1: error: " in err
-    assert tool(tree, "convert", "missing.yaml")[0] == FAILED
-    assert tool(tree, "convert", "pki")[0] == FAILED, "a directory cannot be read"
-    assert tool(tree, "convert")[0] == USAGE
-    assert tool(tree, "convert", "-", input=b"\xff\xfe\xfd")[0] == DIFFERENT
-    code, _, err = tool(tree, "convert", "-", input=b"x: 1\n" + b"# " + b"y" * (5 << 20))
-    assert code == DIFFERENT and "-" in err
-
-
-def test_convert_reads_pipes(tree):
-    result = lib.shell(f"{lib.LKGFS} convert <(echo 'a: 1')", cwd=tree)
-    assert (result.returncode, result.stdout) == (GOOD, b"a: 1\n")
-
-
-@pytest.mark.parametrize("kind,target,patch,want", [
-    ("merge", {"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"b": None, "d": 3}, "l": [2]}, {"a": {"c": 2, "d": 3}, "l": [2]}),
-    ("strategic", {"l": [1, 2, 3]}, {"$deleteFromPrimitiveList/l": [2]}, {"l": [1, 3]}),
-])
-def test_patch(tree, kind, target, patch, want):
-    lib.write_file(tree / "t", json.dumps(target))
-    code, out, err = tool(tree, "patch", "--type", kind, "t", "-", "-o", "json", input=json.dumps(patch).encode())
-    assert code == GOOD, err
-    assert json.loads(out) == want
-
-
-def test_patch_mistakes(tree):
-    lib.write_file(tree / "t", "a: 1\nm:\n  b: 1\n")
-    assert tool(tree, "patch", "--type", "json", "t", "t")[0] == USAGE
-    assert tool(tree, "patch", "t", "t")[0] == USAGE
-    assert tool(tree, "patch", "--type", "merge", "t")[0] == USAGE
-    assert tool(tree, "patch", "--type", "merge", "-", "-")[0] == USAGE
-    assert tool(tree, "patch", "--type", "merge", "t", "missing")[0] == FAILED
-    assert tool(tree, "patch", "--type", "merge", "missing", "t")[0] == FAILED
-    for kind, patch in (("merge", b"null"), ("merge", b"7"), ("strategic", b"[1]"), ("merge", b"a: ["),
-                        ("strategic", b"m: {$patch: nonsense}")):
-        code, out, err = tool(tree, "patch", "--type", kind, "t", "-", input=patch)
-        assert (code, out) == (DIFFERENT, "") and "LKG" in err, (kind, patch)
-
-
-def test_bake(tree, tmp_path):
-    target = tmp_path / "out"
-    target.mkdir()
-    _, want, _ = tool(tree, "render", *STACK)
-    assert tool(tree, "bake", *STACK, "--directory", target)[0] == GOOD
-    assert (target / "kubelet.conf").read_text() == want
-    assert stat.S_IMODE(os.stat(target / "kubelet.conf").st_mode) == 0o600
-    lib.write_file(target / "kubelet.conf", "mine")
-    code, _, err = tool(tree, "bake", *STACK, "--directory", target)
-    assert code == FAILED and "--force" in err
-    assert (target / "kubelet.conf").read_text() == "mine" and os.listdir(target) == ["kubelet.conf"]
-    assert tool(tree, "bake", *STACK, "--directory", target, "--force")[0] == GOOD
-    assert (target / "kubelet.conf").read_text() == want and os.listdir(target) == ["kubelet.conf"]
-    assert tool(tree, "bake", *STACK)[0] == USAGE
-    assert tool(tree, "bake", *STACK, "--directory", tmp_path / "missing")[0] == FAILED
-    lib.write_file(tree / "kubelet.conf.d/50-bad.conf", "[")
-    assert tool(tree, "bake", *STACK, "--directory", target, "--force")[0] == DIFFERENT
-    assert (target / "kubelet.conf").read_text() == want
 
 
 def test_bake_is_whole_or_not_at_all(tree, tmp_path):
@@ -283,28 +112,6 @@ def test_every_reported_code_is_explained(tree):
         assert tool(tree, "explain", code)[0] == GOOD, code
 
 
-def test_usage(tree):
-    code, out, err = tool(tree, "stauts")
-    assert (code, out) == (USAGE, "") and "did you mean `status`" in err
-    assert tool(tree)[0] == USAGE
-    for option in ("--release 2.1", "--host cgroup=3", "--effective=1", "--force"):
-        code, out, err = tool(tree, "render", *STACK, *option.split())
-        assert (code, out) == (USAGE, "") and re.split("[ =]", option)[0] in err
-    assert tool(tree, "render")[0] == USAGE
-    assert tool(tree, "render", "--config", "missing")[0] == FAILED
-    assert tool(tree, "render", "--config", "missing", "--nonsense")[0] == USAGE
-    assert tool(tree, "hold", "on", "off")[0] == USAGE
-
-
-@pytest.mark.parametrize("words", [
-    "rollback foo", "rollback 0", "try 5", "hold maybe", "sync later", "commit x", "promote x", "forget a/b", "startup init", "wait generation x",
-    "schema Foo", "explain nosuch", "explain enabled", "status -o xml", "npd --check foo", "help nosuch"])
-def test_a_word_that_cannot_be_right_is_wrong_usage(tree, words):
-    """Without asking a view: there is none here."""
-    code, out, err = tool(tree, *words.split())
-    assert (code, out) == (USAGE, "") and (words.split()[-1] in err or "want" in err)
-
-
 def test_a_build_machine_is_no_node(tree):
     """What depends on the host is judged only for a host that is named, or for this one with --host this."""
     lib.write_file(tree / "k.conf", lib.HEADER + "staticPodPath: /nonexistent/manifests\nauthentication:\n  x509:\n"
@@ -323,14 +130,6 @@ def test_a_build_machine_is_no_node(tree):
     assert "k.conf:6:19: note: authentication.x509.clientCAFile: \"/nonexistent/ca.crt\" does not exist on this node" in out
     v1 = lib.run("stat", "-fc", "%T", "/sys/fs/cgroup").stdout.decode().strip() != "cgroup2fs"
     assert ("[LKG5037]" in out) == v1 and code == (DIFFERENT if v1 else GOOD)
-
-
-def test_no_document_names_the_places(tree):
-    os.mkdir(tree / "empty.d")
-    want = "there is no document: no base, no drop-in (empty.d/*.conf), no instance\n"
-    for verb in ("check", "render"):
-        code, out, err = tool(tree, verb, "--config-dir", "empty.d")
-        assert (code, out) == (DIFFERENT, "") and err == f"lkgfs {verb}: {want}"
 
 
 def verbs_in(text):
@@ -447,40 +246,4 @@ def test_colour_only_on_a_terminal(tree):
     assert b"\033[" not in on_a_terminal(tree, {"NO_COLOR": ""}, *words, "--color=never")
 
 
-def test_no_mount(tree):
-    for words in (["status"], ["history"], ["hold", "on"], ["wait"], ["blame"], ["bake", "--directory", "."], ["bad"],
-                  ["promote"], ["forget", "all"], ["startup"], ["bad", "u-1", "x"]):
-        code, out, err = tool(tree, *words, "--mountpoint", tree)
-        assert (code, out) == (FAILED, "") and str(tree) in err, words
-    assert tool(tree, "gate", "kubelet", "--mountpoint", tree)[0] == DIFFERENT
-    assert tool(tree, "npd", "--mountpoint", "/nowhere")[:2] == (2, "'/nowhere': lkgfs is not running there\n")
-    assert tool(tree, "npd", "--mountpoint", "/nowhere", "--check", "served")[0] == 1
-    assert tool(tree, "wait", "generation", "x", "--mountpoint", tree)[0] == USAGE
-    assert tool(tree, "wait", "two", "--mountpoint", tree)[0] == USAGE
-
-
 # ---- check --against ----
-
-KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-
-
-def against(tree, before, after, *options):
-    for name, body in (("before.yaml", before), ("after.yaml", after)):
-        lib.write_file(os.path.join(tree, name), KUBELET + body)
-    return tool(tree, "check", "after.yaml", "--against", "before.yaml", *options)
-
-
-@pytest.mark.parametrize("form,word", [("json", '"LKG5060"'), ("sarif", '"LKG5060"'), ("github", "LKG5060")])
-def test_check_against_in_every_format(tree, form, word):
-    code, out, _ = against(tree, "", "cpuManagerPolicy: static\nkubeReserved: {cpu: 500m}\n", "-o", form)
-    assert code == DIFFERENT and word in out
-
-
-@pytest.mark.parametrize("before,words", [
-    (None, "No such file"), ("a: [", "it cannot be read as a document"), ("kind: KubeProxyConfiguration\n", "its kind is KubeProxyConfiguration; want KubeletConfiguration")])
-def test_check_against_something_else(tree, before, words):
-    lib.write_file(os.path.join(tree, "after.yaml"), KUBELET)
-    if before is not None:
-        lib.write_file(os.path.join(tree, "before.yaml"), before)
-    code, _, err = tool(tree, "check", "after.yaml", "--against", "before.yaml")
-    assert code == FAILED and words in err

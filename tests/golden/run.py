@@ -16,6 +16,9 @@ A case with a file `command` runs the tool instead, with the words of that file 
     want.error     its standard error; absent when there must be none
     want.status    its exit status
 
+A case with a file `session` is a talk with the tool: after each line `$ COMMAND` stands what a shell prints for it in the copy, both
+outputs as they come, and `[STATUS]` unless that is 0. $STACK names the usual layers.
+
 Rule: docs/specification.md 3.2 (walk-order, drop-ins-in-order, number-sort-trap, kubeadm-patches).
 
 GOLDEN_UPDATE=1 writes the results instead of comparing them; read the difference before you commit it.
@@ -45,6 +48,19 @@ def run_tool(tool, case, source):
     }
 
 
+def run_session(tool, case, source):
+    told = ""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LKGFS")}
+    environment.update(PATH=f"{os.path.dirname(tool)}:{os.environ['PATH']}", LKGFS_CONFIG="/nonexistent",
+                       STACK="--config kubelet.conf --config-dir kubelet.conf.d --instance-config kubelet-instance.conf")
+    for line in (case / "session").read_text().splitlines():
+        if line.startswith("$ "):
+            done = subprocess.run(["sh", "-c", line[2:]], cwd=source, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=60, check=False, stdin=subprocess.DEVNULL)
+            told += f"{line}\n{done.stdout.decode(errors='backslashreplace')}" + (f"[{done.returncode}]\n" if done.returncode else "")
+    return {"session": told}
+
+
 def run_case(program, tool, case, scratch):
     source = scratch / case.name
     if (case / "source").is_dir():
@@ -55,6 +71,8 @@ def run_case(program, tool, case, scratch):
         subprocess.run(["sh", "-eu", str(case / "setup")], cwd=source, check=True)
     if (case / "command").is_file():
         return run_tool(tool, case, source)
+    if (case / "session").is_file():
+        return run_session(tool, case, source)
     args = []
     if (case / "args").is_file():
         args = [line for line in (case / "args").read_text().splitlines() if line]
