@@ -4,12 +4,10 @@ import errno
 import os
 import pathlib
 import re
-import signal
 
 import pytest
 
 import lkgfs_testlib as lib
-from test_remote import followed, put  # pylint: disable=unused-import
 
 KEY = "  -----BEGIN PRIVATE KEY-----\n  MIIs3cretKEYMATERIALabcdefghijk\n  -----END PRIVATE KEY-----\n"
 
@@ -61,37 +59,6 @@ def test_origin_and_effective_agree_while_the_layers_are_not_served(mount, body)
     mount.command("hold", "off")
     mount.sync()
     assert where(mount) == ("drop-in 30-a.conf", "drop-in 30-a.conf")
-
-
-def silence(mount):
-    """Return the condition while lkgfsd and the engine are stopped."""
-    pids = (mount.process.pid, mount.child("lkgfs-engine"))
-    for pid in pids:
-        lib.stop_process(pid)
-    mount.wait_for(lambda: mount.condition()[0] == "Unknown", "an engine that does not answer is told")
-    try:
-        return mount.condition()[1], mount.status("condition.json")
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-
-
-def test_a_try_is_told_while_the_engine_is_silent(mount):
-    mount.command("try", "10m")
-    mount.drop("50-x.conf", "maxPods: 61\n")
-    reason = mount.condition()[1].split(": using")[0]
-    assert reason.startswith("on try until ") and reason.endswith(", then back to generation 1 unless committed")
-    for text in silence(mount):
-        assert "engine not answering" in text and f"; {reason}" in text and "using current (init)" in text
-
-
-def test_a_rollout_is_told_while_the_engine_is_silent(followed):
-    api, n = followed
-    put(api, "maxPods: 43\n", annotations={"lkgfs.io/rollout-percent": "0"})
-    n.wait("condition", "waiting for the rollout")
-    reason = n.mount.condition()[1].split(": using")[0]
-    for text in silence(n.mount):
-        assert "engine not answering" in text and f"; {reason}" in text
 
 
 def scope_all(node):

@@ -45,14 +45,6 @@ def test_refused_then_repaired(mount):
     assert mount.condition()[0] == "True" and "50-bad" not in mount.status("findings")
 
 
-def test_withdrawn(mount):
-    before = mount.generation()
-    mount.drop("50-bad.conf", "\t- nonsense: [\n")
-    assert mount.condition()[0] == "False"
-    os.unlink(mount.path("kubelet.conf.d", "50-bad.conf"))
-    assert mount.condition()[0] == "True" and mount.generation() == before
-
-
 def bomb():
     lines = ['a0: &a0 ["x","x","x","x","x","x","x","x","x"]']
     for i in range(1, 12):
@@ -284,13 +276,6 @@ def test_whatever_a_file_is_called_what_we_write_is_json(mount):
     assert json.loads(mount.tool("status", "-o", "json").stdout)["components"][0]["findings"]
 
 
-def test_disappearing_directory(mount):
-    os.rename(mount.behind("kubelet.conf.d"), mount.behind("gone"))
-    mount.wait_for(lambda: "\nmaxPods: 110\n" in mount.document(), "default directory gone: no drop-ins", timeout=5)
-    os.rename(mount.behind("gone"), mount.behind("kubelet.conf.d"))
-    mount.wait_for(lambda: "\nmaxPods: 64\n" in mount.document(), "back again", timeout=5)
-
-
 @pytest.mark.limit(200)
 def test_ten_thousand_dropins(mounts):
     """More than 256 are refused; the setting raises that. Rule: docs/specification.md 3.8."""
@@ -317,25 +302,6 @@ def test_concurrent_writers(mount):
     lib.shell(f"for w in 1 2 3; do (for i in $(seq 20); do printf '{lib.HEADER}podsPerCore: %d\\n' $i > {same}; done) &"
               f" done; wait; printf '{lib.HEADER}podsPerCore: 99\\n' > {same}", check=True)
     assert "\npodsPerCore: 99\n" in mount.document(), mount.status("findings")
-    assert mount.condition()[0] == "True"
-
-
-def test_no_space_in_the_runtime_directory(mounts):
-    mount = mounts(start=False)
-    os.mkdir(mount.runtime, 0o700)
-    lib.run("mount", "-t", "tmpfs", "-o", "size=3m,mode=0700", "none", mount.runtime, check=True)
-    mount.start()
-    document, before = mount.document(), mount.generation()
-    filler = os.path.join(mount.runtime, "filler")
-    fd = os.open(filler, os.O_WRONLY | os.O_CREAT)
-    while lib.error_of(os.write, fd, b"x" * 4096) == 0:
-        pass
-    os.close(fd)
-    mount.drop("50-x.conf", "maxPods: 18\nclusterDNS: [" + ", ".join(["192.0.2.1"] * 20000) + "]\n")
-    assert mount.document() == document and mount.generation() == before
-    assert mount.read("status/kubelet/condition")
-    os.unlink(filler)
-    mount.wait_for(lambda: "\nmaxPods: 18\n" in mount.document(), "published when there is room again")
     assert mount.condition()[0] == "True"
 
 

@@ -407,14 +407,6 @@ def test_fifos_and_sockets(shared):
     os.close(directory)
 
 
-def test_renames_between_manifests_and_tmp(shared):
-    """kubeadm moves static pods between these two with plain rename(2)."""
-    lib.write_file(shared.path("tmp", "kube-apiserver.yaml"), lib.STATIC_POD, 0o600)
-    os.rename(shared.path("tmp", "kube-apiserver.yaml"), shared.path("manifests", "kube-apiserver.yaml"))
-    assert lib.read_file(shared.behind("manifests", "kube-apiserver.yaml")).decode() == lib.STATIC_POD
-    os.unlink(shared.path("manifests", "kube-apiserver.yaml"))
-
-
 def test_changes_behind_are_seen(shared):
     path, behind = shared.path("manifests", "new.yaml"), shared.behind("manifests", "new.yaml")
     lib.write_file(behind, "one")

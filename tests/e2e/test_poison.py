@@ -6,7 +6,6 @@ content with a line `#POISON HOW WHERE`. Rule: docs/specification.md 6.4.
 """
 import contextlib
 import ctypes
-import json
 import os
 import select
 import signal
@@ -74,12 +73,6 @@ def note_of(mount):
 def wait_idle(mount):
     """The engine has finished its work: what it judged is known to be harmless."""
     mount.wait_for(lambda: note_of(mount).since_ns == 0, "an engine without work")
-
-
-def at_work_on(mount):
-    """The name of the file that the engine is reading right now, "" = none."""
-    note = note_of(mount)
-    return os.path.basename(note.items[note.n_items - 1].file.decode()) if note.since_ns and note.n_items else ""
 
 
 def refusals(mount, component="kubelet"):
@@ -174,26 +167,6 @@ def test_layers_that_were_harmless_before(mounts, poisoned):
     assert mount.condition()[0] == "True" and not refusals(mount), "other layers are not those layers"
 
 
-def test_another_command_line_is_tried(mounts, poisoned):
-    """Layers that are refused together are refused only with the command line of that time."""
-    poisoned.off()
-    n = Node(mounts, remote={"enabled": False}, component={"schemaRelease": "1.36"},
-             dropins={"50-poison.conf": poison("abort", "judge") + lib.HEADER + "podsPerCore: 9\n"})
-    wait_idle(n.mount)
-    poisoned.on()
-    n.mount.kill_child("lkgfs-engine")
-    n.mount.wait_for(lambda: refusals(n.mount), "layers that are refused together")
-    assert "or the component's command line, changes: " in refusals(n.mount)[0]
-    poisoned.off()
-    n.mount.kill_child("lkgfs-engine")
-    n.mount.command("hold", "off")
-    assert refusals(n.mount), "they are as they were"
-    life = n.live()
-    n.mount.wait_for(lambda: n.mount.condition()[0] == "True" and not refusals(n.mount), "a process with another command line")
-    n.close()
-    assert life.process.poll() is not None
-
-
 def test_sync_tries_again(mounts, poisoned):
     mount = mounts()
     lib.write_file(mount.behind("kubelet.conf.d/50-poison.conf"), poison() + lib.HEADER + "podsPerCore: 9\n")
@@ -205,11 +178,6 @@ def test_sync_tries_again(mounts, poisoned):
     poisoned.off()
     mount.sync()
     assert mount.condition()[0] == "True" and "\npodsPerCore: 9\n" in mount.document() and first
-
-
-def end_and_start(mount, **options):
-    assert mount.stop() == 0
-    mount.start(**options)
 
 
 def test_at_the_very_first_start(mounts, poisoned):
@@ -241,22 +209,6 @@ def test_at_a_start_with_a_stored_document(mounts, poisoned, where):
     assert poisoned
 
 
-def test_an_upgrade_tries_again(mounts, poisoned):
-    mount = mounts()
-    lib.write_file(mount.behind("kubelet.conf.d/50-poison.conf"), poison() + lib.HEADER + "podsPerCore: 9\n")
-    wait_refused(mount, "50-poison.conf")
-    poisoned.off()
-    end_and_start(mount)
-    assert refusals(mount), "the same version knows it"
-    assert mount.stop() == 0
-    path = os.path.join(mount.state, "refused")
-    record = json.loads(lib.read_file(path))
-    record["lkgfs"] = "0.0.9"
-    lib.write_file(path, json.dumps(record), 0o600)
-    mount.start()
-    assert mount.condition()[0] == "True" and "\npodsPerCore: 9\n" in mount.document()
-
-
 def test_reload_brings_it(mounts, poisoned):
     mount = mounts(dropins={})
     document = mount.document()
@@ -269,25 +221,6 @@ def test_reload_brings_it(mounts, poisoned):
     poisoned.off()
     mount.sync()
     assert mount.condition()[0] == "True" and "\npodsPerCore: 9\n" in mount.document()
-
-
-def test_killed_from_outside_proves_nothing_twice(mounts, poisoned):
-    """SIGKILL during the work (by the OOM killer or an operator): only three in a row during the same work prove something."""
-    mount = mounts()
-    lib.write_file(mount.behind("kubelet.conf.d/50-poison.conf"), poison("sleep") + lib.HEADER + "podsPerCore: 9\n")
-    killed = set()
-
-    def strike():
-        """Return True once no engine works on it any more, because it is refused."""
-        pid = mount.children().get("lkgfs-engine")
-        if pid and pid not in killed and at_work_on(mount) == "50-poison.conf":
-            killed.add(pid)
-            lib.kill_and_wait(pid)
-        return bool(refusals(mount))
-
-    mount.wait_for(strike, "killed often enough")
-    assert len(killed) >= 3 and "3 engines in a row were killed" in refusals(mount)[0]
-    assert poisoned
 
 
 class Guard:

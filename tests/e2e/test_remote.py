@@ -151,19 +151,6 @@ def test_a_full_disk_is_said_once(api, api_node):
 
 # ---- credentials that change ----
 
-@pytest.mark.parametrize("before", range(4))
-def test_a_refusal_in_any_language_stays_text(api, api_node, before):
-    # Characters of 2, 3 and 4 bytes: wherever the text is cut to fit, the cut is inside one of them for some `before`.
-    api.store.node("n1", {ANNOTATION: REFERENCE})
-    put(api, "maxPods: 1\n")
-    with api.fault(faults.status(403, "x" * before + "\u00e9\u20ac\U0001f600" * 100), plural="configmaps"):
-        node = api_node()
-        node.wait("condition", "Unknown failed to sync")
-        node.wait("findings", "LKG7005")
-        for name in os.listdir(node.mount.path("status/kubelet")):
-            node.status(name)  # fails if it is not UTF-8
-
-
 def test_a_401_and_a_new_token(api, api_node, tmp_path):
     allow(api)
     api.store.node("n1", {ANNOTATION: REFERENCE})

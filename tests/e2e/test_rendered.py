@@ -8,7 +8,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import tarfile
 
 import pytest
 
@@ -45,15 +44,6 @@ def test_names_sizes_and_times(mounts):
     assert b"maxPods: 42" in last["layers/kubelet/0003-drop-in-50-a.conf.yaml" if "layers/kubelet/0003-drop-in-50-a.conf.yaml" in last else
                                   next(name for name in last if name.endswith("50-a.conf.yaml"))][3]
     assert last["history/kubelet/1/meta.json"] == first["history/kubelet/1/meta.json"], "the past stays"
-
-
-def test_backup_of_everything(mounts, tmp_path):
-    mount = mounts()
-    subprocess.run(["tar", "-C", mount.vpath(), "-cf", tmp_path / "all.tar", *TREES], check=True)
-    with tarfile.open(tmp_path / "all.tar") as archive:
-        names = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}
-    assert set(names) == set(tree(mount))
-    assert names["status/kubelet/origin"] == mount.status("origin").encode()
 
 
 def test_readers_see_whole_texts_while_it_changes(mounts):

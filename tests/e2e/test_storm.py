@@ -12,8 +12,6 @@ import select
 import threading
 import time
 
-import pytest
-
 import lkgfs_testlib as lib
 
 STORM_S = 4
@@ -293,12 +291,3 @@ def test_a_thousand_generations_leave_nothing_behind(mount):
     assert len(blobs) < 500, "blobs of old publications are removed"
     server = mount.child("lkgfs-fs")
     assert len(os.listdir(f"/proc/{server}/fd")) < 200
-
-
-@pytest.mark.parametrize("victim", ["lkgfs-notify"])
-def test_watchers_wake_although_the_notifier_was_killed(mount, victim):
-    with lib.Inotify() as inotify:
-        wd = inotify.add(mount.path("kubelet.conf"), inotify.MODIFY | inotify.CLOSE_WRITE)
-        mount.kill_child(victim)
-        mount.drop("50-a.conf", "maxPods: 8\n")
-        inotify.wait(lambda seen: woken(seen, wd))

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is to blame: after a crash loop the bad mark names the fields that differ from the last known good, and `diff --bad` shows all."""
-import glob
 import json
-import os
-import signal
 
 import lkgfs_testlib as lib
 
@@ -160,32 +157,3 @@ def test_a_mark_by_hand(node):
     assert tool.returncode == FAILED and "nothing can be compared: its document was not served" in tool.stderr
     lib.write_file(n.mount.vpath("bad", "kubelet", good), "the good one\n")
     assert n.bad()[good]["suspects"] == {"unknown": "its document is that of the last known good"}
-
-
-def test_nothing_differs(node):
-    """The same document in another object: what crashes is not the configuration, and that is said."""
-    n = node(trial={"duration": "0s"})
-    good = n.assign("maxPods: 50\n")
-    n.wait("last-known-good", good)
-    n.configure(trial={"duration": "10m"})
-    n.mount.reload()
-    bad = crash_loop(n, "maxPods: 50\n", uid="9999", name="other")
-    assert n.bad()[bad]["suspects"]["fields"] == []
-    assert "no field differs from the last known good\n" in run(n, "bad", bad).stdout
-    assert run(n, "diff", "--bad", bad).returncode == GOOD
-
-
-def test_suspects_survive_the_engine(node):
-    """The mark and its suspects are one file: whoever sees the mark sees them."""
-    n = node(trial={"duration": "0s"})
-    good = n.assign("maxPods: 50\n")
-    n.wait("last-known-good", good)
-    n.configure(trial={"duration": "10m"})
-    n.mount.reload()
-    bad = crash_loop(n, "maxPods: 60\n")
-    entry = n.bad()[bad]
-    record, = glob.glob(os.path.join(n.mount.state, "dynamic", "kubelet", "releases", "*", "bad", bad))
-    assert json.loads(lib.read_file(record)) == entry
-    os.kill(n.mount.child("lkgfs-engine"), signal.SIGKILL)
-    n.mount.wait_for(lambda: n.bad().get(bad) == entry, "the mark, from the next engine")
-    assert run(n, "diff", "--bad", bad).returncode == DIFFERENT

@@ -135,11 +135,6 @@ def test_wait(mount):
         before = mount.generation()
 
 
-def test_blame_of_the_view(mount):
-    code, out, _ = tool(mount, "blame", "maxPods")
-    assert code == GOOD and "20-pods.conf:3:" in out and "110" in out
-
-
 def test_bake_of_the_view(mounts):
     mount = mounts(components=[{"name": "kubelet", "aliases": ["config.yaml"], "mode": "0640"}])
     target = os.path.join(mount.root, "baked")
@@ -187,14 +182,6 @@ def test_npd(mount):
     for check, want in (("condition", 2), ("served", 1)):
         result = lib.run(lib.LKGFS, "npd", "--mountpoint", point, "--check", check)
         assert result.returncode == want and b"not running" in result.stdout and result.stderr == b""
-
-
-def test_doctor(mount):
-    code, out, _ = tool(mount, "doctor")
-    assert "kubelet: " not in out
-    mount.drop("50-bad.conf", "[")
-    code, out, _ = tool(mount, "doctor")
-    assert code == DIFFERENT and "error: kubelet: False " in out
 
 
 def test_not_root(mount):
@@ -247,13 +234,6 @@ def test_a_silent_mount_does_not_hang_the_tool(mount):
         process.communicate()
 
 
-def test_output_that_cannot_be_written_is_a_failure(mount):
-    with open("/dev/full", "wb") as full:
-        result = subprocess.run([lib.LKGFS, "status", "--mountpoint", mount.mountpoint], stdout=full,
-                                stderr=subprocess.PIPE, timeout=60, check=False)
-    assert result.returncode == FAILED and b"No space left on device" in result.stderr
-
-
 # ---- status: the worst first, and the same objects as check ----
 
 def test_status_shows_the_worst_first_and_notes_when_asked(mount):
@@ -266,20 +246,6 @@ def test_status_shows_the_worst_first_and_notes_when_asked(mount):
     everything = mount.tool("status", "--all").stdout.decode()
     n_findings = len([line for line in mount.status("findings").splitlines() if "[LKG" in line])
     assert len([line for line in everything.splitlines() if "[LKG" in line]) == n_findings
-
-
-def test_status_in_json_has_the_condition_and_findings_as_they_are(mount):
-    mount.drop("50-bad.conf", "maxPods: x\n")
-    component = json.loads(mount.tool("status", "-o", "json").stdout)["components"][0]
-    condition = json.loads(mount.status("condition.json"))
-    for name in ("status", "reason", "message"):
-        assert component["condition"][name] == condition[name]
-    paths = ["--config", mount.path("kubelet.conf.base"), "--config-dir", mount.path("kubelet.conf.d")]
-    checked = json.loads(lib.run(lib.LKGFS, "check", "-o", "json", *paths).stdout)["findings"]
-    error = [f for f in component["findings"] if f["severity"] == "error"][0]
-    assert set(error) == {"severity", "code", "text", "file", "line", "column"}
-    assert {key: error[key] for key in error if key != "file"} in [
-        {key: f[key] for key in f if key != "file"} for f in checked]
 
 
 # ---- completion of zsh and fish: the program itself ----
