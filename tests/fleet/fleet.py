@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rollouts of whole fleets with real clocks: virtual nodes (fleet-nodes) against a real kube-apiserver or the programmable server.
+"""Rollouts of whole fleets with real clocks: virtual nodes (fleet-nodes) against a real kube-apiserver.
 
-    tests/fleet/fleet.py [--nodes 40] [--slots 8] [--duration 2] [--server real|programmable] [SCENARIO...]
+    tests/fleet/fleet.py [--nodes 40] [--slots 8] [--duration 2] [SCENARIO...]
 
 Each scenario puts a version that every node takes, then the one that matters, and measures from there until every node has it or
 waits for ever. In every run: nodes with a broken configuration, at a time and in all, and nodes on trial at a time, are at most
@@ -14,7 +14,6 @@ import json
 import os
 import pathlib
 import queue
-import resource
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(_
 sys.dont_write_bytecode = True
 
 import lkgfs_testlib as lib  # noqa: E402
+from fleet_real import RealCluster  # noqa: E402
 
 PROGRAM = lib.BUILD / "tests/fleet/fleet-nodes"
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -161,7 +161,6 @@ class Run:
         self.cluster, self.name, self.options = cluster, name, options
         self.scenario = SCENARIOS[name]
         self.configmap = f"config-{name}"
-        self.until = options.until or options.nodes  # so many nodes have come to an end, and it is over
         self.versions, self.phases, self.begun = [], [], None
         self.result = None  # also if it is not what it should be
 
@@ -192,10 +191,10 @@ class Run:
             print(f"{self.name}: {name}, {self.nodes.summary()}", file=sys.stderr, flush=True)
 
     def over(self, version):
-        """Have enough nodes come to an end with this version?"""
+        """Have all nodes come to an end with this version?"""
         def check():
             ended = {line["node"] for line in self.nodes.said if line["version"] == version and line["what"] in ENDS}
-            return len(ended) >= self.until
+            return len(ended) >= self.options.nodes
         return check
 
     def play(self):
@@ -221,8 +220,8 @@ class Run:
             self.phase("")
             slots = self.cluster.slots(self.uid)
         lines = [line for line in self.nodes.said if line["version"] != self.versions[0] or line["what"] in ("mended", "back")]
-        result = {"scenario": self.name, "server": self.cluster.kind, "nodes": o.nodes, "slots": o.slots, "duration": o.duration,
-                  "until": self.until, "seconds": end - start, "theory": rounds(self.until, o.slots) * o.duration,
+        result = {"scenario": self.name, "nodes": o.nodes, "slots": o.slots, "duration": o.duration,
+                  "seconds": end - start, "theory": rounds(o.nodes, o.slots) * o.duration,
                   **judge(lines, self.versions[1:], o.slots), "phases": self.phases, "lines": lines, "start": start,
                   "slot_objects": len(slots), "memory_per_node": (connected - memory) / o.nodes, "version": self.versions[-1]}
         result["taken"] = sum(line["what"] == "switched" for line in lines)
@@ -245,10 +244,10 @@ def plain(behaves):
 
 
 def disturbed(disturb, behaves="good"):
-    """When a third of the nodes that the run waits for have it, something happens to the API server."""
+    """When a third of the nodes have it, something happens to the API server."""
     def play(run):
         version = run.put(behaves)
-        run.nodes.wait(lambda: len(run.nodes.with_word("good", version)) >= run.until / 3, "a third has it", 600)
+        run.nodes.wait(lambda: len(run.nodes.with_word("good", version)) >= run.options.nodes / 3, "a third has it", 600)
         disturb(run.cluster)
         run.finish(version)
     return play
@@ -268,7 +267,7 @@ def two_versions(run):
 
 
 def all_good(result):
-    assert result["good"] >= result["until"], f"{result['good']} of {result['nodes']} have it"
+    assert result["good"] == result["nodes"], f"{result['good']} of {result['nodes']} have it"
 
 
 def halted(result):
@@ -316,30 +315,10 @@ def arguments(words=None):
     parser.add_argument("--quiet", type=float, default=5, help="seconds of the phases in which nothing happens")
     parser.add_argument("--spread", type=float, default=0, help="seconds in which the nodes start")
     parser.add_argument("--processes", type=int, help="one for a hundred nodes by default: a loop with thousands of sockets is slow")
-    parser.add_argument("--server", choices=["real", "programmable"], default="real")
-    parser.add_argument("--until", type=int, help="a rollout is over when so many nodes have the version")
     parser.add_argument("--verbose", "-v", action="store_true", help="name each phase when it begins")
     parser.add_argument("--json", help="write everything to this file")
     parser.add_argument("--plot", help="draw the last rollout as SVG")
     return parser.parse_args(words)
-
-
-def raise_limit():
-    """Descriptors: for each node up to four connections, and two that libcurl wakes itself up with."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with contextlib.suppress(ValueError):  # not everywhere, not even by root
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, 1 << 17), max(hard, 1 << 17)))
-
-
-def open_cluster(options, directory):
-    names = [f"node-{i}" for i in range(options.nodes)]
-    raise_limit()
-    if options.server == "real":
-        from fleet_real import RealCluster  # pylint: disable=import-outside-toplevel
-        return RealCluster(directory, names)
-    from fleet_server import ProgrammableCluster  # pylint: disable=import-outside-toplevel
-    return ProgrammableCluster(directory, names)
 
 
 def main():
@@ -347,7 +326,7 @@ def main():
     directory = tempfile.mkdtemp(prefix=lib.PREFIX, dir=lib.PARENT)
     results, wrong = [], 0
     try:
-        cluster = open_cluster(options, directory)
+        cluster = RealCluster(directory, [f"node-{i}" for i in range(options.nodes)])
         try:
             for name in options.scenarios or SCENARIOS:
                 run = Run(cluster, name, options)

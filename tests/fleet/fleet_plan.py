@@ -61,10 +61,8 @@ def row(name, nodes, slots, pools=1):
 
 def measured(result):
     rollout, = [phase for phase in result["phases"] if phase["name"] == "rollout"]
-    name = result["scenario"] + (", programmable server" if "programmable" in result["server"] else "")
-    until = f", until {result['until']:,} have it" if result["until"] < result["nodes"] else ""
     failed, held_back = result["bad"] + result["vanished"], result["halted"]
-    return (f"| {name}{until} | {result['nodes']:,}, {result['slots']} | {result['seconds']:.0f} ({result['theory']:.0f}) | "
+    return (f"| {result['scenario']} | {result['nodes']:,}, {result['slots']} | {result['seconds']:.0f} ({result['theory']:.0f}) | "
             f"{result['good']:,}, {failed}, {held_back:,} | {result['broken_at_once']}, {result['broken_ever']} | "
             f"{rollout['requests']:,.0f}: {rollout['writes']:,.0f}, {rollout['conflicts']:,.0f}, {rollout['lists']:,.0f}, {rollout['patches']:,.0f} | "
             f"{rollout['watch_events']:,.0f} | {human(rollout['watch_bytes'])}, {human(rollout['bytes'])} |")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real kube-apiserver with etcd for a fleet: nodes with their own credentials, what it has counted, and what may happen to it."""
-import datetime
 import os
 import pathlib
 import re
@@ -37,56 +36,27 @@ def processor(pid):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def issue(directory, names, urls, authority="ca"):
+def issue(directory, names, url):
     """A certificate and a kubeconfig per node; one key for all, because a key per node takes time and tests nothing."""
-    directory = pathlib.Path(directory)
-    run = lambda *words: subprocess.run(["openssl", *map(str, words)], check=True, cwd=directory, stdin=subprocess.DEVNULL,
-                                        capture_output=True, timeout=60)
+    def run(*words):
+        subprocess.run(["openssl", *map(str, words)], check=True, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     run("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "node.key")
     run("pkey", "-in", "node.key", "-pubout", "-out", "node.pub")
     os.chmod(directory / "node.key", 0o600)
-    sign = quick_signer(directory, authority) or (lambda name, serial: run(
-        "x509", "-new", "-force_pubkey", "node.pub", "-subj", f"/O=system:nodes/CN=system:node:{name}", "-CA", f"{authority}.crt",
-        "-CAkey", f"{authority}.key", "-set_serial", serial, "-days", "30", "-out", f"{name}.crt"))
     for i, name in enumerate(names):
-        sign(name, 1000 + i)
-        path = directory / f"{name}.conf"
-        path.write_text(CONF.format(url=urls[i % len(urls)], directory=directory, name=name))
-        path.chmod(0o600)
-
-
-def quick_signer(directory, authority):
-    """Thousands of certificates in seconds, if Python's `cryptography` is there; None: openssl takes minutes for them."""
-    try:
-        from cryptography import x509  # pylint: disable=import-outside-toplevel
-        from cryptography.hazmat.primitives import hashes, serialization  # pylint: disable=import-outside-toplevel
-    except ImportError:
-        return None
-    issuer = x509.load_pem_x509_certificate((directory / f"{authority}.crt").read_bytes())
-    key = serialization.load_pem_private_key((directory / f"{authority}.key").read_bytes(), None)
-    public = serialization.load_pem_public_key((directory / "node.pub").read_bytes())
-    oid, now = x509.NameOID, datetime.datetime.now(datetime.timezone.utc)
-
-    def sign(name, serial):
-        subject = x509.Name([x509.NameAttribute(oid.ORGANIZATION_NAME, "system:nodes"),
-                             x509.NameAttribute(oid.COMMON_NAME, f"system:node:{name}")])
-        builder = x509.CertificateBuilder(issuer.subject, subject, public, serial, now - datetime.timedelta(minutes=1),
-                                          now + datetime.timedelta(days=30))
-        (directory / f"{name}.crt").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-    return sign
+        run("x509", "-new", "-force_pubkey", "node.pub", "-subj", f"/O=system:nodes/CN=system:node:{name}", "-CA", "ca.crt", "-CAkey", "ca.key",
+            "-set_serial", 1000 + i, "-days", "30", "-out", f"{name}.crt")
+        lib.write_file(directory / f"{name}.conf", CONF.format(url=url, directory=directory, name=name), 0o600)
 
 
 class RealCluster:
     """What fleet.py needs of an API server."""
 
-    kind = "kube-apiserver"
-
     def __init__(self, directory, names):
         self.directory, self.names = pathlib.Path(directory), names
         self.lost = {}  # counters of the processes before a restart
         self.api = RealApi(directory)
-        self.url = self.api.url
-        issue(directory, names, [self.url])
+        issue(self.directory, names, self.api.url)
         for name in names:
             self.api.create_node(name)
         self._kubectl("create", "namespace", NAMESPACE)

@@ -186,14 +186,6 @@ class Store:
                 if plural is None or watch.plural == plural:
                     watch.put(data)
 
-    def bookmark(self):
-        """Send a bookmark to every watch that wants bookmarks; return how many got one."""
-        with self.lock:
-            found = [watch for watch in self.watches if watch.bookmarks]
-            for watch in found:
-                watch.put(self.bookmark_event(watch))
-            return len(found)
-
     def end_watches(self, how="end"):
         """End all watches. `end`: properly; `reset`, `cut`: without the end of the stream. Return how many."""
         with self.lock:
@@ -278,17 +270,6 @@ class Store:
                 raise Refused(409, f'{plural} "{meta["name"]}" already exists')
             return self.put(plural, {**obj, "metadata": {**meta, "namespace": ns}})
 
-    def update(self, plural, ns, name, obj):
-        """PUT: replace the whole object, if it is still the version that the writer has seen."""
-        with self.lock:
-            old, meta = self.find(plural, ns, name)["metadata"], obj.get("metadata") or {}
-            if meta.get("name") != name or meta.get("namespace", ns) != ns:
-                raise Refused(400, "the name of the object does not match the name on the URL")
-            if meta.get("resourceVersion", old["resourceVersion"]) != old["resourceVersion"]:
-                raise Refused(409, f'Operation cannot be fulfilled on {plural} "{name}": the object has been modified; '
-                              "please apply your changes to the latest version and try again")
-            return self.put(plural, {**obj, "metadata": {**meta, "namespace": ns}})
-
     def patch(self, plural, ns, name, subresource, content_type, patch):
         """Patch and return the object; below /status only the status changes."""
         apply = PATCHES.get(content_type)
@@ -337,10 +318,6 @@ class Rbac:
 
     def forbid(self, role):
         self.roles.remove(role)
-
-    def kubeadm(self):
-        """What kubeadm grants to nodes: only get, on one ConfigMap."""
-        return self.allow("system:nodes", ["get"], "configmaps", "kube-system", ["kubelet-config"])
 
     def _node(self, request):
         """What the node authorizer and NodeRestriction allow a node to do with its own Node."""
