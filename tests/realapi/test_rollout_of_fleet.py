@@ -5,8 +5,6 @@ import json
 import os
 import subprocess
 
-import pytest
-
 import lkgfs_testlib as lib
 from lkgfs_apinode import source_id
 from test_slots import Slots, leases, slots  # noqa: F401  pylint: disable=unused-import
@@ -239,22 +237,3 @@ def test_a_plugin_gives_the_credential(slots, tmp_path):
     assert done.returncode == 0 and "state      not begun" in done.text, done
     done = rollout(slots, kubeconfig=conf, env={**os.environ, "MARK": "no"})
     assert done.returncode == 2 and "no mark" in done.errors and "exit status 1" in done.errors, done
-
-
-@pytest.mark.parametrize("words,status,said", [
-    (["--halt", "--resume"], 64, "--halt and --resume are opposites"),
-    (["--halt", "-o", "json"], 64, "--halt, --resume and --forgive answer with a line of text"),
-    (["--forgive", "x", "-o", "yaml"], 64, "ask for the state with -o without them"),
-    (["--kubeconfig", "/nowhere"], 2, "kubeconfig '/nowhere': No such file or directory"),
-    (["--rollout-namespace", "../x"], 2, "is no namespace of an object"),
-])
-def test_wrong_words(slots, words, status, said):
-    slots.put("maxPods: 40\n")
-    done = rollout(slots, *words)
-    assert done.returncode == status and said in done.errors, done
-
-
-@pytest.mark.parametrize("name", ["node-config", "local", "a/b/c/d", ""])
-def test_what_is_no_configmap(slots, name):
-    done = lib.run(lib.LKGFS, "rollout", "--kubeconfig", slots.fleet.real.directory / "admin.conf", name)
-    assert done.returncode == 64 and b"want NAMESPACE/NAME[/KEY]" in done.stderr, done

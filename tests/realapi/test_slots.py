@@ -197,22 +197,6 @@ def test_a_bad_one_breaks_one_node_and_halts_itself(either):
     either.fleet.wait(lambda: any(source_id(mended) in node.status("active") for node in nodes), "one node goes first again")
 
 
-def test_an_annotation_forgets_nothing(either):
-    """Another resourceVersion of the same content is the same rollout."""
-    nodes = [either.node() for _ in range(2)]
-    obj = either.put("maxPods: 13\n")
-    either.fleet.wait(lambda: any(source_id(obj) in node.status("active") for node in nodes), "one node goes first")
-    first, = [node for node in nodes if source_id(obj) in node.status("active")]
-    other, = [node for node in nodes if node is not first]
-    for _ in range(3):
-        first.crash()
-    other.wait("condition", "True rollout halted: 1 failed")
-    again = either.put("maxPods: 13\n", note="x")
-    other.wait("assigned", source_id(again))
-    other.wait("condition", "True rollout halted: 1 failed")
-    assert len(either.all()) == 1
-
-
 def test_a_node_that_dies_finds_its_slot_again(either):
     node = either.node()
     obj = either.put("maxPods: 42\n")

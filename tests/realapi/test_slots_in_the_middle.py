@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operators and accidents do in the middle of a rollout with slots: none of it makes more nodes switch, or forgets a failure."""
-import threading
-
 import pytest
 
 import lkgfs_testlib as lib
@@ -89,59 +87,6 @@ def test_a_configmap_that_is_made_anew(slots):
     first.live()
     first.wait("condition", "waiting for a rollout slot (1 of 1 in trial")
     assert not shows(first, "maxPods: 14")
-
-
-def test_a_slot_that_is_deleted(slots):
-    """Whoever tries the content takes it again, and a failure is on record."""
-    nodes = [slots.node() for _ in range(2)]
-    first, (other,) = first_of(slots, nodes, slots.put(BODY, **{"lkgfs.io/rollout-max-in-trial": "2"}))
-    slots.kubectl("delete", "configmap", "-n", slots.namespace, "-l", "lkgfs.io/rollout")
-    slots.fleet.wait(lambda: first.name in [slot["node"] for slot in slots.all().values()], "it has a slot again")
-    for _ in range(3):
-        first.crash()
-    slots.fleet.wait(lambda: "failed" in [slot["state"] for slot in slots.all().values()], "the failure is noted")
-
-
-def test_two_failures_at_once_halt_once(slots):
-    """The API server's order decides which of the two has halted it; one Event in all, and it names the version that failed."""
-    nodes = [slots.node() for _ in range(3)]
-    obj = slots.put(BODY)
-    first, others = first_of(slots, nodes, obj)
-    succeed(slots, first)
-    for node in others:
-        node.follows(obj)
-    for _ in range(2):
-        for node in others:
-            node.crash()
-    crashes = [threading.Thread(target=node.crash) for node in others]
-    for crash in crashes:
-        crash.start()
-    for crash in crashes:
-        crash.join()
-    for node in others:
-        node.wait("condition", "False current failed trial period due to crash loop (UID: ")
-    slots.fleet.wait(lambda: sorted(slot["state"] for slot in slots.all().values()) == ["failed", "failed"], "both are noted")
-
-    def halts():
-        return [event["message"] for node in nodes for event in slots.fleet.real.events(node.name) if event["reason"] == "RolloutHalted"]
-    slots.fleet.wait(halts, "an Event")
-    for node in others:  # whatever it has to tell it has told
-        slots.fleet.wait(lambda node=node: "ConfigRolledBack" in {event["reason"] for event in slots.fleet.real.events(node.name)}, "its own Event")
-    told, = halts()
-    assert f"resourceVersion {obj['metadata']['resourceVersion']}: rollout halted, " in told, told
-
-
-def test_a_node_object_that_is_made_anew(slots):
-    """The kubelet registers the same machine again: its slot is still its own."""
-    node = slots.node()
-    node.follows(slots.put(BODY, **ONE))
-    before = slots.all()[0]["nodeUid"]
-    slots.fleet.real.delete_node(node.name)
-    slots.fleet.real.create_node(node.name, {"lkgfs.io/config-source": slots.fleet.reference})
-    slots.fleet.wait(lambda: slots.fleet.real.condition(node.name), "it reports to the new Node")
-    node.live()
-    slots.fleet.wait(lambda: slots.all()[0]["state"] == "free", "given back")
-    assert slots.all()[0]["successes"] == "1" and before
 
 
 def test_a_drop_in_that_does_not_go_with_it_says_nothing_about_it(slots):
