@@ -211,21 +211,6 @@ def test_gate_waits_for_a_successor(mounts):
     assert mount.tool("gate", "kubelet").returncode == 0
 
 
-def test_edits_do_not_wait_for_one_that_is_down(mounts):
-    mount = mounts(config=SLOW)
-    engine = mount.child("lkgfs-engine")
-    lib.stop_process(engine)
-    mount.wait_for(lambda: silent(mount), "it is told")
-    began = time.monotonic()
-    for i in range(20):
-        mount.drop(f"50-{i}.conf", f"maxPods: {100 + i}\n")
-    assert time.monotonic() - began < 2, "each waited for the engine"
-    os.kill(engine, signal.SIGCONT)
-    mount.wait_for(lambda: "\nmaxPods: 119\n" in mount.document() or "\nmaxPods: 109\n" in mount.document(),
-                   "what changed counts when it is back")
-    check_well(mount)
-
-
 def until_it_rests(mount):
     """Wait until lkgfsd checks the engine only once a minute. Nothing here uses the view, which would wake it."""
     end = lib.deadline()
@@ -359,31 +344,6 @@ def test_refused_command_is_never_carried_out(mounts, name, how):
     mount.command("sync", "now\n")
     assert "True current is set" in mount.status("condition")
     assert f"'{name}' is not carried out" in mount.log()
-
-
-def test_refused_mark_in_bad_is_never_made(mounts):
-    mount = mounts(config={"engineTimeout": "300ms"})
-    engine = mount.child("lkgfs-engine")
-    lib.stop_process(engine)
-    assert lib.error_of(lib.write_file, mount.path("bad/kubelet/3f9a"), "broken here\n") == errno.ETIMEDOUT
-    os.kill(engine, signal.SIGCONT)
-    check_well(mount)
-    mount.command("sync", "now\n")
-    assert os.listdir(mount.path("bad/kubelet")) == []
-
-
-def test_commands_do_not_wait_for_one_that_is_down(mounts):
-    mount = mounts(config=SLOW)
-    engine = mount.child("lkgfs-engine")
-    lib.stop_process(engine)
-    mount.wait_for(lambda: silent(mount), "it is told")
-    began = time.monotonic()
-    for name, text in COMMANDS.items():
-        assert lib.error_of(mount.command, name, text) == errno.ETIMEDOUT
-    assert time.monotonic() - began < 2
-    os.kill(engine, signal.SIGCONT)
-    check_well(mount)
-    assert "held" not in mount.status("condition")
 
 
 def test_a_hold_is_told_while_the_engine_is_silent(mounts):

@@ -27,17 +27,6 @@ def start(machine):
     assert machine.mounts() == [VIEW] and served(machine), machine.shell("cat /run/stand-in/lkgfsd.log").stdout.decode()
 
 
-def calls(machine):
-    """What the maintainer scripts asked of systemd, without the type of the job that a test began itself."""
-    return [line for line in machine.log().splitlines() if not line.startswith("start ")]
-
-
-def gate(machine):
-    """What the kubelet's unit runs before the kubelet, with 20-lkgfs.conf as the administrator installed it."""
-    line = re.search(r"^ExecStartPre=(.*)$", machine.read("/etc/systemd/system/kubelet.service.d/20-lkgfs.conf"), re.M)[1]
-    return machine.shell(line)
-
-
 # ---- installing ----
 
 @pytest.fixture(scope="module", name="fresh")
@@ -48,19 +37,6 @@ def installed_machine(deb):
         yield machine
     finally:
         machine.close()
-
-
-def test_nothing_is_enabled_started_or_mounted(fresh):
-    assert fresh.processes() == {} and fresh.mounts() == []
-    assert fresh.shell("find /etc/systemd /run/systemd /var/lib/systemd/deb-systemd-helper-enabled -name 'lkgfs*' ! -name '*.dsh-also'").stdout == b""
-    assert not any(word in line for line in calls(fresh) for word in ("start", "enable"))
-    assert not fresh.exists("/etc/lkgfs/config.yaml") and not fresh.exists("/var/lib/lkgfs")
-
-
-def test_the_user_and_the_directories_are_there(fresh):
-    name, _, uid, _, _, home, shell = fresh.shell("getent passwd lkgfs", check=True).stdout.decode().strip().split(":")
-    assert name == "lkgfs" and 0 < int(uid) < 1000 and home == "/nonexistent" and shell.endswith("nologin")
-    assert fresh.run("stat", "--format=%a %U", "/run/lkgfs", "/run/lkgfs/view", check=True).stdout == b"755 root\n755 root\n"
 
 
 def test_manual_pages_completion_and_helper_of_mount_are_found(fresh):
@@ -164,26 +140,6 @@ def test_an_unchanged_machine_without_systemd_takes_it(machines, deb, newer):
     assert machine.processes() == {}
 
 
-# ---- removing ----
-
-def test_removing_shows_the_files_below_and_the_kubelet_can_start(machine, deb):
-    machine.install(deb)
-    start(machine)
-    machine.shell("install -D -m 0644 /usr/share/lkgfs/kubelet.service.d/20-lkgfs.conf "
-                  "/etc/systemd/system/kubelet.service.d/20-lkgfs.conf", check=True)
-    machine.write("/etc/lkgfs/config.yaml", "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n")
-    assert gate(machine).returncode == 0
-    machine.run("systemctl", "stop", "lkgfs.service", check=True)
-    assert gate(machine).returncode != 0, "the gate works"
-    machine.run("systemctl", "start", "lkgfs.service", check=True)
-    machine.dpkg("--remove", "lkgfs")
-    assert machine.processes() == {} and machine.mounts() == []
-    assert machine.read(f"{VIEW}/kubelet.conf") == lib.BASE
-    assert gate(machine).returncode == 0, "without the program the gate is open"
-    assert machine.exists("/etc/lkgfs/config.yaml") and machine.exists("/var/lib/lkgfs")
-    assert version_of(machine).endswith(" config-files")
-
-
 # ---- a node that was adopted ----
 
 START = r"""
@@ -244,21 +200,16 @@ def test_an_adopted_kubelet_can_start_at_every_step_there_and_back(machine, deb)
     assert not machine.exists("/etc/lkgfs/config.yaml") and not machine.exists("/run/lkgfs-kubelet.env")
 
 
-@pytest.mark.parametrize("how", ["disabled", "deleted", "removed"])
+@pytest.mark.parametrize("how", ["disabled", "deleted"])
 def test_an_adopted_kubelet_can_start_without_lkgfs(machine, deb, how):
     machine.install(deb)
     kubeadm_node(machine)
     machine.run("lkgfs", "adopt", check=True)
     assert started_with(machine) == [VIEWED, "maxPods:", "50"]
-    if how == "removed":
-        machine.dpkg("--remove", "lkgfs")
-        assert not machine.exists("/etc/systemd/system/kubelet.service.d/20-lkgfs.conf")
-        assert started_with(machine) == [OWN, "maxPods:", "50"]
-    else:
-        machine.run("systemctl", "stop", "lkgfs.service", check=True)
-        assert machine.shell("sh /run/stand-in/start-kubelet").returncode != 0, "the gate is shut"
-        machine.shell({"disabled": "touch /etc/lkgfs/disabled", "deleted": "rm /usr/bin/lkgfs"}[how], check=True)
-        assert started_with(machine)[1:] == ["maxPods:", "50"]
+    machine.run("systemctl", "stop", "lkgfs.service", check=True)
+    assert machine.shell("sh /run/stand-in/start-kubelet").returncode != 0, "the gate is shut"
+    machine.shell({"disabled": "touch /etc/lkgfs/disabled", "deleted": "rm /usr/bin/lkgfs"}[how], check=True)
+    assert started_with(machine)[1:] == ["maxPods:", "50"]
     assert machine.mounts() == []
 
 
@@ -287,23 +238,6 @@ def test_after_a_removal_the_history_is_still_there(machine, deb):
     machine.run("systemctl", "start", "lkgfs.service", check=True)
     after = machine.run("lkgfs", "history", check=True).stdout
     assert {line.split()[0].strip(b"*") for line in before.splitlines()} <= {line.split()[0].strip(b"*") for line in after.splitlines()}
-
-
-def test_purging_removes_our_files_and_leaves_those_of_the_components(machine, deb):
-    machine.install(deb)
-    start(machine)
-    machine.write("/etc/lkgfs/config.yaml", "apiVersion: config.lkgfs.io/v1alpha1\nkind: LkgfsConfiguration\n")
-    machine.write("/etc/default/lkgfs", "LKGFS_MOUNTPOINT=/etc/kubernetes\n")
-    machine.wait_for(lambda: machine.shell(f"test -e /proc/$(pidof lkgfs-fs)/root{VIEW}").returncode == 0, "the file server")
-    machine.dpkg("--purge", "lkgfs")
-    for path in ("/var/lib/lkgfs", "/run/lkgfs", "/etc/lkgfs", "/etc/default/lkgfs", "/etc/apparmor.d/lkgfs", "/etc/apparmor.d/local/lkgfs", "/usr/libexec/lkgfs",
-                 "/usr/share/lkgfs", "/usr/share/doc/lkgfs"):
-        assert not machine.exists(path), path
-    assert machine.mounts() == [] and machine.processes() == {}
-    assert machine.read(f"{VIEW}/kubelet.conf") == lib.BASE and machine.exists(f"{VIEW}/kubelet.conf.d/20-pods.conf")
-    assert machine.exists(f"{VIEW}/.lkgfs-fallback/kubelet.conf"), "a component may have been pointed to it"
-    assert machine.shell("getent passwd lkgfs").returncode == 0, "its number may not go to anybody else"
-    assert version_of(machine) in ("", " not-installed", " unknown")
 
 
 def test_purging_keeps_files_of_others_in_our_directory(machine, deb):
