@@ -240,10 +240,6 @@ class ApiServer:
                 return sum(plural in (None, watch.plural) for watch in self.store.watches)
         return self.wait(count, f"a watch of {plural}", seconds)
 
-    def n_open(self):
-        with self.changed:
-            return len(self.wires)
-
     def kubeconfig(self, path, node=None, token=None, token_file=None, ca=None, server=None, embed=False, **more):
         """Write a kubeconfig. `node`: its certificate, by name or as a pair of paths; `more`: fields of the cluster."""
         user = {}

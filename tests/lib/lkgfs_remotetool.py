@@ -101,10 +101,6 @@ class Tool:
                 return int(line.split()[1]) * 1024
         raise AssertionError("no VmHWM")
 
-    def processor_s(self):
-        fields = lib.read_file(f"/proc/{self.process.pid}/stat").rpartition(b")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def finish(self, seconds=lib.TIMEOUT_S):
         """Wait until it exits by itself; return the exit code."""
         fd = os.pidfd_open(self.process.pid)

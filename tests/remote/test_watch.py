@@ -47,21 +47,6 @@ def test_changes_arrive_in_order(server, client):
     assert len(server.seen(verb="watch")) == 1, "one watch for all of them"
 
 
-def test_the_watch_asks_for_one_object_and_bookmarks(server, client):
-    client.watching()
-    request = server.seen(verb="watch")[0]
-    assert request.path == "/api/v1/namespaces/kube-system/configmaps"
-    assert request.query["fieldSelector"] == "metadata.name=node-config"
-    assert request.query["allowWatchBookmarks"] in ("1", "true")
-    assert 300 <= int(request.query["timeoutSeconds"]) < 600
-
-
-def test_it_goes_on_from_what_the_get_said(server, client):
-    client.watching()
-    get, watch = server.seen(verb="get")[0], server.seen(verb="watch")[0]
-    assert get.time < watch.time and watch.query["resourceVersion"] == client.current()["metadata"]["resourceVersion"]
-
-
 def test_deleted_and_made_again(server, client):
     tool = client.watching()
     first = client.current()
@@ -73,65 +58,7 @@ def test_deleted_and_made_again(server, client):
     assert tool.wait_version(again, at) == again
 
 
-def test_one_that_is_not_there_yet(server, client):
-    server.store.delete("configmaps", NAMESPACE, NAME)
-    tool = client.watch()
-    tool.wait_absent()
-    server.wait_watch()
-    assert tool.wait_version(client.put("maxPods: 2\n"))
-
-
-def test_nodes(server, client):
-    tool = client.watching(name="n1", resource="nodes")
-    node = server.store.node("n1", {"lkgfs.io/config-source": "kube-system/node-config"})
-    assert tool.wait_version(node) == node
-    assert server.seen(verb="watch")[0].query["fieldSelector"] == "metadata.name=n1"
-
-
-def test_other_objects_are_none_of_its_business(server, client):
-    tool = client.watching()
-    at = tool.mark()
-    for i in range(10):
-        server.store.configmap(NAMESPACE, f"other-{i}", {"kubelet": "maxPods: 3\n"})
-    proves(client, tool)
-    assert len(tool.states(at)) == 1
-
-
 # ---- the end of a watch, as announced ----
-
-def test_an_announced_end_is_no_failure(server, client):
-    tool = client.watching()
-    server.store.pass_by(50)
-    server.store.bookmark()
-    bookmark = server.store.version
-    at = tool.mark()
-    # One after another: the watch continues from the bookmark, without reading the object again.
-    n_get = len(server.seen(verb="get"))
-    client.put("maxPods: 7\n")
-    tool.wait_version(client.current(), at)
-    server.store.end_watches()
-    server.wait_request(verb="watch", count=2)
-    server.wait_watch()
-    assert int(server.seen(verb="watch")[1].query["resourceVersion"]) > bookmark
-    assert len(server.seen(verb="get")) == n_get
-    proves(client, tool)
-
-
-def test_a_bookmark_moves_the_position(server, client):
-    tool = client.watching()
-    server.store.pass_by(50)
-    position = server.store.version
-    assert server.store.bookmark() == 1
-    proves_after = client.put("maxPods: 8\n")
-    tool.wait_version(proves_after)
-    server.store.pass_by(50)
-    position = server.store.version
-    server.store.bookmark()
-    server.wait(lambda: True)
-    server.store.end_watches()
-    second = server.wait_request(verb="watch", count=2)
-    assert int(second.query["resourceVersion"]) in (position, version(proves_after))
-
 
 def test_what_happens_between_two_watches_is_not_lost(server, client):
     tool = client.watching()
@@ -141,18 +68,6 @@ def test_what_happens_between_two_watches_is_not_lost(server, client):
         client.put("maxPods: 1\n")
         client.put("maxPods: 2\n")
     tool.wait_version(client.current())
-    proves(client, tool)
-
-
-@pytest.mark.slow
-def test_ends_without_anything_between_slow_down(server, client):
-    """A server that ends each watch at once is not asked again at full speed."""
-    with server.fault(faults.body(b""), verb="watch") as rule:
-        tool = client.watch(limits={"backoff": 200})
-        tool.wait_state(lambda state: state)
-        server.wait(lambda: rule.hits >= 3, "watches that end at once")
-        times = [request.time for request in server.seen(verb="watch")][-3:]
-        assert all(later - earlier >= 0.15 for earlier, later in zip(times, times[1:])), times
     proves(client, tool)
 
 
@@ -174,74 +89,7 @@ def test_gone_is_read_again(server, client, how):
     proves(client, tool)
 
 
-def test_a_deletion_behind_a_410_is_noticed(server, client):
-    tool = client.watching()
-    with server.fault(faults.hang(), verb="watch") as rule:
-        server.store.end_watches()
-        server.wait(lambda: rule.hits, "the second watch")
-        server.store.delete("configmaps", NAMESPACE, NAME)
-        server.store.compact()
-    tool.wait_absent()
-    proves(client, tool)
-
-
-def test_an_error_event_of_another_kind(server, client):
-    from lkgfs_apistore import status  # pylint: disable=import-outside-toplevel
-    tool = client.watching()
-    server.store.inject("ERROR", status(500, "etcdserver: request timed out"))
-    server.wait_request(verb="watch", count=2)
-    server.wait_watch()
-    proves(client, tool)
-
-
 # ---- events that should not be ----
-
-def test_duplicates_are_told_once(server, client):
-    tool = client.watching()
-    obj = client.put("maxPods: 5\n")
-    tool.wait_version(obj)
-    at = tool.mark()
-    for _ in range(5):
-        server.store.inject("MODIFIED", obj)
-    proves(client, tool)
-    states = tool.states(at)
-    # A read that confirms the known state may report it again; nothing else may.
-    assert {version(state) for state in states} <= {version(obj), version(client.current())}
-    assert version(states[-1]) == version(client.current())
-
-
-def test_older_ones_are_not_believed(server, client):
-    tool = client.watching()
-    old = client.current()
-    new = client.put("maxPods: 5\n")
-    tool.wait_version(new)
-    at, n_get = tool.mark(), len(server.seen(verb="get"))
-    server.store.inject("MODIFIED", aged(old, 0, kubelet="maxPods: 666\n"))
-    server.wait_request(verb="get", count=n_get + 1)  # it asks the server instead of trusting the event
-    proves(client, tool)
-    assert all("maxPods: 666" not in state["data"]["kubelet"] for state in tool.states(at))
-
-
-def test_an_old_deletion_is_not_believed(server, client):
-    tool = client.watching()
-    old = client.current()
-    tool.wait_version(client.put("maxPods: 5\n"))
-    at = tool.mark()
-    server.store.inject("DELETED", aged(old, -1))
-    proves(client, tool)
-    assert None not in tool.states(at)
-
-
-def test_reordered_events_end_with_the_newest(server, client):
-    tool = client.watching()
-    now = client.current()
-    for by in (3, 1, 2):
-        server.store.inject("MODIFIED", aged(now, by, kubelet=f"maxPods: {by}\n"))
-    server.wait_request(verb="get", count=2)
-    proves(client, tool)
-    told = [version(state) for state in tool.states() if "maxPods" in state["data"]["kubelet"]]
-    assert version(now) + 1 not in told and version(now) + 2 not in told
-
 
 def test_a_restored_etcd_is_believed_when_it_is_read(server, client):
     """Versions that go back for good are accepted once a GET confirms them."""
@@ -281,64 +129,7 @@ def test_wrong_events_are_not_told(server, client, name):
     assert all(state and "maxPods: 666" not in state["data"]["kubelet"] for state in tool.states(at))
 
 
-def test_unknown_types_and_empty_lines_are_passed_over(server, client):
-    tool = client.watching()
-    server.store.inject_bytes(b"\n\n")
-    server.store.inject("REFORMATTED", client.current())
-    proves(client, tool)
-    assert len(server.seen(verb="watch")) == 1
-
-
-@pytest.mark.parametrize("data", [b"{\n", b"\x00\xff\n", b"[]\n", b"<html>\n", b'{"type":5}\n',
-                                  b"[" * 100_000 + b"\n"],
-                         ids=["half", "bytes", "list", "html", "type", "deep"])
-def test_no_json_in_the_stream(server, client, data):
-    tool = client.watching()
-    server.store.inject_bytes(data)
-    server.wait_request(verb="watch", count=2)
-    server.wait_watch()
-    proves(client, tool)
-
-
 # ---- silence ----
-
-def test_half_an_event_and_silence(server, client):
-    tool = client.watching()
-    server.store.inject_bytes(b'{"type":"MODIFIED","object":{"kind":"Config')
-    server.wait_request(verb="watch", count=2)
-    server.wait_watch()
-    proves(client, tool)
-
-
-@pytest.mark.slow
-def test_a_watch_that_ceases_to_send_bookmarks_is_begun_again(server, client):
-    tool = client.watching()
-    for count in (2, 3):
-        server.store.pass_by()
-        server.store.bookmark()
-        server.wait_request(verb="watch", count=count)
-        server.wait_watch()
-    proves(client, tool)
-
-
-@pytest.mark.slow
-def test_a_watch_without_bookmarks_is_no_failure(server, client):
-    # A real API server sends no bookmark before an object of that kind has changed since the watch's position.
-    tool = client.watching(limits={"idle": 100})
-    n_requests = server.n_requests
-    time.sleep(0.5)
-    assert server.n_requests == n_requests
-    proves(client, tool)
-
-
-def test_bookmarks_keep_it_alive(server, client):
-    tool = client.watching(limits={"idle": 20_000})
-    for _ in range(3):
-        server.store.pass_by()
-        server.store.bookmark()
-    proves(client, tool)
-    assert len(server.seen(verb="watch")) == 1
-
 
 @pytest.mark.slow
 def test_a_silent_watch_is_doubted_when_a_read_hangs(server, client):
@@ -395,29 +186,6 @@ def test_streams_that_break_off_anywhere(server, client, how):
     assert all(text.endswith("\n") for text in texts)
 
 
-@pytest.mark.parametrize("how", ["reset", "cut"])
-def test_a_watch_that_breaks(server, client, how):
-    tool = client.watching()
-    server.store.end_watches(how)
-    server.wait_request(verb="watch", count=2)
-    server.wait_watch()
-    proves(client, tool)
-
-
-@pytest.mark.parametrize("how", ["reset", "cut"])
-def test_a_quiet_watch_that_is_cut_off_goes_on(server, client, how):
-    # What a load balancer in front of the API server does.
-    tool = client.watching(limits={"quiet": 1})
-    n_get = len(server.seen(verb="get"))
-    for count in (2, 3):
-        time.sleep(0.002)
-        server.store.end_watches(how)
-        server.wait_request(verb="watch", count=count)
-        server.wait_watch()
-        proves(client, tool)
-    assert len(server.seen(verb="get")) == n_get, "nothing was missed, so nothing is read"
-
-
 def test_a_server_that_goes_and_comes_back(server, client):
     tool = client.watching()
     at = tool.mark()
@@ -431,15 +199,6 @@ def test_a_server_that_goes_and_comes_back(server, client):
     tool.wait_mode("watch", at)
     assert tool.wait(lambda line: line.get("mode") == "watch" and not line["words"], since=at)
     proves(client, tool)
-
-
-def test_a_server_that_was_deleted_from_meanwhile(server, client):
-    tool = client.watching()
-    server.refuse()
-    tool.wait_mode("down")
-    server.store.delete("configmaps", NAMESPACE, NAME)
-    server.listen()
-    tool.wait_absent()
 
 
 def test_a_server_that_is_not_there_at_first(server, client):
