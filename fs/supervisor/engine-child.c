@@ -21,7 +21,7 @@
 #include "facts-collect.h"
 #include "supervisor.h"
 
-/* One more than the number of engines that may be killed from outside before their document is refused (core/engine/poison.c). */
+/* One more than the number of engines that may be killed from outside before their document is refused (core/state/poison.c). */
 #define TRIES_AT_START 4u
 #define END_NS         (2 * LKG_NSEC_PER_SEC)
 #define EARLY_NS       (1 * LKG_NSEC_PER_SEC)

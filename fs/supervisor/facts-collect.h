@@ -3,7 +3,7 @@
  * Facts about the components that only the supervisor may collect: why the unit's process started, what `EXE --version`
  * prints, and the command line of the unit. Forked processes read programs, files and the service manager, each with a time
  * limit, and write the answers below `facts/<component>/` of the private runtime directory, where the engine is notified of
- * them (core/engine/facts.h has the format). The loop only waits for their end, so a hang blocks nothing else.
+ * them (<lkg/facts.h> has the format). The loop only waits for their end, so a hang blocks nothing else.
  *
  * Facts are collected when the view is first served, after SIGHUP, and when a process of a component starts
  * or ends.
