@@ -479,10 +479,8 @@ def test_old_generations_that_are_known_are_forgotten(open_mount):
     roots = os.open(mount.path("kubelet.conf"), os.O_PATH)
     with container.User(NOBODY) as nobody, lib.Inotify() as watch:
         document = lib.read_file(f"/proc/self/fd/{roots}")
-        n = 0
-        while len(nobody.call(reopen_held)) < 4 * OLD_OF_USERS:
-            n += 1
-            change(mount, 200 + n)
+        for n in range(4 * OLD_OF_USERS // len(files) + 1):
+            change(mount, 201 + n)
             assert nobody.call(hold_content, files, os.O_PATH) == 0
         results = nobody.call(reopen_held)
         assert set(results) == {0, errno.ESTALE}
