@@ -84,13 +84,12 @@ def denials(machine):
 
 @contextlib.contextmanager
 def readers(machine):
-    """The kubelet reads, three others read, list and look, one writes, as fast as what they look at lets them: no call fails, and each
-    sees the merged file."""
+    """The kubelet reads, three others read, list and look, one writes, without an end: no call fails, and each sees the merged file."""
     before = counts(machine)
     machine.put(lib.REPOSITORY / "tests/package/readers")
     machine.shell("rm -f /run/readers.*; mkfifo /run/readers.in", check=True)
     machine.run("systemd-run", "--quiet", "--collect", "--unit=readers", "--property=Nice=10", "bash", "-c",
-                "exec python3 /root/readers <> /run/readers.in > /run/readers.out 2>&1", check=True)
+                "exec python3 /root/readers 0.01 <> /run/readers.in > /run/readers.out 2>&1", check=True)
     report = {}
     try:
         machine.wait_until("grep -qx ready /run/readers.out")
