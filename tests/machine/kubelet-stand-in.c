@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kubelet --config=FILE [FLAG...] | kubelet --version: what the kubelet is for lkgfs. It reads FILE when it starts,
- * and copies it to FOLDER/read; then, unlike the kubelet, it reads it two hundred times a second: without a pause it would
- * take a processor of a machine that is emulated, and tests/package/readers have none. FOLDER/counts has
+ * and copies it to FOLDER/read; then, unlike the kubelet, it reads it fifty times a second: more often it would take
+ * half a processor of a machine that is emulated, all the time. FOLDER/counts has
  * struct counts, of all processes since the machine was booted. It exits with 1 if maxPods is 13 when it starts.
  */
 #include <errno.h>
@@ -90,7 +90,7 @@ static ssize_t count(struct counts *counts, const char *path)
 
 int main(int argc, char *argv[])
 {
-        const struct timespec pause = { .tv_nsec = 5000000 };
+        const struct timespec pause = { .tv_nsec = 20000000 };
         const char *path = NULL;
         struct counts *counts;
         ssize_t len;
