@@ -48,7 +48,7 @@ def cells(heading):
 
 CONDITION = [text for text in literals(source("lifecycle/condition.c").split("*/", 2)[2])
              if " " in text.strip() and not text.endswith(".h") and text not in NOT_WORDS]
-REMOTE = "".join(source(f"engine/engine-{name}.c") for name in ("remote", "reference", "commands"))
+REMOTE = "".join(source(f"engine/{name}.c") for name in ("remote", "reference", "commands"))
 REMOTE += "".join(source(f"lifecycle/step-{name}.c") for name in ("source", "trial", "hold"))
 PLACES = source("reference/places.c")
 API = PLACES + source("reference/apiserver.c") + source("reference/apiserver-words.c").split("/* ---- findings")[0] + source("objects/rollout.c")
@@ -59,7 +59,7 @@ def remote_words():
     rest = r'((?:[^;"]|"(?:[^"\\]|\\.)*")*);'  # to the end of the statement; a literal may hold a semicolon
     calls = re.findall(rf"(?:say_uid|condemn_assigned|set_desired|say|again|set_fault)\({rest}|snprintf\(\s*(?:words|reason),{rest}"
                        rf"|desired_fault\),{rest}",
-                       joined(REMOTE + PLACES + source("component/bases.c") + source("component/good.c") + source("engine/engine.c")))
+                       joined(REMOTE + PLACES + source("component/bases.c") + source("component/served.c") + source("engine/engine.c")))
     calls += re.findall(rf"snprintf\(\s*(?:ret(?:->words)?|api->name_fault|fault),{rest}", joined(API))
     return sorted({text for call in calls for part in ([call] if isinstance(call, str) else call) for text in literals(part)
                    if " " in text and not text.startswith("%")})
@@ -83,7 +83,7 @@ def test_words_are_found_in_the_sources_at_all():
 
 @pytest.mark.parametrize("text", sorted(set(cells("Conditions"))))
 def test_every_documented_word_is_in_the_code(text):
-    files = [source(name) for name in ("publish/status.c", "component/component-facts.c", "reference/remote-file.c")]
+    files = [source(name) for name in ("publish/status.c", "component/facts.c", "reference/remote-file.c")]
     sources = CONDITION + remote_words() + literals("".join(files))
     reference = source("objects/reference.c") + source("objects/configmap.c") + source("state/dynamic.c")
     reference = re.sub(r'INVALID\s+"', '"invalid NodeConfigSource, ', reference)
