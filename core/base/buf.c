@@ -1,7 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing byte buffer with sticky failure. */
+/* The end without memory; a growing byte buffer with sticky failure. */
+
+#include <sysexits.h>
+#include <unistd.h>
 
 #include <lkg/text.h>
+
+/* ---- no memory ---- */
+
+static void (*last_words)(void);
+
+void lkg_at_no_memory(void (*last)(void))
+{
+        last_words = last;
+}
+
+_Noreturn void lkg_no_memory(void)
+{
+        if (last_words)
+                last_words();
+        else
+                (void)dprintf(STDERR_FILENO, "%s\n", strerror(ENOMEM));
+        _exit(EX_OSERR);
+}
+
+/* ---- the buffer ---- */
 
 /*
  * Above this size, growing by half would waste too much memory; the kernel moves such blocks without copying
@@ -44,6 +67,14 @@ static bool reserve(struct lkg_buf *buf, size_t extra)
         buf->data = data;
         buf->allocated = n;
         return true;
+}
+
+const char *lkg_buf_text(struct lkg_buf *buf)
+{
+        lkg_buf_append(buf, "", 0);
+        if (buf->failed)
+                lkg_no_memory();
+        return buf->data;
 }
 
 void lkg_buf_expect(struct lkg_buf *buf, size_t extra)

@@ -35,18 +35,16 @@ struct diff {
 
 /* ---- lines ---- */
 
-static int split(const char *text, size_t size, struct side *side)
+static void split(const char *text, size_t size, struct side *side)
 {
         size_t n = 0, start = 0;
 
         for (size_t i = 0; i < size; i++)
                 n += text[i] == '\n';
         n += size > 0 && text[size - 1] != '\n';
-        side->lines = calloc(n + 1, sizeof(*side->lines));
-        side->ids = calloc(n + 1, sizeof(*side->ids));
-        side->changed = calloc(n + 1, sizeof(*side->changed));
-        if (!side->lines || !side->ids || !side->changed)
-                return -ENOMEM;
+        side->lines = lkg_must(calloc(n + 1, sizeof(*side->lines)));
+        side->ids = lkg_must(calloc(n + 1, sizeof(*side->ids)));
+        side->changed = lkg_must(calloc(n + 1, sizeof(*side->changed)));
         for (side->n = 0; side->n < n; side->n++) {
                 const char *end = memchr(text + start, '\n', size - start);
                 size_t length = end ? (size_t)(end - (text + start)) + 1 : size - start;
@@ -54,7 +52,6 @@ static int split(const char *text, size_t size, struct side *side)
                 side->lines[side->n] = (struct line){ text + start, length };
                 start += length;
         }
-        return 0;
 }
 
 static int compare_lines(const void *x, const void *y)
@@ -67,14 +64,12 @@ static int compare_lines(const void *x, const void *y)
 }
 
 /* Number the lines of both sides: sort once; equal neighbours share a number. */
-static int number_lines(struct diff *d)
+static void number_lines(struct diff *d)
 {
         size_t n = d->a.n + d->b.n;
-        LKG_CLEANUP(lkg_freep) const struct line **all = calloc(n + 1, sizeof(*all));
+        LKG_CLEANUP(lkg_freep) const struct line **all = lkg_must(calloc(n + 1, sizeof(*all)));
         unsigned id = 0;
 
-        if (!all)
-                return -ENOMEM;
         for (size_t i = 0; i < d->a.n; i++)
                 all[i] = &d->a.lines[i];
         for (size_t i = 0; i < d->b.n; i++)
@@ -88,7 +83,6 @@ static int number_lines(struct diff *d)
                 else
                         d->b.ids[all[i] - d->b.lines] = id;
         }
-        return 0;
 }
 
 /* ---- the shortest edit ---- */
@@ -324,32 +318,23 @@ int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char
                     size_t b_size, struct lkg_buf *buf)
 {
         struct diff d = { 0 };
-        int r;
+        size_t n_diagonals;
 
         if (a_size == b_size && (a_size == 0 || memcmp(a, b, a_size) == 0))
                 return 0;
-        r = split(a, a_size, &d.a);
-        if (r == 0)
-                r = split(b, b_size, &d.b);
-        if (r == 0)
-                r = number_lines(&d);
-        if (r == 0) {
-                size_t n_diagonals = d.a.n + d.b.n + 3;
-
-                d.middle = (long)d.b.n + 1;
-                d.forward = calloc(n_diagonals, sizeof(*d.forward));
-                d.backward = calloc(n_diagonals, sizeof(*d.backward));
-                r = d.forward && d.backward ? 0 : -ENOMEM;
-        }
-        if (r == 0) {
-                compare_box(&d, (struct box){ 0, (long)d.a.n, 0, (long)d.b.n });
-                lkg_buf_printf(buf, "--- %s\n+++ %s\n", a_name, b_name);
-                print_diff(&d, buf);
-                r = lkg_buf_failed(buf) ? -ENOMEM : 1;
-        }
+        split(a, a_size, &d.a);
+        split(b, b_size, &d.b);
+        number_lines(&d);
+        n_diagonals = d.a.n + d.b.n + 3;
+        d.middle = (long)d.b.n + 1;
+        d.forward = lkg_must(calloc(n_diagonals, sizeof(*d.forward)));
+        d.backward = lkg_must(calloc(n_diagonals, sizeof(*d.backward)));
+        compare_box(&d, (struct box){ 0, (long)d.a.n, 0, (long)d.b.n });
+        lkg_buf_printf(buf, "--- %s\n+++ %s\n", a_name, b_name);
+        print_diff(&d, buf);
         side_deinit(&d.a);
         side_deinit(&d.b);
         free(d.forward);
         free(d.backward);
-        return r;
+        return 1;
 }

@@ -38,10 +38,7 @@ struct lkg_value {
         bool flag;      /* of a bool */
         uint16_t stamp; /* of a list: lkg_list_stamp() */
         unsigned line, column;
-        union {
-                struct lkg_source *source;
-                struct lkg_value *next_dying; /* only while being freed */
-        };
+        struct lkg_source *source;
         struct lkg_value *over; /* the value that this one has replaced; NULL = none */
 };
 
@@ -81,14 +78,9 @@ static inline struct map_value *lkg_as_map(const struct lkg_value *value)
         return (struct map_value *)value;
 }
 
-/* ---- doc.c ---- */
-
-/** lkg_value_let_go() - drop one reference; a value without references goes to the work list @dying. */
-void lkg_value_let_go(struct lkg_value *value, struct lkg_value **dying);
-
 /* ---- doc-map.c ---- */
 
-/** lkg_map_share() - give the empty map @to the members of @from. Return: 0 or -ENOMEM. */
-int lkg_map_share(struct map_value *to, const struct map_value *from);
-/** lkg_map_let_go() - drop the members of a map that is being freed; see lkg_value_let_go(). */
-void lkg_map_let_go(struct map_value *map, struct lkg_value **dying);
+/** lkg_map_share() - give the empty map @to the members of @from. */
+void lkg_map_share(struct map_value *to, const struct map_value *from);
+/** lkg_map_let_go() - drop the members of a map that is being freed. */
+void lkg_map_let_go(struct map_value *map);

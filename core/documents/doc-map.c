@@ -23,10 +23,9 @@ struct spot {
 
 static struct key *key_new(const struct sought *name)
 {
-        struct key *key = name->size < UINT32_MAX ? malloc(sizeof(*key) + name->size + 1) : NULL;
+        struct key *key = lkg_must(malloc(sizeof(*key) + name->size + 1));
 
-        if (!key)
-                return NULL;
+        assert(name->size < UINT32_MAX);
         key->refs = 1;
         key->size = (unsigned)name->size;
         if (name->size)
@@ -37,7 +36,7 @@ static struct key *key_new(const struct sought *name)
 
 static void key_unref(struct key *key)
 {
-        if (key && --key->refs == 0)
+        if (--key->refs == 0)
                 free(key);
 }
 
@@ -57,26 +56,25 @@ static int compare(const struct sought *name, const struct key *key)
 
 static struct chunk *chunk_new(unsigned allocated)
 {
-        struct chunk *chunk = malloc(sizeof(*chunk) + allocated * sizeof(struct member));
+        struct chunk *chunk = lkg_must(malloc(sizeof(*chunk) + allocated * sizeof(struct member)));
 
-        if (chunk)
-                *chunk = (struct chunk){ .refs = 1, .allocated = (uint16_t)allocated };
+        *chunk = (struct chunk){ .refs = 1, .allocated = (uint16_t)allocated };
         return chunk;
 }
 
-static void chunk_let_go(struct chunk *chunk, struct lkg_value **dying)
+static void chunk_unref(struct chunk *chunk)
 {
         if (--chunk->refs > 0)
                 return;
         for (unsigned i = 0; i < chunk->n; i++) {
                 key_unref(chunk->members[i].key);
-                lkg_value_let_go(chunk->members[i].value, dying);
+                lkg_value_unref(chunk->members[i].value);
         }
         free(chunk);
 }
 
-/* Make *@at the map's own; @room: with room for one more member unless it is full. Return: 0 or -ENOMEM. */
-static int chunk_own(struct chunk **at, bool room)
+/* Make *@at the map's own; @room: with room for one more member unless it is full. */
+static void chunk_own(struct chunk **at, bool room)
 {
         struct chunk *chunk = *at, *own;
         unsigned want = chunk->allocated;
@@ -84,44 +82,38 @@ static int chunk_own(struct chunk **at, bool room)
         if (room && chunk->n == want && want < LKG_CHUNK_MAX)
                 want *= 2;
         if (chunk->refs == 1 && want == chunk->allocated)
-                return 0;
+                return;
         own = chunk_new(want);
-        if (!own)
-                return -ENOMEM;
         own->n = chunk->n;
         memcpy(own->members, chunk->members, chunk->n * sizeof(struct member));
         *at = own;
         if (--chunk->refs == 0) {
                 free(chunk);
-                return 0;
+                return;
         }
         for (unsigned i = 0; i < own->n; i++) {
                 own->members[i].key->refs++;
                 (void)lkg_value_ref(own->members[i].value);
         }
-        return 0;
 }
 
-int lkg_map_share(struct map_value *to, const struct map_value *from)
+void lkg_map_share(struct map_value *to, const struct map_value *from)
 {
         if (from->n_chunks == 0)
-                return 0;
-        to->chunks = reallocarray(NULL, from->n_chunks, sizeof(struct chunk *));
-        if (!to->chunks)
-                return -ENOMEM;
+                return;
+        to->chunks = lkg_must(reallocarray(NULL, from->n_chunks, sizeof(struct chunk *)));
         for (size_t i = 0; i < from->n_chunks; i++) {
                 to->chunks[i] = from->chunks[i];
                 to->chunks[i]->refs++;
         }
         to->n_chunks = to->allocated = from->n_chunks;
         to->n = from->n;
-        return 0;
 }
 
-void lkg_map_let_go(struct map_value *map, struct lkg_value **dying)
+void lkg_map_let_go(struct map_value *map)
 {
         for (size_t i = 0; i < map->n_chunks; i++)
-                chunk_let_go(map->chunks[i], dying);
+                chunk_unref(map->chunks[i]);
         free(map->chunks);
 }
 
@@ -231,119 +223,87 @@ struct lkg_value *lkg_map_at(const struct lkg_value *value, size_t i, const char
 
 /* ---- changing ---- */
 
-/* Put an empty or half a chunk at @i of the map. Return: 0; -ENOMEM: @chunk is freed. */
-static int put_chunk(struct map_value *map, size_t i, struct chunk *chunk)
+/* Put an empty or half a chunk at @i of the map. */
+static void put_chunk(struct map_value *map, size_t i, struct chunk *chunk)
 {
-        if (!chunk || LKG_RESERVE(map->chunks, map->n_chunks, map->allocated) < 0) {
-                free(chunk);
-                return -ENOMEM;
-        }
+        lkg_need(LKG_RESERVE(map->chunks, map->n_chunks, map->allocated));
         memmove(map->chunks + i + 1, map->chunks + i, (map->n_chunks - i) * sizeof(struct chunk *));
         map->chunks[i] = chunk;
         map->n_chunks++;
-        return 0;
 }
 
 /*
  * Cut a full chunk of the map's own in two. What is read in order fills one chunk after another; anything else
- * cuts it in the middle. Return: 0 or -ENOMEM.
+ * cuts it in the middle.
  */
-static int split(struct map_value *map, struct spot *spot)
+static void split(struct map_value *map, struct spot *spot)
 {
-        struct chunk *full = map->chunks[spot->chunk];
+        struct chunk *full = map->chunks[spot->chunk], *behind;
         bool last = spot->i == full->n && spot->chunk + 1 == map->n_chunks;
         unsigned keep = last ? full->n : full->n / 2u;
-        int r = put_chunk(map, spot->chunk + 1, chunk_new(keep == full->n ? CHUNK_MIN : LKG_CHUNK_MAX));
-        struct chunk *behind;
 
-        if (r < 0)
-                return r;
-        behind = map->chunks[spot->chunk + 1];
+        behind = chunk_new(last ? CHUNK_MIN : LKG_CHUNK_MAX);
+        put_chunk(map, spot->chunk + 1, behind);
         behind->n = (uint16_t)(full->n - keep);
         memcpy(behind->members, full->members + keep, behind->n * sizeof(struct member));
         full->n = (uint16_t)keep;
-        if (spot->i > keep || behind->n == 0) {
+        if (spot->i > keep || last) {
                 spot->chunk++;
                 spot->i -= keep;
         }
-        return 0;
 }
 
-/* Takes over both references on success. Return: 0 or -ENOMEM. */
-static int insert(struct map_value *map, struct spot spot, struct key *key, struct lkg_value *item)
+/* Takes over both references. */
+static void insert(struct map_value *map, struct spot spot, struct key *key, struct lkg_value *item)
 {
-        int r = map->n_chunks == 0 ? put_chunk(map, 0, chunk_new(CHUNK_MIN)) : 0;
         struct chunk *chunk;
 
-        if (r == 0)
-                r = chunk_own(&map->chunks[spot.chunk], true);
-        if (r == 0 && map->chunks[spot.chunk]->n == LKG_CHUNK_MAX)
-                r = split(map, &spot);
-        if (r < 0)
-                return r;
+        if (map->n_chunks == 0)
+                put_chunk(map, 0, chunk_new(CHUNK_MIN));
+        chunk_own(&map->chunks[spot.chunk], true);
+        if (map->chunks[spot.chunk]->n == LKG_CHUNK_MAX)
+                split(map, &spot);
         chunk = map->chunks[spot.chunk];
         memmove(chunk->members + spot.i + 1, chunk->members + spot.i,
                 (chunk->n - spot.i) * sizeof(struct member));
         chunk->members[spot.i] = (struct member){ key, item };
         chunk->n++;
         map->n++;
-        return 0;
 }
 
-/* @like: a key with that name, or NULL. Takes over @item. See lkg_map_replace(). */
-static int replace(struct lkg_value *value, const struct sought *name, struct key *like,
-                   struct lkg_value *item, struct lkg_value **ret_earlier)
+/* @like: a key with that name, or NULL. Takes over @item. Return: 1: it has replaced another; 0. */
+static int set(struct lkg_value *value, const struct sought *name, struct key *like, struct lkg_value *item)
 {
         struct map_value *map = lkg_as_map(value);
         struct spot spot = find(map, name);
-        struct key *key = NULL;
-        int r = -ENOMEM;
 
-        assert(value->refs == 1);
+        assert(value->refs == 1 && item);
         map->at_chunk = map->at_first = 0;
-        if (item && spot.there && chunk_own(&map->chunks[spot.chunk], false) == 0) {
-                struct member *member = &map->chunks[spot.chunk]->members[spot.i];
+        if (spot.there) {
+                struct member *member;
 
-                *ret_earlier = member->value;
+                chunk_own(&map->chunks[spot.chunk], false);
+                member = &map->chunks[spot.chunk]->members[spot.i];
+                lkg_value_unref(member->value);
                 member->value = item;
                 return 1;
         }
-        if (item && !spot.there) {
-                key = like ? like : key_new(name);
-                if (like)
-                        like->refs++;
-                r = key ? insert(map, spot, key, item) : -ENOMEM;
-        }
-        if (r < 0) {
-                key_unref(key);
-                lkg_value_unref(item);
-        }
-        return r;
-}
-
-int lkg_map_replace(struct lkg_value *value, const char *key, size_t key_size, struct lkg_value *item,
-                    struct lkg_value **ret_earlier)
-{
-        return replace(value, &(struct sought){ key, key_size }, NULL, item, ret_earlier);
+        if (like)
+                like->refs++;
+        insert(map, spot, like ? like : key_new(name), item);
+        return 0;
 }
 
 int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item)
 {
-        struct lkg_value *earlier = NULL;
-        int r = lkg_map_replace(map, key, key_size, item, &earlier);
-
-        lkg_value_unref(earlier);
-        return r;
+        return set(map, &(struct sought){ key, key_size }, NULL, item);
 }
 
 int lkg_map_set_like(struct lkg_value *map, const struct lkg_value *other, size_t i, struct lkg_value *item)
 {
         struct key *key = member_at(lkg_as_map(other), i)->key;
-        struct lkg_value *earlier = NULL;
-        int r = replace(map, &(struct sought){ key->text, key->size }, key, item, &earlier);
 
-        lkg_value_unref(earlier);
-        return r;
+        return set(map, &(struct sought){ key->text, key->size }, key, item);
 }
 
 int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
@@ -357,8 +317,7 @@ int lkg_map_remove(struct lkg_value *value, const char *key, size_t key_size)
         assert(value->refs == 1);
         if (!spot.there)
                 return 0;
-        if (chunk_own(&map->chunks[spot.chunk], false) < 0)
-                return -ENOMEM;
+        chunk_own(&map->chunks[spot.chunk], false);
         chunk = map->chunks[spot.chunk];
         gone = chunk->members[spot.i];
         chunk->n--;

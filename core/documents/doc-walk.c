@@ -1,82 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Walks through a value tree: comparing, following a pointer, visiting the leaves. All keep their own stack,
- * so ten thousand levels of nesting cost heap, not thread stack.
- */
-
+/* Walks through a value tree: comparing, rewriting, following a pointer, visiting the leaves. They recurse (LKG_DOC_DEPTH_MAX). */
 #include <lkg/base.h>
 #include <lkg/documents.h>
 #include <lkg/tree.h>
 
-struct pair {
-        const struct lkg_value *a, *b;
-};
-
-struct pairs {
-        struct pair *items;
-        size_t n, allocated;
-};
-
-static bool pairs_push(struct pairs *pairs, const struct lkg_value *a, const struct lkg_value *b)
+bool lkg_value_equal(const struct lkg_value *a, const struct lkg_value *b)
 {
+        const char *x, *y;
+        size_t a_size, b_size;
+
         if (a == b)
                 return true;
-        if (LKG_RESERVE(pairs->items, pairs->n, pairs->allocated) < 0)
+        if (!a || !b || lkg_value_type(a) != lkg_value_type(b) || lkg_value_size(a) != lkg_value_size(b) ||
+            lkg_value_bool(a) != lkg_value_bool(b))
                 return false;
-        pairs->items[pairs->n++] = (struct pair){ a, b };
-        return true;
-}
-
-/* Compare two values except for their members, which are put on the list. */
-static bool pair_equal(const struct lkg_value *a, const struct lkg_value *b, struct pairs *pairs)
-{
-        enum lkg_type type = lkg_value_type(a);
-        size_t n = lkg_value_size(a), a_size, b_size;
-
-        if (type != lkg_value_type(b) || n != lkg_value_size(b))
+        x = lkg_value_text(a, &a_size);
+        y = lkg_value_text(b, &b_size);
+        if (a_size != b_size || memcmp(x, y, a_size) != 0)
                 return false;
-        if (type == LKG_BOOL)
-                return lkg_value_bool(a) == lkg_value_bool(b);
-        if (type == LKG_NUMBER || type == LKG_STRING) {
-                const char *x = lkg_value_text(a, &a_size), *y = lkg_value_text(b, &b_size);
+        for (size_t i = 0; i < lkg_value_size(a); i++) {
+                const struct lkg_value *from = lkg_list_get(a, i), *to = lkg_list_get(b, i);
 
-                return a_size == b_size && memcmp(x, y, a_size) == 0;
-        }
-        for (size_t i = 0; i < n; i++) {
-                const char *x, *y;
-                const struct lkg_value *from, *to;
-
-                if (type == LKG_LIST) {
-                        if (!pairs_push(pairs, lkg_list_get(a, i), lkg_list_get(b, i)))
+                if (lkg_value_type(a) == LKG_MAP) {
+                        from = lkg_map_at(a, i, &x, &a_size);
+                        to = lkg_map_at(b, i, &y, &b_size);
+                        if (a_size != b_size || memcmp(x, y, a_size) != 0)
                                 return false;
-                        continue;
                 }
-                from = lkg_map_at(a, i, &x, &a_size);
-                to = lkg_map_at(b, i, &y, &b_size);
-                if (a_size != b_size || memcmp(x, y, a_size) != 0 || !pairs_push(pairs, from, to))
+                if (!lkg_value_equal(from, to))
                         return false;
         }
         return true;
 }
 
-bool lkg_value_equal(const struct lkg_value *a, const struct lkg_value *b)
+struct lkg_value *lkg_value_rewrite(const struct lkg_value *value, lkg_rewrite_fn *fn, void *userdata)
 {
-        struct pairs pairs = { 0 };
-        bool equal = true;
+        bool list = lkg_value_type(value) == LKG_LIST;
+        struct lkg_value *to = NULL;
+        size_t at = 0; /* in the new list */
 
-        if (a == b)
-                return true;
-        if (!a || !b)
-                return false;
-        equal = pairs_push(&pairs, a,
-                           b); /* no memory reads as "differs": the caller does more work, never less */
-        while (equal && pairs.n > 0) {
-                struct pair pair = pairs.items[--pairs.n];
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                const char *key = NULL;
+                size_t size = 0;
+                struct lkg_value *member = list ? lkg_list_get(value, i) : lkg_map_at(value, i, &key, &size);
+                struct lkg_value *made = fn(value, key, size, member, userdata);
 
-                equal = pair_equal(pair.a, pair.b, &pairs);
+                if (made == member) {
+                        lkg_value_unref(made);
+                        at++;
+                        continue;
+                }
+                if (!to)
+                        to = lkg_value_clone_shallow(value);
+                if (list && made)
+                        lkg_list_set(to, at++, made);
+                else if (list)
+                        lkg_list_remove(to, at);
+                else if (made)
+                        (void)lkg_map_set(to, key, size, made);
+                else
+                        (void)lkg_map_remove(to, key, size);
         }
-        free(pairs.items);
-        return equal;
+        return to ? to : lkg_value_ref((struct lkg_value *)value);
 }
 
 /* ---- pointers ---- */
@@ -110,10 +95,8 @@ static struct lkg_value *step(const struct lkg_value *value, const char *key, si
 const char *lkg_pointer_next(const char *pointer, char **ret, size_t *ret_size)
 {
         size_t n = strcspn(++pointer, "/"), size = 0;
-        char *name = malloc(n + 1);
+        char *name = lkg_must(malloc(n + 1));
 
-        if (!name)
-                return NULL;
         for (size_t i = 0; i < n; i++) {
                 if (pointer[i] == '~' && i + 1 < n && (pointer[i + 1] == '0' || pointer[i + 1] == '1'))
                         name[size++] = pointer[++i] == '0' ? '~' : '/';
@@ -150,8 +133,6 @@ static struct lkg_value *get_json_pointer(const struct lkg_value *value, const c
                 size_t size;
 
                 pointer = lkg_pointer_next(pointer, &name, &size);
-                if (!pointer)
-                        return NULL;
                 value = step(value, name, size);
         }
         return (struct lkg_value *)value;
@@ -188,67 +169,38 @@ struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char
 
 /* ---- leaves ---- */
 
-struct levels {
-        struct lkg_above *items;
-        size_t n, allocated;
-};
-
-static bool levels_push(struct levels *levels, const struct lkg_value *map, size_t pointer_size)
-{
-        if (LKG_RESERVE(levels->items, levels->n, levels->allocated) < 0)
-                return false;
-        levels->items[levels->n++] = (struct lkg_above){ map, 0, pointer_size };
-        return true;
-}
-
 static bool is_inner(const struct lkg_value *value)
 {
         return lkg_value_type(value) == LKG_MAP && lkg_value_size(value) > 0;
 }
 
-static int walk_levels(struct levels *levels, struct lkg_buf *pointer, lkg_leaf_fn fn, void *userdata)
+static int walk(const struct lkg_value *map, const struct lkg_above *up, struct lkg_buf *pointer,
+                lkg_leaf_fn fn, void *userdata)
 {
-        while (levels->n > 0) {
-                struct lkg_above *level = &levels->items[levels->n - 1];
-                const struct lkg_value *value;
-                const char *key = NULL;
-                size_t size = 0;
-                int r;
+        const struct lkg_above here = { map, up, pointer->size };
+        int r = 0;
 
-                value = lkg_map_at(level->map, level->i, &key, &size);
-                if (!value) {
-                        levels->n--;
-                        continue;
-                }
-                level->i++;
-                pointer->size = level->pointer_size;
+        for (size_t i = 0; r == 0 && i < lkg_value_size(map); i++) {
+                const char *key;
+                size_t size;
+                const struct lkg_value *value = lkg_map_at(map, i, &key, &size);
+
+                pointer->size = here.pointer_size;
                 lkg_pointer_append(pointer, key, size);
-                if (lkg_buf_failed(pointer))
-                        return -ENOMEM;
-                if (is_inner(value)) {
-                        if (!levels_push(levels, value, pointer->size))
-                                return -ENOMEM;
-                        continue;
-                }
-                r = fn(&(struct lkg_leaf){ pointer->data, value, levels->items, levels->n }, userdata);
-                if (r != 0)
-                        return r;
+                if (is_inner(value))
+                        r = walk(value, &here, pointer, fn, userdata);
+                else
+                        r = fn(&(struct lkg_leaf){ lkg_buf_text(pointer), value, &here }, userdata);
         }
-        return 0;
+        return r;
 }
 
 int lkg_value_walk(const struct lkg_value *root, lkg_leaf_fn fn, void *userdata)
 {
-        struct lkg_buf pointer = LKG_BUF_INIT;
-        struct levels levels = { 0 };
-        int r;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf pointer = LKG_BUF_INIT;
 
-        if (!is_inner(root))
-                return fn(&(struct lkg_leaf){ .pointer = "", .value = root }, userdata);
-        r = levels_push(&levels, root, 0) ? walk_levels(&levels, &pointer, fn, userdata) : -ENOMEM;
-        free(levels.items);
-        lkg_buf_deinit(&pointer);
-        return r;
+        return is_inner(root) ? walk(root, NULL, &pointer, fn, userdata)
+                              : fn(&(struct lkg_leaf){ .pointer = "", .value = root }, userdata);
 }
 
 struct comparison {

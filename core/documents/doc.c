@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The value tree: life of a value, scalars, lists, copies, and reading of any value. doc-map.c has the maps.
- *
- * Nothing recurses with the depth of a document: the members of a freed value go to a work list that is linked
- * through the dying values themselves, so freeing needs no memory.
  */
 #include "doc-layout.h"
 
@@ -23,15 +20,11 @@ const char *lkg_type_name(enum lkg_type type)
 
 struct lkg_source *lkg_source_new(const char *layer, const char *file)
 {
-        struct lkg_source *source = calloc(1, sizeof(*source));
+        struct lkg_source *source = lkg_must(calloc(1, sizeof(*source)));
 
-        if (!source)
-                return NULL;
         source->refs = 1;
-        source->layer = strdup(layer ? layer : "");
-        source->file = strdup(file ? file : "");
-        if (!source->layer || !source->file)
-                return lkg_source_unref(source);
+        source->layer = lkg_must(strdup(layer ? layer : ""));
+        source->file = lkg_must(strdup(file ? file : ""));
         return source;
 }
 
@@ -59,41 +52,24 @@ struct lkg_value *lkg_value_ref(struct lkg_value *value)
         return value;
 }
 
-void lkg_value_let_go(struct lkg_value *value, struct lkg_value **dying)
-{
-        if (!value || --value->refs > 0)
-                return;
-        lkg_source_unref(value->source);
-        value->next_dying = *dying;
-        *dying = value;
-}
-
-static void free_members(struct lkg_value *value, struct lkg_value **dying)
-{
-        lkg_value_let_go(value->over, dying);
-        if (value->type == LKG_LIST) {
-                struct list_value *list = lkg_as_list(value);
-
-                for (size_t i = 0; i < list->n; i++)
-                        lkg_value_let_go(list->items[i], dying);
-                free(list->items);
-        } else if (value->type == LKG_MAP) {
-                lkg_map_let_go(lkg_as_map(value), dying);
-        }
-}
-
+/* Recursion is as deep as the document, but not as long as the chain of replaced values. */
 struct lkg_value *lkg_value_unref(struct lkg_value *value)
 {
-        struct lkg_value *dying = NULL;
+        while (value && --value->refs == 0) {
+                struct lkg_value *dying = value;
 
-        lkg_value_let_go(value, &dying);
-        while (dying) {
-                struct lkg_value *next = dying->next_dying;
+                value = dying->over;
+                if (dying->type == LKG_LIST) {
+                        struct list_value *list = lkg_as_list(dying);
 
-                value = dying;
-                dying = next;
-                free_members(value, &dying);
-                free(value);
+                        for (size_t i = 0; i < list->n; i++)
+                                lkg_value_unref(list->items[i]);
+                        free(list->items);
+                } else if (dying->type == LKG_MAP) {
+                        lkg_map_let_go(lkg_as_map(dying));
+                }
+                lkg_source_unref(dying->source);
+                free(dying);
         }
         return NULL;
 }
@@ -110,10 +86,8 @@ struct value_place {
 /* All bytes after the head are 0. */
 static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct value_place *place)
 {
-        struct lkg_value *value = calloc(1, size);
+        struct lkg_value *value = lkg_must(calloc(1, size));
 
-        if (!value)
-                return NULL;
         value->refs = 1;
         value->type = (uint8_t)type;
         value->line = place->line;
@@ -126,12 +100,9 @@ static struct lkg_value *value_new(size_t size, enum lkg_type type, const struct
 static struct lkg_value *text_new(enum lkg_type type, const char *text, size_t size,
                                   const struct value_place *place)
 {
-        struct lkg_value *value =
-                size < UINT32_MAX ? value_new(offsetof(struct text_value, text) + size + 1, type, place)
-                                  : NULL;
+        struct lkg_value *value = value_new(offsetof(struct text_value, text) + size + 1, type, place);
 
-        if (!value)
-                return NULL;
+        assert(size < UINT32_MAX);
         ((struct text_value *)value)->size = (unsigned)size;
         if (size)
                 memcpy(((struct text_value *)value)->text, text, size);
@@ -149,8 +120,7 @@ struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned
         struct lkg_value *value = value_new(sizeof(struct lkg_value), LKG_BOOL,
                                             &(struct value_place){ source, line, column, NULL });
 
-        if (value)
-                value->flag = b;
+        value->flag = b;
         return value;
 }
 
@@ -179,17 +149,14 @@ struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, un
                          &(struct value_place){ source, line, column, NULL });
 }
 
-static int share_items(struct list_value *to, const struct list_value *from)
+static void share_items(struct list_value *to, const struct list_value *from)
 {
         if (from->n == 0)
-                return 0;
-        to->items = reallocarray(NULL, from->n, sizeof(*to->items));
-        if (!to->items)
-                return -ENOMEM;
+                return;
+        to->items = lkg_must(reallocarray(NULL, from->n, sizeof(*to->items)));
         to->n = to->allocated = from->n;
         for (size_t i = 0; i < from->n; i++)
                 to->items[i] = lkg_value_ref(from->items[i]);
-        return 0;
 }
 
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed)
@@ -198,14 +165,12 @@ struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg
         struct lkg_value *copy = NULL;
         const char *text;
         size_t size;
-        int r = 0;
 
         switch ((enum lkg_type)value->type) {
         case LKG_NULL:
         case LKG_BOOL:
                 copy = value_new(sizeof(*copy), value->type, &place);
-                if (copy)
-                        copy->flag = value->flag;
+                copy->flag = value->flag;
                 break;
         case LKG_NUMBER:
         case LKG_STRING:
@@ -214,18 +179,16 @@ struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg
                 break;
         case LKG_LIST:
                 copy = value_new(sizeof(struct list_value), LKG_LIST, &place);
-                if (copy)
-                        r = share_items(lkg_as_list(copy), lkg_as_list(value));
+                share_items(lkg_as_list(copy), lkg_as_list(value));
                 break;
         case LKG_MAP:
                 copy = value_new(sizeof(struct map_value), LKG_MAP, &place);
-                if (copy)
-                        r = lkg_map_share(lkg_as_map(copy), lkg_as_map(value));
+                lkg_map_share(lkg_as_map(copy), lkg_as_map(value));
                 break;
         case _LKG_TYPE_MAX:
                 break;
         }
-        return r < 0 ? lkg_value_unref(copy) : copy;
+        return copy;
 }
 
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value)
@@ -247,27 +210,21 @@ void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column)
 
 /* ---- lists ---- */
 
-int lkg_list_insert(struct lkg_value *value, size_t i, struct lkg_value *item)
+void lkg_list_insert(struct lkg_value *value, size_t i, struct lkg_value *item)
 {
         struct list_value *list = lkg_as_list(value);
 
-        assert(value->refs == 1 && i <= list->n);
-        if (!item)
-                return -ENOMEM;
-        if (LKG_RESERVE(list->items, list->n, list->allocated) < 0) {
-                lkg_value_unref(item);
-                return -ENOMEM;
-        }
+        assert(value->refs == 1 && i <= list->n && item);
+        lkg_need(LKG_RESERVE(list->items, list->n, list->allocated));
         value->stamp = 0;
         memmove(list->items + i + 1, list->items + i, (list->n - i) * sizeof(*list->items));
         list->items[i] = item;
         list->n++;
-        return 0;
 }
 
-int lkg_list_append(struct lkg_value *list, struct lkg_value *item)
+void lkg_list_append(struct lkg_value *list, struct lkg_value *item)
 {
-        return lkg_list_insert(list, lkg_as_list(list)->n, item);
+        lkg_list_insert(list, lkg_as_list(list)->n, item);
 }
 
 void lkg_list_set(struct lkg_value *value, size_t i, struct lkg_value *item)

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON -> value tree, as Go's encoding/json reads it: invalid UTF-8 and lone surrogates become U+FFFD,
- * nothing may follow the value, 10000 levels, of duplicate members the last one wins (in strict mode they
+ * nothing may follow the value, of duplicate members the last one wins (in strict mode they
  * are an error). Positions are kept, so findings and origins can name line and column.
  *
- * Own decoder: json-c keeps neither positions nor the exact text of numbers. Iterative; messages quote keys,
+ * Own decoder: json-c keeps neither positions nor the exact text of numbers. Messages quote keys,
  * never values.
  */
 
 #include <lkg/base.h>
 #include <lkg/documents.h>
 #include <lkg/tree.h>
-
-struct frame {
-        struct lkg_value *value;
-        char *key; /* map: the key that waits for its value */
-        size_t key_size;
-        unsigned key_line, key_column;
-};
 
 struct parse {
         const char *p, *end;
@@ -28,10 +21,9 @@ struct parse {
         unsigned flags;
         struct lkg_source *source;
         struct lkg_report *report;
-        struct frame *frames;
-        size_t n_frames, n_frames_allocated;
+        const struct lkg_value *open; /* the innermost list or map that is being read; NULL = none */
+        unsigned depth;               /* how many are */
         uint64_t n_values;
-        struct lkg_value *root;
         struct lkg_buf text; /* of the string being read */
         bool failed;
 };
@@ -60,7 +52,7 @@ static int fail(struct parse *p, unsigned code, const char *at, const char *text
 static struct lkg_where place_of_mistake(struct parse *p, const char *want)
 {
         struct lkg_where where = { p->source ? p->source->file : NULL, p->line, column_at(p, p->p) };
-        const struct lkg_value *open = p->n_frames > 0 ? p->frames[p->n_frames - 1].value : NULL;
+        const struct lkg_value *open = p->open;
         bool wants_mark = *want == '\''; /* a comma, a colon */
         bool missing = p->p < p->end && *p->p && wants_mark && strchr("\"{[", *p->p);
         bool too_much = p->p < p->end && *p->p && open && !wants_mark && strchr("}]", *p->p);
@@ -203,7 +195,7 @@ static int read_string(struct parse *p)
         if (p->p >= p->end)
                 return syntax(p, "the closing quote of a string");
         p->p++;
-        return lkg_buf_failed(&p->text) ? -ENOMEM : 0;
+        return 0;
 }
 
 /* ---- numbers ---- */
@@ -241,9 +233,7 @@ static int read_number(struct parse *p, unsigned column, struct lkg_value **ret)
                 if (!skip_digits(p))
                         return syntax(p, "a digit in the exponent");
         }
-        text = strndup(start, (size_t)(p->p - start));
-        if (!text)
-                return -ENOMEM;
+        text = lkg_must(strndup(start, (size_t)(p->p - start)));
         if (p->flags & LKG_DECODE_UNTYPED) {
                 if (lkg_number_untyped(text, untyped) < 0)
                         return fail(p, LKG_C_SCALAR, start,
@@ -252,132 +242,147 @@ static int read_number(struct parse *p, unsigned column, struct lkg_value **ret)
         } else {
                 *ret = lkg_value_new_number(text, p->source, p->line, column);
         }
-        return *ret ? 0 : -ENOMEM;
+        return 0;
 }
 
 /* ---- the tree ---- */
-
-static struct frame *top(struct parse *p)
-{
-        return p->n_frames > 0 ? &p->frames[p->n_frames - 1] : NULL;
-}
-
-static int push(struct parse *p, struct lkg_value *value)
-{
-        if (!value)
-                return -ENOMEM;
-        if (LKG_RESERVE(p->frames, p->n_frames, p->n_frames_allocated) < 0) {
-                lkg_value_unref(value);
-                return -ENOMEM;
-        }
-        p->frames[p->n_frames++] = (struct frame){ .value = value };
-        return 0;
-}
 
 static bool are_maps(const struct lkg_value *a, const struct lkg_value *b)
 {
         return lkg_value_type(a) == LKG_MAP && lkg_value_type(b) == LKG_MAP;
 }
 
+/* A key, and where it is. */
+struct name {
+        char *text;
+        size_t size;
+        unsigned line, column;
+};
+
+static void name_deinit(struct name *name)
+{
+        free(name->text);
+}
+
 /* For duplicate keys: as in yaml.c, but not for two maps of one name, which Go merges (LKG_DECODE_TWICE). */
-static void report_again(struct parse *p, const struct frame *f, const struct lkg_value *earlier,
+static void report_again(struct parse *p, const struct name *name, const struct lkg_value *earlier,
                          const struct lkg_value *value)
 {
-        struct lkg_where where = { p->source ? p->source->file : NULL, f->key_line, f->key_column };
-        bool strict = p->flags & LKG_DECODE_STRICT, merged = p->flags & LKG_DECODE_TWICE && value;
+        struct lkg_where where = { p->source ? p->source->file : NULL, name->line, name->column };
+        bool strict = p->flags & LKG_DECODE_STRICT;
+        bool merged = p->flags & LKG_DECODE_TWICE && are_maps(earlier, value);
         char quoted[5 * 64 + 8];
 
-        merged = merged && are_maps(earlier, value);
         lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
                        strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
                        strict   ? "key %s is already set on line %u; keep one of the two"
                        : merged ? "key %s is already set on line %u; the two are merged, and of what both "
                                   "have the last one counts"
                                 : "key %s is already set on line %u; the last one counts",
-                       lkg_quote(f->key, f->key_size, quoted), lkg_value_line(earlier));
+                       lkg_quote(name->text, name->size, quoted), lkg_value_line(earlier));
         if (strict)
                 p->failed = true;
 }
 
-#define JOIN_DEPTH_MAX 32 /* no kind has fields in fields as deep as that */
-
-static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
-                struct lkg_value **ret);
-
-/* Merge member by member; unlike in a merge patch, a null does not remove the value of an earlier member. */
-static int join_maps(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
-                     struct lkg_value **ret)
+/*
+ * The component decodes one value over the other: maps are merged member by member (unlike in a merge patch, a null does not remove
+ * what an earlier member set); otherwise the later value records the earlier one.
+ */
+static struct lkg_value *join(const struct lkg_value *earlier, const struct lkg_value *value)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *both = lkg_value_clone_shallow(earlier);
+        struct lkg_value *both;
 
-        if (!both)
-                return -ENOMEM;
+        if (!are_maps(earlier, value))
+                return lkg_value_over(value, earlier);
+        both = lkg_value_clone_shallow(earlier);
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 const char *key;
                 size_t size;
-                const struct lkg_value *member = lkg_map_at(value, i, &key, &size);
+                struct lkg_value *member = lkg_map_at(value, i, &key, &size);
                 const struct lkg_value *before = lkg_map_get_n(earlier, key, size);
-                struct lkg_value *joined = NULL;
-                int r = 0;
 
-                if (before)
-                        r = join(before, member, depth + 1, &joined);
-                else
-                        joined = lkg_value_ref((struct lkg_value *)member);
-                if (r < 0 || lkg_map_set(both, key, size, joined) < 0)
-                        return -ENOMEM;
+                (void)lkg_map_set(both, key, size, before ? join(before, member) : lkg_value_ref(member));
         }
-        *ret = LKG_STEAL(both);
+        return both;
+}
+
+static int read_value(struct parse *p, struct lkg_value **ret);
+
+static int read_key(struct parse *p, struct name *ret)
+{
+        int r;
+
+        ret->line = p->line;
+        ret->column = column_at(p, p->p);
+        if (p->p >= p->end || *p->p != '"')
+                return syntax(p, "a key in double quotes");
+        r = read_string(p);
+        if (r < 0)
+                return r;
+        ret->text = lkg_must(lkg_buf_steal(&p->text, &ret->size));
+        skip_space(p);
+        if (p->p >= p->end || *p->p != ':')
+                return syntax(p, "':' after a key");
+        p->p++;
+        skip_space(p);
         return 0;
 }
 
-/*
- * The component decodes one value over the other: maps are merged; otherwise the later value records the
- * earlier one.
- */
-static int join(const struct lkg_value *earlier, const struct lkg_value *value, unsigned depth,
-                struct lkg_value **ret)
+static int read_member(struct parse *p, struct lkg_value *map)
 {
-        if (are_maps(earlier, value))
-                return depth < JOIN_DEPTH_MAX ? join_maps(earlier, value, depth, ret)
-                                              : lkg_merge_json(earlier, value, ret);
-        *ret = lkg_value_over(value, earlier);
-        return *ret ? 0 : -ENOMEM;
-}
+        LKG_CLEANUP(name_deinit) struct name name = { 0 };
+        const struct lkg_value *earlier;
+        struct lkg_value *value, *both;
+        int r = read_key(p, &name);
 
-static int put_member(struct parse *p, struct frame *f, struct lkg_value *value)
-{
-        struct lkg_value *earlier = lkg_map_get_n(f->value, f->key, f->key_size);
-        int r;
-
+        if (r == 0)
+                r = read_value(p, &value);
+        if (r < 0)
+                return r;
+        earlier = lkg_map_get_n(map, name.text, name.size);
         if (earlier)
-                report_again(p, f, earlier, value);
-        if (earlier && p->flags & LKG_DECODE_TWICE && value) {
-                struct lkg_value *both = NULL;
-
-                r = join(earlier, value, 0, &both);
+                report_again(p, &name, earlier, value);
+        if (earlier && p->flags & LKG_DECODE_TWICE) {
+                both = join(earlier, value);
                 lkg_value_unref(value);
-                if (r < 0)
-                        return r;
                 value = both;
         }
-        r = lkg_map_set(f->value, f->key, f->key_size, value);
-        free(f->key);
-        f->key = NULL;
-        return r < 0 ? r : 0;
+        (void)lkg_map_set(map, name.text, name.size, value);
+        return 0;
 }
 
-static int attach(struct parse *p, struct lkg_value *value)
+static int read_item(struct parse *p, struct lkg_value *list)
 {
-        struct frame *f = top(p);
+        struct lkg_value *value;
+        int r = read_value(p, &value);
 
-        if (!f) {
-                p->root = value;
-                return 0;
+        if (r == 0)
+                lkg_list_append(list, value);
+        return r;
+}
+
+/* Behind the opening bracket of @value. */
+static int read_members(struct parse *p, struct lkg_value *value)
+{
+        const struct lkg_value *around = p->open;
+        bool map = lkg_value_type(value) == LKG_MAP;
+        int r = 0;
+
+        p->open = value;
+        p->depth++;
+        for (skip_space(p); r == 0 && (p->p >= p->end || *p->p != (map ? '}' : ']')); skip_space(p)) {
+                if (lkg_value_size(value) > 0) {
+                        if (p->p >= p->end || *p->p != ',')
+                                return syntax(p, map ? "',' or '}'" : "',' or ']'");
+                        p->p++;
+                        skip_space(p);
+                }
+                r = map ? read_member(p, value) : read_item(p, value);
         }
-        if (lkg_value_type(f->value) == LKG_LIST)
-                return lkg_list_append(f->value, value);
-        return put_member(p, f, value);
+        p->p++;
+        p->depth--;
+        p->open = around;
+        return r;
 }
 
 static bool take_word(struct parse *p, const char *word)
@@ -390,10 +395,10 @@ static bool take_word(struct parse *p, const char *word)
         return true;
 }
 
-/* Called at the first byte of a value. An opened collection is pushed, anything else is attached. */
-static int read_value(struct parse *p)
+/* Called at the first byte of a value. */
+static int read_value(struct parse *p, struct lkg_value **ret)
 {
-        struct lkg_value *value = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
         unsigned column = column_at(p, p->p);
         int r = 0;
 
@@ -404,21 +409,20 @@ static int read_value(struct parse *p)
         switch (*p->p) {
         case '{':
         case '[':
-                if (p->n_frames >= LKG_DOC_DEPTH_MAX)
-                        return fail(p, LKG_C_LIMIT, p->p, "nested deeper than 10000 levels");
-                return push(p, *p->p++ == '{' ? lkg_value_new_map(p->source, p->line, column)
-                                              : lkg_value_new_list(p->source, p->line, column));
+                if (p->depth >= LKG_DOC_DEPTH_MAX)
+                        return fail(p, LKG_C_LIMIT, p->p, "nested deeper than 1000 levels");
+                value = *p->p++ == '{' ? lkg_value_new_map(p->source, p->line, column)
+                                       : lkg_value_new_list(p->source, p->line, column);
+                r = read_members(p, value);
+                break;
         case '"':
                 r = read_string(p);
-                if (r < 0)
-                        return r;
-                value = lkg_value_new_string(p->text.data, p->text.size, p->source, p->line, column);
+                value = lkg_value_new_string(lkg_buf_text(&p->text), p->text.size, p->source, p->line,
+                                             column);
                 break;
         case '-':
         case '0' ... '9':
                 r = read_number(p, column, &value);
-                if (r < 0)
-                        return r;
                 break;
         default:
                 if (take_word(p, "true"))
@@ -430,102 +434,31 @@ static int read_value(struct parse *p)
                 else
                         return syntax(p, "a value (strings stand in double quotes)");
         }
-        return value ? attach(p, value) : -ENOMEM;
-}
-
-static int read_key(struct parse *p, struct frame *f)
-{
-        int r;
-
-        f->key_line = p->line;
-        f->key_column = column_at(p, p->p);
-        if (p->p >= p->end || *p->p != '"')
-                return syntax(p, "a key in double quotes");
-        r = read_string(p);
-        if (r < 0)
-                return r;
-        f->key = malloc(p->text.size + 1);
-        if (!f->key)
-                return -ENOMEM;
-        memcpy(f->key, p->text.data, p->text.size + 1);
-        f->key_size = p->text.size;
-        skip_space(p);
-        if (p->p >= p->end || *p->p != ':')
-                return syntax(p, "':' after a key");
-        p->p++;
-        skip_space(p);
-        return 0;
-}
-
-/* Take one step in the innermost open collection: its end, or its next member. */
-static int read_member(struct parse *p)
-{
-        struct frame *f = top(p);
-        bool map = lkg_value_type(f->value) == LKG_MAP;
-        int r;
-
-        if (p->p < p->end && *p->p == (map ? '}' : ']')) {
-                struct lkg_value *value = LKG_STEAL(f->value);
-
-                p->p++;
-                p->n_frames--;
-                return attach(p, value);
-        }
-        if (lkg_value_size(f->value) > 0) {
-                if (p->p >= p->end || *p->p != ',')
-                        return syntax(p, map ? "',' or '}'" : "',' or ']'");
-                p->p++;
-                skip_space(p);
-        }
-        if (map) {
-                r = read_key(p, f);
-                if (r < 0)
-                        return r;
-        }
-        return read_value(p);
-}
-
-static int read_document(struct parse *p)
-{
-        int r;
-
-        skip_space(p);
-        r = read_value(p);
-        while (r == 0 && p->n_frames > 0) {
-                skip_space(p);
-                r = read_member(p);
-        }
-        if (r < 0)
-                return r;
-        skip_space(p);
-        return p->p < p->end ? syntax(p, "nothing more after the document") : 0;
+        if (r == 0)
+                *ret = LKG_STEAL(value);
+        return r;
 }
 
 int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_source *source,
                     struct lkg_report *report, struct lkg_value **ret)
 {
         struct parse p = { .p = data, .end = data + size, .line = 1, .seen = data, .seen_column = 1 };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *root = NULL;
         int r;
 
         p.flags = flags;
         p.source = source;
         p.report = report;
         if (size > LKG_DOC_BYTES_MAX)
-                r = fail(&p, LKG_C_LIMIT, data, "the document has more than 4194304 bytes");
-        else
-                r = read_document(&p);
-        if (r == 0 && p.failed)
-                r = -EBADMSG;
-        if (r == 0)
-                *ret = LKG_STEAL(p.root);
-        while (p.n_frames > 0) {
-                struct frame *f = &p.frames[--p.n_frames];
-
-                lkg_value_unref(f->value);
-                free(f->key);
+                return fail(&p, LKG_C_LIMIT, data, "the document has more than 4194304 bytes");
+        skip_space(&p);
+        r = read_value(&p, &root);
+        if (r == 0) {
+                skip_space(&p);
+                r = p.p < p.end ? syntax(&p, "nothing more after the document") : p.failed ? -EBADMSG : 0;
         }
-        free(p.frames);
-        lkg_value_unref(p.root);
+        if (r == 0)
+                *ret = LKG_STEAL(root);
         lkg_buf_deinit(&p.text);
         return r;
 }

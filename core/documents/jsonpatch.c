@@ -55,15 +55,14 @@ static int change_map(const struct context *ctx, struct lkg_value *map, const ch
                       enum change change, const struct lkg_value *value)
 {
         const struct lkg_value *earlier = lkg_map_get_n(map, key, size);
-        int r;
 
         if (!earlier && change == CHANGE_REMOVE)
                 return refuse(ctx, "the path names a field that does not exist");
         if (change == CHANGE_REMOVE)
-                r = lkg_map_remove(map, key, size);
+                (void)lkg_map_remove(map, key, size);
         else
-                r = lkg_map_set(map, key, size, lkg_value_over(value, earlier));
-        return r < 0 ? r : 0;
+                (void)lkg_map_set(map, key, size, lkg_value_over(value, earlier));
+        return 0;
 }
 
 static int change_list(const struct context *ctx, struct lkg_value *list, const char *token,
@@ -71,73 +70,91 @@ static int change_list(const struct context *ctx, struct lkg_value *list, const 
 {
         size_t n = lkg_value_size(list), i;
         int r = list_index(ctx, token, change == CHANGE_ADD ? n + 1 : n, change == CHANGE_ADD, &i);
-        struct lkg_value *over;
 
         if (r < 0)
                 return r;
-        if (change == CHANGE_REMOVE) {
+        if (change == CHANGE_REMOVE)
                 lkg_list_remove(list, i);
-                return 0;
-        }
-        over = lkg_value_over(value, change == CHANGE_REPLACE ? lkg_list_get(list, i) : NULL);
-        if (!over)
-                return -ENOMEM;
-        if (change == CHANGE_ADD)
-                return lkg_list_insert(list, i, over);
-        lkg_list_set(list, i, over);
+        else if (change == CHANGE_ADD)
+                lkg_list_insert(list, i, lkg_value_over(value, NULL));
+        else
+                lkg_list_set(list, i, lkg_value_over(value, lkg_list_get(list, i)));
         return 0;
 }
 
-/*
- * Change the value at @pointer below @container (owned, one reference). Descends by copying, in a loop.
- */
+/* A member of a map or a list. *@ret: NULL for a missing field of a map; *@ret_i: of a list */
+static int member(const struct context *ctx, const struct lkg_value *value, const char *token, size_t size,
+                  size_t *ret_i, struct lkg_value **ret)
+{
+        int r;
+
+        if (value && lkg_value_type(value) == LKG_MAP) {
+                *ret = lkg_map_get_n(value, token, size);
+                return 0;
+        }
+        if (!value || lkg_value_type(value) != LKG_LIST)
+                return refuse(ctx, "the path leads through a field that does not exist or is not a "
+                                   "map or list");
+        r = list_index(ctx, token, lkg_value_size(value), false, ret_i);
+        if (r == 0)
+                *ret = lkg_list_get(value, *ret_i);
+        return r;
+}
+
+/* Change the value at @pointer below @container (owned, one reference). Descends by copying, in a loop. */
 static int change_at(const struct context *ctx, struct lkg_value *container, const char *pointer,
                      enum change change, const struct lkg_value *value)
 {
         while (true) {
                 LKG_CLEANUP(lkg_freep) char *token = NULL;
-                struct lkg_value *child, *copy;
-                size_t size, i = 0;
+                bool map = lkg_value_type(container) == LKG_MAP;
+                struct lkg_value *child;
+                size_t size, i;
                 int r;
 
                 pointer = lkg_pointer_next(pointer, &token, &size);
-                if (!pointer)
-                        return -ENOMEM;
                 if (*pointer == '\0')
-                        return lkg_value_type(container) == LKG_MAP
-                                       ? change_map(ctx, container, token, size, change, value)
-                                       : change_list(ctx, container, token, change, value);
-                if (lkg_value_type(container) == LKG_MAP) {
-                        child = lkg_map_get_n(container, token, size);
-                } else {
-                        r = list_index(ctx, token, lkg_value_size(container), false, &i);
-                        if (r < 0)
-                                return r;
-                        child = lkg_list_get(container, i);
-                }
+                        return map ? change_map(ctx, container, token, size, change, value)
+                                   : change_list(ctx, container, token, change, value);
+                r = member(ctx, container, token, size, &i, &child);
+                if (r < 0)
+                        return r;
                 if (!child || (lkg_value_type(child) != LKG_MAP && lkg_value_type(child) != LKG_LIST))
                         return refuse(ctx, "the path leads through a field that does not exist or is not a "
                                            "map or list");
-                copy = lkg_value_clone_shallow(child);
-                if (!copy)
-                        return -ENOMEM;
-                if (lkg_value_type(container) == LKG_MAP) {
-                        r = lkg_map_set(container, token, size, copy);
-                        if (r < 0)
-                                return r;
-                } else {
-                        lkg_list_set(container, i, copy);
-                }
-                container = copy;
+                child = lkg_value_clone_shallow(child);
+                if (map)
+                        (void)lkg_map_set(container, token, size, child);
+                else
+                        lkg_list_set(container, i, child);
+                container = child;
         }
+}
+
+/* Are there more levels of lists and maps in @value than @room? */
+static bool is_too_deep(const struct lkg_value *value, size_t room)
+{
+        if (room == 0)
+                return lkg_value_type(value) == LKG_MAP || lkg_value_type(value) == LKG_LIST;
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                const struct lkg_value *item = lkg_list_get(value, i);
+
+                if (is_too_deep(item ? item : lkg_map_at(value, i, NULL, NULL), room - 1))
+                        return true;
+        }
+        return false;
 }
 
 static int change(const struct context *ctx, struct lkg_value **doc, const char *pointer, enum change how,
                   const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *copy = NULL;
+        size_t depth = lkg_span_count(lkg_span(pointer, strlen(pointer)), '/');
         int r;
 
+        if (how != CHANGE_REMOVE &&
+            is_too_deep(value, depth < LKG_DOC_DEPTH_MAX ? LKG_DOC_DEPTH_MAX - depth : 0))
+                return refuse(ctx, "the document gets more than 1000 levels; nest less");
         if (*pointer == '\0') { /* the whole document */
                 if (how != CHANGE_REPLACE)
                         return refuse(ctx,
@@ -145,14 +162,10 @@ static int change(const struct context *ctx, struct lkg_value **doc, const char 
                 if (lkg_value_type(value) != LKG_MAP && lkg_value_type(value) != LKG_LIST)
                         return refuse(ctx, "a document is a map or list");
                 copy = lkg_value_over(value, *doc);
-                if (!copy)
-                        return -ENOMEM;
         } else {
                 if (lkg_value_type(*doc) != LKG_MAP && lkg_value_type(*doc) != LKG_LIST)
                         return refuse(ctx, "the document is not a map or list");
                 copy = lkg_value_clone_shallow(*doc);
-                if (!copy)
-                        return -ENOMEM;
                 r = change_at(ctx, copy, pointer, how, value);
                 if (r < 0)
                         return r;
@@ -174,33 +187,20 @@ static int count_leaf(const struct lkg_leaf *leaf, void *userdata)
 static int find(const struct context *ctx, struct lkg_value *doc, const char *pointer,
                 struct lkg_value **ret)
 {
-        struct lkg_value *value = doc;
+        int r = 0;
 
-        while (*pointer) {
+        *ret = doc;
+        while (r == 0 && *pointer) {
                 LKG_CLEANUP(lkg_freep) char *token = NULL;
-                size_t size, i = 0;
-                int r;
+                size_t size, i;
 
-                if (!value || (lkg_value_type(value) != LKG_MAP && lkg_value_type(value) != LKG_LIST))
-                        return refuse(ctx, "the path leads through a field that does not exist or is not a "
-                                           "map or list");
                 pointer = lkg_pointer_next(pointer, &token, &size);
-                if (!pointer)
-                        return -ENOMEM;
-                if (lkg_value_type(value) == LKG_MAP) {
-                        value = lkg_map_get_n(value, token, size);
-                        continue;
-                }
-                r = list_index(ctx, token, lkg_value_size(value), false, &i);
-                if (r < 0)
-                        return r;
-                value = lkg_list_get(value, i);
+                r = member(ctx, *ret, token, size, &i, ret);
         }
-        *ret = value;
-        return 0;
+        return r;
 }
 
-/* Return @value, or null if it is missing; one reference, NULL for no memory. */
+/* Return @value, or null if it is missing; one reference. */
 static struct lkg_value *or_null(const struct context *ctx, struct lkg_value *value)
 {
         return value ? lkg_value_ref(value)
@@ -225,8 +225,6 @@ static int copy_or_move(const struct context *ctx, struct lkg_value **doc, const
         if (!found && move)
                 return refuse(ctx, "'from' names a field that does not exist");
         value = or_null(ctx, found);
-        if (!value)
-                return -ENOMEM;
         /* Copies share their tree, so a few of them in a row could make more values than fit into memory. */
         if (!move && lkg_value_walk(value, count_leaf, ctx->n_copied) != 0)
                 return refuse(ctx, "the copies make more than 1000000 values; copy less");
@@ -272,8 +270,6 @@ static int apply(const struct context *ctx, struct lkg_value **doc)
         if (strcmp(op, "add") != 0 && strcmp(op, "replace") != 0)
                 return refuse(ctx, "'op' must be add, remove, replace, move, copy or test");
         value = or_null(ctx, lkg_map_get(ctx->op, "value"));
-        if (!value)
-                return -ENOMEM;
         return change(ctx, doc, path, *op == 'a' ? CHANGE_ADD : CHANGE_REPLACE, value);
 }
 

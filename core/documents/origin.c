@@ -14,17 +14,13 @@ static void column_text(struct lkg_buf *buf, const char *text)
 }
 
 /* Put one name of a pointer; it is escaped, so that no URL is detected in the pointer itself. */
-static int put_name(const char *name, size_t size, bool secret, struct lkg_buf *buf)
+static void put_name(const char *name, size_t size, bool secret, struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf masked = LKG_BUF_INIT, shown = LKG_BUF_INIT;
 
         (void)lkg_mask_name(name, size, secret, &masked);
-        lkg_pointer_append(&shown, masked.data ? masked.data : "", masked.size);
-        lkg_buf_putc(&shown, '\0');
-        if (lkg_buf_failed(&masked) || lkg_buf_failed(&shown))
-                return -ENOMEM;
-        column_text(buf, shown.data);
-        return 0;
+        lkg_pointer_append(&shown, lkg_buf_text(&masked), masked.size);
+        column_text(buf, lkg_buf_text(&shown));
 }
 
 /* It contains no URL, no name of a credential and no key. */
@@ -36,33 +32,27 @@ static bool is_plain(const char *pointer)
 int lkg_pointer_text(const char *pointer, struct lkg_buf *buf)
 {
         bool secret = false;
-        int r = 0;
 
         if (is_plain(pointer)) { /* nearly always */
                 column_text(buf, pointer);
-                return lkg_buf_failed(buf) ? -ENOMEM : 0;
+                return 0;
         }
-        while (r == 0 && *pointer == '/') {
+        while (*pointer == '/') {
                 LKG_CLEANUP(lkg_freep) char *name = NULL;
                 size_t size;
 
                 pointer = lkg_pointer_next(pointer, &name, &size);
-                if (!pointer)
-                        return -ENOMEM;
-                r = put_name(name, size, secret, buf);
+                put_name(name, size, secret, buf);
                 secret |= lkg_holds_secret_name(name, size);
         }
-        return lkg_buf_failed(buf) ? -ENOMEM : r;
+        return 0;
 }
 
 static void json_value(struct lkg_buf *buf, const struct lkg_value *value, enum lkg_secrecy secrecy)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_mask_value(value, secrecy);
 
-        if (masked)
-                lkg_render_json_compact(masked, buf);
-        else
-                buf->failed = true;
+        lkg_render_json_compact(masked, buf);
 }
 
 struct origin {
@@ -102,12 +92,11 @@ static void put_shadows(const struct origin *o, const struct lkg_leaf *leaf, enu
         bool first = true;
 
         put_replaced(o, lkg_value_shadowed(leaf->value), secrecy, &first);
-        for (size_t i = leaf->n_above; i-- > 0;) {
-                const struct lkg_value *replaced = lkg_value_shadowed(leaf->above[i].map);
+        for (const struct lkg_above *above = leaf->above; above; above = above->up) {
+                const struct lkg_value *replaced = lkg_value_shadowed(above->map);
 
                 if (replaced && lkg_value_type(replaced) == LKG_MAP)
-                        replaced =
-                                lkg_value_get_pointer(replaced, leaf->pointer + leaf->above[i].pointer_size);
+                        replaced = lkg_value_get_pointer(replaced, leaf->pointer + above->pointer_size);
                 put_replaced(o, replaced, secrecy, &first);
         }
 }
@@ -124,8 +113,7 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
                 o->n_unlisted++;
                 return 0;
         }
-        if (lkg_pointer_text(leaf->pointer, buf) < 0)
-                return -ENOMEM;
+        (void)lkg_pointer_text(leaf->pointer, buf);
         lkg_buf_putc(buf, '\t');
         json_value(buf, leaf->value, secrecy);
         lkg_buf_putc(buf, '\t');
@@ -138,8 +126,6 @@ static int origin_line(const struct lkg_leaf *leaf, void *userdata)
         lkg_buf_putc(buf, '\t');
         put_shadows(o, leaf, secrecy);
         lkg_buf_putc(buf, '\n');
-        if (lkg_buf_failed(buf))
-                return -ENOMEM;
         if (is_full(o)) {
                 buf->size = before;
                 o->n_unlisted++;
@@ -151,8 +137,7 @@ size_t lkg_render_origin_upto(const struct lkg_value *root, size_t size_max, str
 {
         struct origin o = { .buf = buf, .size_max = size_max };
 
-        if (lkg_value_walk(root, origin_line, &o) < 0)
-                buf->failed = true;
+        (void)lkg_value_walk(root, origin_line, &o);
         return o.n_unlisted;
 }
 

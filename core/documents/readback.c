@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See <lkg/documents.h>. Both comparisons walk the tree in its own order, in which it was rendered. An
- * explicit stack replaces recursion.
- */
+/* See <lkg/documents.h>. Both comparisons walk the tree in its own order, in which it was rendered. */
 
 #include <json-c/json.h>
 #include <yaml.h>
@@ -12,67 +9,48 @@
 #include <lkg/documents.h>
 #include <lkg/tree.h>
 
-/* A list or map that is being compared. */
-struct open {
+/* A list or map that is being compared, for messages. */
+struct place {
+        const struct place *up;
         const struct lkg_value *value;
-        size_t i; /* the next member */
-        /* JSON */
-        struct json_object *json;
-        struct json_object_iterator at, end;
+        size_t n; /* members that have begun */
 };
 
 struct comparison {
-        struct open *items;
-        size_t n, allocated;
         struct lkg_error *err;
         yaml_parser_t parser;
         yaml_event_t event;
 };
 
-static void compare_deinit(struct comparison *c)
+/* Put the current position as a dotted field. */
+static void put_field(const struct place *at, struct lkg_buf *buf)
 {
-        free(c->items);
-}
+        const char *key;
+        size_t size;
 
-/* Put the current position as a dotted field, for a message. */
-static void put_field(const struct comparison *c, struct lkg_buf *buf)
-{
-        for (size_t i = 0; i < c->n; i++) {
-                const struct open *o = &c->items[i];
-                const char *key;
-                size_t size;
-
-                if (o->i == 0)
-                        break;
-                if (lkg_value_type(o->value) == LKG_LIST) {
-                        lkg_buf_printf(buf, "[%zu]", o->i - 1);
-                } else if (lkg_map_at(o->value, o->i - 1, &key, &size)) {
-                        lkg_buf_puts(buf, buf->size ? "." : "");
-                        lkg_buf_shown(buf, key, size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX);
-                }
+        if (!at)
+                return;
+        put_field(at->up, buf);
+        if (at->n == 0)
+                return;
+        if (lkg_value_type(at->value) == LKG_LIST) {
+                lkg_buf_printf(buf, "[%zu]", at->n - 1);
+        } else if (lkg_map_at(at->value, at->n - 1, &key, &size)) {
+                lkg_buf_puts(buf, buf->size ? "." : "");
+                lkg_buf_shown(buf, key, size < LKG_QUOTE_MAX ? size : LKG_QUOTE_MAX);
         }
 }
 
-static int differs(struct comparison *c, size_t line, const char *how)
+static int differs(const struct comparison *c, const struct place *at, size_t line, const char *how)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf field = LKG_BUF_INIT;
+        const char *name;
 
-        lkg_buf_append(&field, "", 0);
-        put_field(c, &field);
-        if (lkg_buf_failed(&field))
-                return -ENOMEM;
+        put_field(at, &field);
+        name = lkg_buf_text(&field);
         if (line > 0)
-                return lkg_error_set(c->err, -EBADMSG, NULL, "line %zu, field '%s': %s.", line, field.data,
-                                     how);
-        return lkg_error_set(c->err, -EBADMSG, NULL, "field '%s': %s.", field.data, how);
-}
-
-static struct open *push(struct comparison *c, const struct lkg_value *value)
-{
-        if (LKG_RESERVE(c->items, c->n, c->allocated) < 0)
-                return NULL;
-        c->items[c->n] = (struct open){ .value = value };
-        return &c->items[c->n++];
+                return lkg_error_set(c->err, -EBADMSG, NULL, "line %zu, field '%s': %s.", line, name, how);
+        return lkg_error_set(c->err, -EBADMSG, NULL, "field '%s': %s.", name, how);
 }
 
 static bool is_collection(const struct lkg_value *value)
@@ -82,7 +60,7 @@ static bool is_collection(const struct lkg_value *value)
 
 /* ---- YAML ---- */
 
-static int next_event(struct comparison *c)
+static int next_event(struct comparison *c, const struct place *at)
 {
         char how[160];
 
@@ -90,17 +68,22 @@ static int next_event(struct comparison *c)
         if (yaml_parser_parse(&c->parser, &c->event))
                 return 0;
         if (c->parser.error == YAML_MEMORY_ERROR)
-                return -ENOMEM;
+                lkg_no_memory();
         (void)snprintf(how, sizeof(how), "libyaml says: %s", c->parser.problem ? c->parser.problem : "?");
-        return differs(c, c->parser.problem_mark.line + 1, how);
+        return differs(c, at, c->parser.problem_mark.line + 1, how);
 }
 
-static int want_event(struct comparison *c, yaml_event_type_t type, const char *how)
+static int event_differs(const struct comparison *c, const struct place *at, const char *how)
 {
-        int r = next_event(c);
+        return differs(c, at, c->event.start_mark.line + 1, how);
+}
+
+static int want_event(struct comparison *c, const struct place *at, yaml_event_type_t type, const char *how)
+{
+        int r = next_event(c, at);
 
         if (r == 0 && c->event.type != type)
-                r = differs(c, c->event.start_mark.line + 1, how);
+                r = event_differs(c, at, how);
         return r;
 }
 
@@ -165,69 +148,60 @@ static bool yaml_scalar_says(const yaml_event_t *event, const struct lkg_value *
 }
 
 /* A key is always a string, however it is written. */
-static int yaml_key(struct comparison *c, const char *key, size_t size)
+static int yaml_key(struct comparison *c, const struct place *at, const char *key, size_t size)
 {
-        int r = want_event(c, YAML_SCALAR_EVENT, "no key is read here");
+        int r = want_event(c, at, YAML_SCALAR_EVENT, "no key is read here");
         struct lkg_scalar scalar;
 
         if (r < 0)
                 return r;
         if (!is_bare(c->event.data.scalar.anchor, c->event.data.scalar.tag) ||
             !is_text(&c->event, key, size))
-                return differs(c, c->event.start_mark.line + 1, "another key is read");
+                return event_differs(c, at, "another key is read");
         if (c->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
                 return 0;
         lkg_scalar_resolve(key, size, &scalar);
-        return scalar.type == LKG_S_STRING
-                       ? 0
-                       : differs(c, c->event.start_mark.line + 1, "the key is read as no string");
+        return scalar.type == LKG_S_STRING ? 0 : event_differs(c, at, "the key is read as no string");
+}
+
+static bool is_start(const yaml_event_t *event, bool map)
+{
+        return map ? event->type == YAML_MAPPING_START_EVENT &&
+                               is_bare(event->data.mapping_start.anchor, event->data.mapping_start.tag)
+                   : event->type == YAML_SEQUENCE_START_EVENT &&
+                               is_bare(event->data.sequence_start.anchor, event->data.sequence_start.tag);
 }
 
 /* The event has been read: it must match @value. */
-static int yaml_value(struct comparison *c, const struct lkg_value *value)
+static int yaml_value(struct comparison *c, const struct place *up, const struct lkg_value *value)
 {
-        bool is_map = lkg_value_type(value) == LKG_MAP, same;
-
-        if (!is_collection(value))
-                return yaml_scalar_says(&c->event, value)
-                               ? 0
-                               : differs(c, c->event.start_mark.line + 1, "another value is read");
-        same = is_map ? c->event.type == YAML_MAPPING_START_EVENT &&
-                                is_bare(c->event.data.mapping_start.anchor, c->event.data.mapping_start.tag)
-                      : c->event.type == YAML_SEQUENCE_START_EVENT &&
-                                is_bare(c->event.data.sequence_start.anchor,
-                                        c->event.data.sequence_start.tag);
-        if (!same)
-                return differs(c, c->event.start_mark.line + 1,
-                               is_map ? "no map is read here" : "no list is read here");
-        return push(c, value) ? 0 : -ENOMEM;
-}
-
-static int yaml_member(struct comparison *c)
-{
-        struct open *o = &c->items[c->n - 1];
-        const struct lkg_value *child;
-        const char *key;
-        size_t size;
+        bool map = lkg_value_type(value) == LKG_MAP;
+        struct place at = { up, value, 0 };
         int r = 0;
 
-        if (o->i == lkg_value_size(o->value)) {
-                r = want_event(c,
-                               lkg_value_type(o->value) == LKG_MAP ? YAML_MAPPING_END_EVENT
-                                                                   : YAML_SEQUENCE_END_EVENT,
-                               "more is read than there is");
-                c->n--;
-                return r;
+        if (!is_collection(value))
+                return yaml_scalar_says(&c->event, value) ? 0
+                                                          : event_differs(c, up, "another value is read");
+        if (!is_start(&c->event, map))
+                return event_differs(c, up, map ? "no map is read here" : "no list is read here");
+        while (r == 0 && at.n < lkg_value_size(value)) {
+                const struct lkg_value *child = lkg_list_get(value, at.n);
+                const char *key;
+                size_t size;
+
+                if (map)
+                        child = lkg_map_at(value, at.n, &key, &size);
+                at.n++;
+                if (map)
+                        r = yaml_key(c, &at, key, size);
+                if (r == 0)
+                        r = next_event(c, &at);
+                if (r == 0)
+                        r = yaml_value(c, &at, child);
         }
-        if (lkg_value_type(o->value) == LKG_MAP) {
-                child = lkg_map_at(o->value, o->i++, &key, &size);
-                r = yaml_key(c, key, size);
-        } else {
-                child = lkg_list_get(o->value, o->i++);
-        }
-        if (r == 0)
-                r = next_event(c);
-        return r < 0 ? r : yaml_value(c, child);
+        return r < 0 ? r
+                     : want_event(c, &at, map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT,
+                                  "more is read than there is");
 }
 
 static int compare_yaml(struct comparison *c, const struct lkg_value *value, const char *text, size_t size)
@@ -236,19 +210,17 @@ static int compare_yaml(struct comparison *c, const struct lkg_value *value, con
 
         yaml_parser_set_encoding(&c->parser, YAML_UTF8_ENCODING);
         yaml_parser_set_input_string(&c->parser, (const unsigned char *)text, size);
-        r = want_event(c, YAML_STREAM_START_EVENT, "no stream is read");
+        r = want_event(c, NULL, YAML_STREAM_START_EVENT, "no stream is read");
         if (r == 0)
-                r = want_event(c, YAML_DOCUMENT_START_EVENT, "no document is read");
+                r = want_event(c, NULL, YAML_DOCUMENT_START_EVENT, "no document is read");
         if (r == 0)
-                r = next_event(c);
+                r = next_event(c, NULL);
         if (r == 0)
-                r = yaml_value(c, value);
-        while (r == 0 && c->n > 0)
-                r = yaml_member(c);
+                r = yaml_value(c, NULL, value);
         if (r == 0)
-                r = want_event(c, YAML_DOCUMENT_END_EVENT, "more is read than there is");
+                r = want_event(c, NULL, YAML_DOCUMENT_END_EVENT, "more is read than there is");
         if (r == 0)
-                r = want_event(c, YAML_STREAM_END_EVENT, "another document is read");
+                r = want_event(c, NULL, YAML_STREAM_END_EVENT, "another document is read");
         return r;
 }
 
@@ -259,7 +231,7 @@ static int readback_yaml(struct comparison *c, int flags, const struct lkg_value
 
         (void)flags;
         if (!yaml_parser_initialize(&c->parser))
-                return -ENOMEM;
+                lkg_no_memory();
         r = compare_yaml(c, value, text, size);
         yaml_event_delete(&c->event);
         yaml_parser_delete(&c->parser);
@@ -314,55 +286,54 @@ static bool json_scalar_says(struct json_object *json, const struct lkg_value *v
         return false;
 }
 
-static int json_value(struct comparison *c, struct json_object *json, const struct lkg_value *value)
-{
-        bool is_map = lkg_value_type(value) == LKG_MAP;
-        size_t n_read;
-        struct open *o;
+static int json_value(const struct comparison *c, const struct place *up, struct json_object *json,
+                      const struct lkg_value *value);
 
-        if (!is_collection(value))
-                return json_scalar_says(json, value) ? 0 : differs(c, 0, "another value is read");
-        if (json_object_get_type(json) != (is_map ? json_type_object : json_type_array))
-                return differs(c, 0, is_map ? "no map is read here" : "no list is read here");
-        n_read = is_map ? (size_t)json_object_object_length(json) : json_object_array_length(json);
-        if (n_read != lkg_value_size(value))
-                return differs(c, 0, "another number of members is read");
-        o = push(c, value);
-        if (!o)
-                return -ENOMEM;
-        o->json = json;
-        if (is_map) {
-                o->at = json_object_iter_begin(json);
-                o->end = json_object_iter_end(json);
+static int json_map(const struct comparison *c, struct place *at, struct json_object *json)
+{
+        struct json_object_iterator read = json_object_iter_begin(json), end = json_object_iter_end(json);
+        int r = 0;
+
+        while (r == 0 && at->n < lkg_value_size(at->value)) {
+                const char *key, *name;
+                size_t size;
+                const struct lkg_value *child = lkg_map_at(at->value, at->n++, &key, &size);
+
+                if (json_object_iter_equal(&read, &end))
+                        return differs(c, at, 0, "fewer members are read");
+                name = json_object_iter_peek_name(&read);
+                if (strlen(name) != size || memcmp(name, key, size) != 0)
+                        return differs(c, at, 0, "another key is read");
+                r = json_value(c, at, json_object_iter_peek_value(&read), child);
+                json_object_iter_next(&read);
         }
-        return 0;
+        return r;
 }
 
-static int json_member(struct comparison *c)
+static int json_value(const struct comparison *c, const struct place *up, struct json_object *json,
+                      const struct lkg_value *value)
 {
-        struct open *o = &c->items[c->n - 1];
-        struct json_object *json;
-        const struct lkg_value *child;
-        const char *key, *read;
-        size_t size;
+        bool is_map = lkg_value_type(value) == LKG_MAP;
+        struct place at = { up, value, 0 };
+        size_t n_read;
+        int r = 0;
 
-        if (o->i == lkg_value_size(o->value)) {
-                c->n--;
-                return 0;
+        if (!is_collection(value))
+                return json_scalar_says(json, value) ? 0 : differs(c, up, 0, "another value is read");
+        if (json_object_get_type(json) != (is_map ? json_type_object : json_type_array))
+                return differs(c, up, 0, is_map ? "no map is read here" : "no list is read here");
+        n_read = is_map ? (size_t)json_object_object_length(json) : json_object_array_length(json);
+        if (n_read != lkg_value_size(value))
+                return differs(c, up, 0, "another number of members is read");
+        if (is_map)
+                return json_map(c, &at, json);
+        while (r == 0 && at.n < n_read) {
+                struct json_object *item = json_object_array_get_idx(json, at.n);
+
+                at.n++;
+                r = json_value(c, &at, item, lkg_list_get(value, at.n - 1));
         }
-        if (lkg_value_type(o->value) == LKG_LIST) {
-                json = json_object_array_get_idx(o->json, o->i);
-                return json_value(c, json, lkg_list_get(o->value, o->i++));
-        }
-        child = lkg_map_at(o->value, o->i++, &key, &size);
-        if (json_object_iter_equal(&o->at, &o->end))
-                return differs(c, 0, "fewer members are read");
-        read = json_object_iter_peek_name(&o->at);
-        json = json_object_iter_peek_value(&o->at);
-        json_object_iter_next(&o->at);
-        if (strlen(read) != size || memcmp(read, key, size) != 0)
-                return differs(c, 0, "another key is read");
-        return json_value(c, json, child);
+        return r;
 }
 
 /* A whole number out of json-c's range becomes the nearest one in range, and -0 becomes 0. */
@@ -384,28 +355,19 @@ static bool is_whole_to_json_c(const struct lkg_value *value)
  * Can json-c represent the value: not too many values, no name with a NUL (json-c ends it there), no number
  * that it cannot distinguish?
  */
-static bool is_for_json_c(struct comparison *c, const struct lkg_value *value)
+static bool is_for_json_c(const struct lkg_value *value, size_t *n)
 {
-        size_t n = 1;
-        bool fit = is_whole_to_json_c(value) && (!is_collection(value) || push(c, value));
+        bool fit = ++*n <= LKG_READBACK_JSON_VALUES_MAX && is_whole_to_json_c(value);
 
-        while (fit && c->n > 0) {
-                struct open *o = &c->items[c->n - 1];
-                const struct lkg_value *child;
+        for (size_t i = 0; fit && i < lkg_value_size(value); i++) {
+                const struct lkg_value *child = lkg_list_get(value, i);
                 const char *key = "";
                 size_t size = 0;
 
-                if (o->i == lkg_value_size(o->value)) {
-                        c->n--;
-                        continue;
-                }
-                child = lkg_value_type(o->value) == LKG_MAP ? lkg_map_at(o->value, o->i, &key, &size)
-                                                            : lkg_list_get(o->value, o->i);
-                o->i++;
-                fit = ++n <= LKG_READBACK_JSON_VALUES_MAX && !memchr(key, '\0', size) &&
-                      is_whole_to_json_c(child) && (!is_collection(child) || push(c, child));
+                if (lkg_value_type(value) == LKG_MAP)
+                        child = lkg_map_at(value, i, &key, &size);
+                fit = !memchr(key, '\0', size) && is_for_json_c(child, n);
         }
-        c->n = 0;
         return fit;
 }
 
@@ -414,14 +376,11 @@ static int readback_json(struct comparison *c, int flags, const struct lkg_value
 {
         LKG_CLEANUP(tokener_freep) struct json_tokener *tokener = NULL;
         LKG_CLEANUP(json_putp) struct json_object *json = NULL;
-        size_t end;
-        int r;
+        size_t end, n = 0;
 
-        if (size > INT32_MAX || !is_for_json_c(c, value))
+        if (size > INT32_MAX || !is_for_json_c(value, &n))
                 return 1;
-        tokener = json_tokener_new_ex(LKG_DOC_DEPTH_MAX + 2);
-        if (!tokener)
-                return -ENOMEM;
+        tokener = lkg_must(json_tokener_new_ex(LKG_DOC_DEPTH_MAX + 2));
         json_tokener_set_flags(tokener, flags);
         json = json_tokener_parse_ex(tokener, text, (int)size);
         if (json_tokener_get_error(tokener) != json_tokener_success) {
@@ -429,15 +388,12 @@ static int readback_json(struct comparison *c, int flags, const struct lkg_value
 
                 (void)snprintf(how, sizeof(how), "json-c says: %s",
                                json_tokener_error_desc(json_tokener_get_error(tokener)));
-                return differs(c, 0, how);
+                return differs(c, NULL, 0, how);
         }
         end = json_tokener_get_parse_end(tokener); /* only the strict reader looks behind it */
         if (end + strspn(text + end, " \t\r\n") < size)
-                return differs(c, 0, "more is read than there is");
-        r = json_value(c, json, value);
-        while (r == 0 && c->n > 0)
-                r = json_member(c);
-        return r;
+                return differs(c, NULL, 0, "more is read than there is");
+        return json_value(c, NULL, json, value);
 }
 
 /* ---- the libraries that are there ---- */
@@ -486,7 +442,7 @@ static const char sample[] =
 static int read_as(const struct reader *reader, int flags, const struct lkg_value *value, const char *text,
                    size_t size, struct lkg_error *err)
 {
-        LKG_CLEANUP(compare_deinit) struct comparison c = { .err = err };
+        struct comparison c = { .err = err };
 
         return reader->read(&c, flags, value, text, size);
 }
@@ -497,10 +453,9 @@ static int reads_what_is_right(const struct reader *reader, enum lkg_format form
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (lkg_decode_json(sample, sizeof(sample) - 1, LKG_DECODE_UNTYPED, NULL, NULL, &value) < 0)
-                return -ENOMEM;
+        (void)lkg_decode_json(sample, sizeof(sample) - 1, LKG_DECODE_UNTYPED, NULL, NULL, &value);
         lkg_render(value, format, &buf);
-        return lkg_buf_failed(&buf) ? -ENOMEM : read_as(reader, flags, value, buf.data, buf.size, err);
+        return read_as(reader, flags, value, lkg_buf_text(&buf), buf.size, err);
 }
 
 static int refuses_what_is_wrong(const struct reader *reader, int flags, struct lkg_error *err)
@@ -508,22 +463,18 @@ static int refuses_what_is_wrong(const struct reader *reader, int flags, struct 
         static const char document[] = "{\"a\":\"x\"}";
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
 
-        if (lkg_decode_json(document, sizeof(document) - 1, LKG_DECODE_UNTYPED, NULL, NULL, &value) < 0)
-                return -ENOMEM;
+        (void)lkg_decode_json(document, sizeof(document) - 1, LKG_DECODE_UNTYPED, NULL, NULL, &value);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(reader->other); i++) {
                 struct lkg_error ignored = { 0 };
-                int r = read_as(reader, flags, value, reader->other[i], strlen(reader->other[i]), &ignored);
 
-                if (r == -ENOMEM)
-                        return r;
-                if (r != -EBADMSG)
+                if (read_as(reader, flags, value, reader->other[i], strlen(reader->other[i]), &ignored) !=
+                    -EBADMSG)
                         return lkg_error_set(err, -EBADMSG, NULL, "it takes one document for another.");
         }
         return 0;
 }
 
-/* Only a lack of memory is not remembered. */
-static int test_reader(enum lkg_format format, struct verdict *verdict)
+static void test_reader(enum lkg_format format, struct verdict *verdict)
 {
         const struct reader *reader = &readers[format];
         int r = -EBADMSG;
@@ -535,20 +486,18 @@ static int test_reader(enum lkg_format format, struct verdict *verdict)
                 if (r == 0)
                         r = refuses_what_is_wrong(reader, verdict->flags, &verdict->why);
         }
-        if (r == -ENOMEM)
-                return r;
         verdict->left_out = r != 0;
         verdict->tested = true;
-        return 0;
 }
 
 int lkg_readback_test(enum lkg_format format, struct lkg_error *why)
 {
         struct verdict *verdict = &verdicts[format];
-        int r = verdict->tested ? 0 : test_reader(format, verdict);
 
-        if (r < 0 || !verdict->left_out)
-                return r;
+        if (!verdict->tested)
+                test_reader(format, verdict);
+        if (!verdict->left_out)
+                return 0;
         return lkg_error_set(why, LKG_READBACK_LEFT_OUT, NULL, "%s %s fails its test: %s",
                              readers[format].library, readers[format].version(), verdict->why.message);
 }
@@ -556,11 +505,11 @@ int lkg_readback_test(enum lkg_format format, struct lkg_error *why)
 int lkg_readback(const struct lkg_value *value, enum lkg_format format, const char *text, size_t size,
                  struct lkg_error *err)
 {
-        LKG_CLEANUP(compare_deinit) struct comparison c = { .err = err };
+        const struct comparison c = { .err = err };
         int r;
 
         if (memchr(text, '\0', size)) /* where both libraries think that the text ends */
-                return differs(&c, 0, "the text has a NUL byte");
+                return differs(&c, NULL, 0, "the text has a NUL byte");
         r = lkg_readback_test(format, err);
-        return r != 0 ? r : readers[format].read(&c, verdicts[format].flags, value, text, size);
+        return r != 0 ? r : read_as(&readers[format], verdicts[format].flags, value, text, size, err);
 }

@@ -33,8 +33,6 @@ int lkg_record_read(int dirfd, const char *path, struct lkg_value **ret, struct 
                 return r;
         r = lkg_decode_json(text, size, 0, NULL, &report, &value);
         lkg_report_deinit(&report);
-        if (r == -ENOMEM)
-                return lkg_error_set(err, r, NULL, "%s", path);
         if (r < 0 || lkg_value_type(value) != LKG_MAP)
                 return lkg_error_set(err, -EBADMSG, NULL, "%s is not a JSON object.", path);
         *ret = LKG_STEAL(value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Value tree -> canonical text. Iterative: an explicit stack of open collections, so depth costs heap.
+ * Value tree -> canonical text.
  *
  * YAML: block style, two spaces, list items at the indent of their key, as sigs.k8s.io/yaml prints it; long
  * lines are not folded. A string is plain when both YAML 1.1 and 1.2 readers take it for the same string; in
@@ -199,30 +199,6 @@ static void yaml_string(struct lkg_buf *buf, const char *text, size_t size, size
 
 /* ---- the tree ---- */
 
-struct open {
-        const struct lkg_value *value;
-        size_t i;
-        size_t indent;
-        bool inline_first; /* the first member is on the line of its "- " */
-        bool bare;         /* its members have no comments */
-};
-
-struct opens {
-        struct open *items;
-        size_t n, allocated;
-        lkg_comment_fn *comment; /* NULL = none */
-};
-
-static struct open *opens_push(struct opens *opens, struct lkg_buf *buf, struct open item)
-{
-        if (LKG_RESERVE(opens->items, opens->n, opens->allocated) < 0) {
-                buf->failed = true;
-                return NULL;
-        }
-        opens->items[opens->n] = item;
-        return &opens->items[opens->n++];
-}
-
 static bool is_open(const struct lkg_value *value)
 {
         return lkg_value_size(value) > 0;
@@ -281,8 +257,6 @@ static void yaml_key(struct lkg_buf *buf, const char *key, size_t size, size_t i
         size_t start = buf->size;
 
         yaml_string(buf, key, size, 0, true);
-        if (lkg_buf_failed(buf))
-                return;
         if (buf->size - start > SIMPLE_KEY_MAX) {
                 buf->size = start;
                 lkg_buf_puts(buf, "? ");
@@ -293,99 +267,71 @@ static void yaml_key(struct lkg_buf *buf, const char *key, size_t size, size_t i
         lkg_buf_putc(buf, ':');
 }
 
-/*
- * Put the comment at the end of the first line after @start; the last line has no line feed yet.
- */
-static void put_comment(struct opens *opens, const struct lkg_value *value, size_t start,
+/* Put the comment at the end of the first line after @start; the last line has no line feed yet. */
+static void put_comment(lkg_comment_fn *comment, const struct lkg_value *value, size_t start,
                         struct lkg_buf *buf)
 {
         LKG_CLEANUP(lkg_freep) char *rest = NULL;
-        const char *end;
-        size_t n;
+        const char *end = memchr(lkg_buf_text(buf) + start, '\n', buf->size - start);
 
-        if (lkg_buf_failed(buf))
-                return;
-        end = memchr(buf->data + start, '\n', buf->size - start);
         if (!end) {
-                opens->comment(value, buf);
+                comment(value, buf);
                 return;
         }
-        n = buf->size - (size_t)(end - buf->data);
-        rest = malloc(n);
-        if (!rest) {
-                buf->failed = true;
-                return;
-        }
-        memcpy(rest, end, n);
-        buf->size -= n;
-        opens->comment(value, buf);
-        lkg_buf_append(buf, rest, n);
+        rest = lkg_must(strdup(end));
+        buf->size = (size_t)(end - buf->data);
+        comment(value, buf);
+        lkg_buf_puts(buf, rest);
 }
 
-static void yaml_member(struct opens *opens, struct lkg_buf *buf)
+/* @comment: after the members of a map; NULL = none. @on_line: the first member is on the line of its "- " */
+static void yaml_members(const struct lkg_value *value, size_t indent, bool on_line, lkg_comment_fn *comment,
+                         unsigned depth, struct lkg_buf *buf)
 {
-        struct open *o = &opens->items[opens->n - 1];
-        bool is_map = lkg_value_type(o->value) == LKG_MAP, child_is_map;
-        bool bare = !opens->comment || o->bare || !is_map, inner;
-        const struct lkg_value *child;
-        size_t indent = o->indent, size, start = buf->size;
-        const char *key;
+        bool is_map = lkg_value_type(value) == LKG_MAP;
 
-        if (o->i > 0 || !o->inline_first)
-                spaces(buf, indent);
-        if (is_map) {
-                child = lkg_map_at(o->value, o->i++, &key, &size);
-                yaml_key(buf, key, size, indent);
-        } else {
-                child = lkg_list_get(o->value, o->i++);
-                lkg_buf_putc(buf, '-');
-        }
-        if (!is_open(child)) {
-                lkg_buf_putc(buf, ' ');
-                scalar_yaml(child, buf, indent + 2);
-                if (!bare)
-                        put_comment(opens, child, start, buf);
-                lkg_buf_putc(buf, '\n');
-                return;
-        }
-        child_is_map = lkg_value_type(child) == LKG_MAP;
-        inner = !bare && child_is_map && opens->n <= LKG_COMMENT_DEPTH_MAX;
-        if (!bare && !inner)
-                put_comment(opens, child, start, buf);
-        if (is_map) {
-                lkg_buf_putc(buf, '\n');
-                (void)opens_push(opens, buf,
-                                 (struct open){ .value = child,
-                                                .indent = child_is_map ? indent + 2 : indent,
-                                                .bare = !inner });
-        } else {
-                lkg_buf_putc(buf, ' ');
-                (void)opens_push(
-                        opens, buf,
-                        (struct open){
-                                .value = child, .indent = indent + 2, .inline_first = true, .bare = true });
+        if (!is_map)
+                comment = NULL;
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                const struct lkg_value *child = lkg_list_get(value, i);
+                size_t size, start = buf->size;
+                bool child_is_map, inner;
+                const char *key;
+
+                if (i > 0 || !on_line)
+                        spaces(buf, indent);
+                if (is_map) {
+                        child = lkg_map_at(value, i, &key, &size);
+                        yaml_key(buf, key, size, indent);
+                } else {
+                        lkg_buf_putc(buf, '-');
+                }
+                if (!is_open(child)) {
+                        lkg_buf_putc(buf, ' ');
+                        scalar_yaml(child, buf, indent + 2);
+                        if (comment)
+                                put_comment(comment, child, start, buf);
+                        lkg_buf_putc(buf, '\n');
+                        continue;
+                }
+                child_is_map = lkg_value_type(child) == LKG_MAP;
+                inner = child_is_map && depth <= LKG_COMMENT_DEPTH_MAX;
+                if (comment && !inner)
+                        put_comment(comment, child, start, buf);
+                lkg_buf_putc(buf, is_map ? '\n' : ' ');
+                yaml_members(child, is_map && !child_is_map ? indent : indent + 2, !is_map,
+                             inner ? comment : NULL, depth + 1, buf);
         }
 }
 
 static void render_yaml(const struct lkg_value *value, lkg_comment_fn *comment, struct lkg_buf *buf)
 {
-        struct opens opens = { .comment = comment };
-
-        if (!is_open(value)) {
-                scalar_yaml(value, buf, 2);
-                lkg_buf_putc(buf, '\n');
+        if (is_open(value)) {
+                yaml_members(value, 0, /* on_line= */ false, comment, /* depth= */ 1, buf);
                 return;
         }
-        (void)opens_push(&opens, buf, (struct open){ .value = value });
-        while (opens.n > 0 && !lkg_buf_failed(buf)) {
-                struct open *o = &opens.items[opens.n - 1];
-
-                if (o->i == lkg_value_size(o->value))
-                        opens.n--;
-                else
-                        yaml_member(&opens, buf);
-        }
-        free(opens.items);
+        scalar_yaml(value, buf, 2);
+        lkg_buf_putc(buf, '\n');
 }
 
 static void json_break(struct lkg_buf *buf, bool compact, size_t indent)
@@ -396,59 +342,35 @@ static void json_break(struct lkg_buf *buf, bool compact, size_t indent)
         spaces(buf, indent);
 }
 
-static void json_member(struct opens *opens, struct lkg_buf *buf, bool compact)
+static void render_json(const struct lkg_value *value, size_t indent, bool compact, struct lkg_buf *buf)
 {
-        struct open *o = &opens->items[opens->n - 1];
-        bool is_map = lkg_value_type(o->value) == LKG_MAP;
-        const struct lkg_value *child;
-        const char *key;
-        size_t size;
-
-        if (o->i > 0)
-                lkg_buf_putc(buf, ',');
-        json_break(buf, compact, o->indent + 2);
-        if (is_map) {
-                child = lkg_map_at(o->value, o->i++, &key, &size);
-                lkg_buf_json_string(buf, key, size);
-                lkg_buf_puts(buf, compact ? ":" : ": ");
-        } else {
-                child = lkg_list_get(o->value, o->i++);
-        }
-        if (!is_open(child)) {
-                scalar_json(child, buf);
-                return;
-        }
-        lkg_buf_putc(buf, lkg_value_type(child) == LKG_MAP ? '{' : '[');
-        (void)opens_push(opens, buf, (struct open){ .value = child, .indent = o->indent + 2 });
-}
-
-static void render_json(const struct lkg_value *value, struct lkg_buf *buf, bool compact)
-{
-        struct opens opens = { 0 };
+        bool is_map = lkg_value_type(value) == LKG_MAP;
 
         if (!is_open(value)) {
                 scalar_json(value, buf);
                 return;
         }
-        lkg_buf_putc(buf, lkg_value_type(value) == LKG_MAP ? '{' : '[');
-        (void)opens_push(&opens, buf, (struct open){ .value = value });
-        while (opens.n > 0 && !lkg_buf_failed(buf)) {
-                struct open *o = &opens.items[opens.n - 1];
+        for (size_t i = 0; i < lkg_value_size(value); i++) {
+                const struct lkg_value *child = lkg_list_get(value, i);
+                const char *key;
+                size_t size;
 
-                if (o->i < lkg_value_size(o->value)) {
-                        json_member(&opens, buf, compact);
-                        continue;
+                lkg_buf_putc(buf, i > 0 ? ',' : is_map ? '{' : '[');
+                json_break(buf, compact, indent + 2);
+                if (is_map) {
+                        child = lkg_map_at(value, i, &key, &size);
+                        lkg_buf_json_string(buf, key, size);
+                        lkg_buf_puts(buf, compact ? ":" : ": ");
                 }
-                json_break(buf, compact, o->indent);
-                lkg_buf_putc(buf, lkg_value_type(o->value) == LKG_MAP ? '}' : ']');
-                opens.n--;
+                render_json(child, indent + 2, compact, buf);
         }
-        free(opens.items);
+        json_break(buf, compact, indent);
+        lkg_buf_putc(buf, is_map ? '}' : ']');
 }
 
 void lkg_render_json_compact(const struct lkg_value *value, struct lkg_buf *buf)
 {
-        render_json(value, buf, true);
+        render_json(value, 0, /* compact= */ true, buf);
 }
 
 void lkg_render(const struct lkg_value *value, enum lkg_format format, struct lkg_buf *buf)
@@ -457,7 +379,7 @@ void lkg_render(const struct lkg_value *value, enum lkg_format format, struct lk
                 render_yaml(value, NULL, buf);
                 return;
         }
-        render_json(value, buf, false);
+        render_json(value, 0, /* compact= */ false, buf);
         lkg_buf_putc(buf, '\n');
 }
 

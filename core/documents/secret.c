@@ -22,27 +22,6 @@ static bool has_url(const char *text, size_t size)
 
 /* ---- trees ---- */
 
-/* A collection whose members are being masked. */
-struct mask_job {
-        const struct lkg_value *from;
-        struct lkg_value *to; /* owned; NULL while nothing had to be masked */
-        size_t i;
-        enum lkg_secrecy secrecy; /* of the most secret field above it */
-};
-
-struct jobs {
-        struct mask_job *items;
-        size_t n, allocated;
-};
-
-static int jobs_push(struct jobs *jobs, const struct lkg_value *from, enum lkg_secrecy secrecy)
-{
-        if (LKG_RESERVE(jobs->items, jobs->n, jobs->allocated) < 0)
-                return -ENOMEM;
-        jobs->items[jobs->n++] = (struct mask_job){ .from = from, .secrecy = secrecy };
-        return 0;
-}
-
 static struct lkg_value *new_text(const struct lkg_value *like, const char *text, size_t size)
 {
         return lkg_value_new_string(text, size, lkg_value_source_mut(like), lkg_value_line(like),
@@ -68,55 +47,8 @@ static struct lkg_value *mask_scalar(const struct lkg_value *value, enum lkg_sec
                 masked = lkg_mask_url(text, size, &buf);
         else if (text && has_url(text, size))
                 masked = lkg_mask_text(text, size, &buf);
-        if (lkg_buf_failed(&buf))
-                return NULL;
-        return masked ? new_text(value, buf.data, buf.size) : lkg_value_ref((struct lkg_value *)value);
-}
-
-/*
- * Make the job's own copy when the first member differs, without the shadow, which may contain values to
- * mask.
- */
-static int job_own(struct mask_job *job)
-{
-        if (!job->to)
-                job->to = lkg_value_over(job->from, NULL);
-        return job->to ? 0 : -ENOMEM;
-}
-
-/* Put the masked form of member @i (taken over) into the job's copy. */
-static int job_put(struct mask_job *job, struct lkg_value *masked)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf key_buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = masked;
-        const struct lkg_value *old;
-        const char *key = NULL;
-        size_t size = 0;
-        bool rename;
-        int r;
-
-        if (!value)
-                return -ENOMEM;
-        if (lkg_value_type(job->from) == LKG_LIST) {
-                if (value == lkg_list_get(job->from, job->i))
-                        return 0;
-                r = job_own(job);
-                if (r == 0)
-                        lkg_list_set(job->to, job->i, LKG_STEAL(value));
-                return r;
-        }
-        old = lkg_map_at(job->from, job->i, &key, &size);
-        rename = lkg_mask_name(key, size, job->secrecy == LKG_SECRET, &key_buf);
-        if (value == old && !rename)
-                return 0;
-        r = job_own(job);
-        if (r == 0 && rename)
-                r = lkg_map_remove(job->to, key, size);
-        if (r < 0 || lkg_buf_failed(&key_buf))
-                return -ENOMEM;
-        r = lkg_map_set(job->to, rename ? key_buf.data : key, rename ? key_buf.size : size,
-                        LKG_STEAL(value));
-        return r < 0 ? r : 0;
+        return masked ? new_text(value, lkg_buf_text(&buf), buf.size)
+                      : lkg_value_ref((struct lkg_value *)value);
 }
 
 /*
@@ -160,57 +92,52 @@ static enum lkg_secrecy member_secrecy(const struct lkg_value *map, const char *
         return path ? lkg_pointer_secrecy(path) : secrecy;
 }
 
-static int step(struct jobs *jobs, struct lkg_value **ret)
+/* Takes over @map. Its names may hold secrets as well. */
+static struct lkg_value *mask_names(struct lkg_value *map, bool secret)
 {
-        struct mask_job *job = &jobs->items[jobs->n - 1];
-        enum lkg_secrecy secrecy = job->secrecy, own;
-        const struct lkg_value *member;
-        const char *key;
-        size_t size;
-        int r;
+        struct lkg_value *to = map;
 
-        if (job->i == lkg_value_size(job->from)) {
-                struct lkg_value *done = job->to ? job->to : lkg_value_ref((struct lkg_value *)job->from);
+        for (size_t i = 0; lkg_value_type(map) == LKG_MAP && i < lkg_value_size(map); i++) {
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
+                const char *key;
+                size_t size;
+                struct lkg_value *member = lkg_map_at(map, i, &key, &size);
 
-                jobs->n--;
-                if (jobs->n == 0) {
-                        *ret = done;
-                        return 0;
-                }
-                job = &jobs->items[jobs->n - 1];
-                r = job_put(job, done);
-                job->i++;
-                return r;
+                if (!lkg_mask_name(key, size, secret, &name))
+                        continue;
+                if (to == map)
+                        to = lkg_value_clone_shallow(map);
+                (void)lkg_value_ref(member);
+                (void)lkg_map_remove(to, key, size);
+                (void)lkg_map_set(to, lkg_buf_text(&name), name.size, member);
         }
-        if (lkg_value_type(job->from) == LKG_LIST) {
-                member = lkg_list_get(job->from, job->i);
-        } else {
-                member = lkg_map_at(job->from, job->i, &key, &size);
-                own = member_secrecy(job->from, key, size);
-                secrecy = own > secrecy ? own : secrecy;
-        }
-        if (lkg_value_size(member) > 0)
-                return jobs_push(jobs, member, secrecy);
-        r = job_put(job, mask_scalar(member, secrecy));
-        job->i++;
-        return r;
+        if (to != map)
+                lkg_value_unref(map);
+        return to;
 }
 
+static struct lkg_value *mask_member(const struct lkg_value *value, const char *key, size_t size,
+                                     const struct lkg_value *member, void *userdata)
+{
+        const enum lkg_secrecy *around = userdata;
+        enum lkg_secrecy own = key ? member_secrecy(value, key, size) : LKG_PUBLIC;
+
+        return lkg_mask_value(member, own > *around ? own : *around);
+}
+
+/* @secrecy: of the most secret field above it */
 struct lkg_value *lkg_mask_value(const struct lkg_value *value, enum lkg_secrecy secrecy)
 {
-        struct lkg_value *ret = NULL;
-        struct jobs jobs = { 0 };
-        int r;
+        struct lkg_value *masked, *bare;
 
         if (lkg_value_size(value) == 0)
                 return mask_scalar(value, secrecy);
-        r = jobs_push(&jobs, value, secrecy);
-        while (r == 0 && jobs.n > 0)
-                r = step(&jobs, &ret);
-        while (jobs.n > 0)
-                lkg_value_unref(jobs.items[--jobs.n].to);
-        free(jobs.items);
-        return ret;
+        masked = mask_names(lkg_value_rewrite(value, mask_member, &secrecy), secrecy == LKG_SECRET);
+        if (masked == value || !lkg_value_shadowed(masked))
+                return masked;
+        bare = lkg_value_over(masked, NULL); /* the shadow may contain values to mask */
+        lkg_value_unref(masked);
+        return bare;
 }
 
 struct lkg_value *lkg_mask_secrets(const struct lkg_value *root)

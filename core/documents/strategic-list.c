@@ -80,11 +80,6 @@ static int check_items(struct lkg_strategic *ctx, const struct lkg_value *at, co
                                             "$setElementOrder names a list that has no items to order");
 }
 
-static int append(struct lkg_value *to, struct lkg_value *item)
-{
-        return lkg_list_append(to, lkg_value_ref(item));
-}
-
 static struct lkg_value *new_list(const struct lkg_value *at)
 {
         return lkg_value_new_list(lkg_value_source_mut(at), lkg_value_line(at), lkg_value_column(at));
@@ -98,15 +93,13 @@ int lkg_strategic_delete(struct lkg_strategic *ctx, const struct lkg_value *list
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *left = new_list(remove);
         int r = 0;
 
-        if (!left)
-                return -ENOMEM;
         if (lkg_value_size(list) + lkg_value_size(remove) > 0)
                 r = check_items(ctx, remove, list, remove);
         for (size_t i = 0; r == 0 && i < lkg_value_size(list); i++) {
                 struct lkg_value *item = lkg_list_get(list, i);
 
                 if (index_in(remove, item) == SIZE_MAX)
-                        r = append(left, item);
+                        lkg_list_append(left, lkg_value_ref(item));
         }
         if (r == 0)
                 *ret = LKG_STEAL(left);
@@ -155,7 +148,7 @@ static int check_order(struct lkg_strategic *ctx, const struct ordering *o)
  * have goes before all items in front of it: upstream's comparison treats it as the smallest, in an
  * insertion sort.
  */
-static int insert_unnamed(struct lkg_value *to, const struct lkg_value *list, struct lkg_value *item)
+static void insert_unnamed(struct lkg_value *to, const struct lkg_value *list, struct lkg_value *item)
 {
         size_t at = lkg_value_size(to), rank = index_in(list, item);
 
@@ -166,30 +159,29 @@ static int insert_unnamed(struct lkg_value *to, const struct lkg_value *list, st
                         break;
                 at--;
         }
-        return lkg_list_insert(to, at, lkg_value_ref(item));
+        lkg_list_insert(to, at, lkg_value_ref(item));
 }
 
 /* Insert a named item in the order of the directive; equal ones keep their order. */
-static int insert_named(struct lkg_value *to, const struct lkg_value *order, struct lkg_value *item)
+static void insert_named(struct lkg_value *to, const struct lkg_value *order, struct lkg_value *item)
 {
         size_t at = lkg_value_size(to), rank = index_in(order, item);
 
         while (at > 0 && rank < index_in(order, lkg_list_get(to, at - 1)))
                 at--;
-        return lkg_list_insert(to, at, lkg_value_ref(item));
+        lkg_list_insert(to, at, lkg_value_ref(item));
 }
 
 /*
  * At each step the unnamed item goes first only if the base has both heads and the unnamed one comes first
  * there.
  */
-static int interleave(const struct lkg_value *unnamed, const struct lkg_value *named,
-                      const struct lkg_value *list, struct lkg_value *to)
+static void interleave(const struct lkg_value *unnamed, const struct lkg_value *named,
+                       const struct lkg_value *list, struct lkg_value *to)
 {
         size_t u = 0, n = 0, n_unnamed = lkg_value_size(unnamed), n_named = lkg_value_size(named);
-        int r = 0;
 
-        while (r == 0 && (u < n_unnamed || n < n_named)) {
+        while (u < n_unnamed || n < n_named) {
                 bool first = n == n_named;
 
                 if (u < n_unnamed && n < n_named) {
@@ -198,9 +190,9 @@ static int interleave(const struct lkg_value *unnamed, const struct lkg_value *n
 
                         first = a != SIZE_MAX && b != SIZE_MAX && a < b;
                 }
-                r = append(to, first ? lkg_list_get(unnamed, u++) : lkg_list_get(named, n++));
+                lkg_list_append(
+                        to, lkg_value_ref(first ? lkg_list_get(unnamed, u++) : lkg_list_get(named, n++)));
         }
-        return r;
 }
 
 /* The patch's list replaces the base's; without one the base's list is only reordered. */
@@ -212,25 +204,25 @@ static int sort_list(struct lkg_strategic *ctx, const struct ordering *o, struct
         const struct lkg_value *items = o->own ? o->own : o->list;
         int r;
 
-        if (!named || !unnamed || !sorted)
-                return -ENOMEM;
         for (size_t i = 0; i < lkg_value_size(o->order); i++)
                 if (is_collection(lkg_list_get(o->order, i)))
                         return lkg_strategic_refuse(ctx, o->order,
                                                     "the value of $setElementOrder must be a list of texts, "
                                                     "numbers or booleans");
         r = check_items(ctx, o->order, o->list, o->own);
-        for (size_t i = 0; r == 0 && i < lkg_value_size(items); i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < lkg_value_size(items); i++) {
                 struct lkg_value *item = lkg_list_get(items, i);
 
-                r = index_in(o->order, item) != SIZE_MAX ? insert_named(named, o->order, item)
-                                                         : insert_unnamed(unnamed, o->list, item);
+                if (index_in(o->order, item) != SIZE_MAX)
+                        insert_named(named, o->order, item);
+                else
+                        insert_unnamed(unnamed, o->list, item);
         }
-        if (r == 0)
-                r = interleave(unnamed, named, o->list, sorted);
-        if (r == 0)
-                *ret = LKG_STEAL(sorted);
-        return r;
+        interleave(unnamed, named, o->list, sorted);
+        *ret = LKG_STEAL(sorted);
+        return 0;
 }
 
 static int must_be_list(struct lkg_strategic *ctx, const struct lkg_value *value, const struct lkg_value *at)
@@ -263,16 +255,9 @@ static int set_order(struct lkg_strategic *ctx, const struct lkg_value *patch,
         r = sort_list(ctx, &o, &sorted);
         if (r < 0)
                 return r;
-        if (o.list) {
-                struct lkg_value *over = lkg_value_over(sorted, o.list);
-
-                lkg_value_unref(sorted);
-                if (!over)
-                        return -ENOMEM;
-                sorted = over;
-        }
-        r = lkg_map_set(to, field, strlen(field), sorted);
-        return r < 0 ? r : 0;
+        (void)lkg_map_set(to, field, strlen(field), lkg_value_over(sorted, o.list));
+        lkg_value_unref(sorted);
+        return 0;
 }
 
 int lkg_strategic_orders(struct lkg_strategic *ctx, const struct lkg_value *patch,

@@ -139,7 +139,7 @@ static const char *advice_at(const struct lkg_yaml_scan *scan, bool moved)
         return advice_for(scan->problem);
 }
 
-int lkg_yaml_syntax_error(struct lkg_yaml *p, int r)
+int lkg_yaml_syntax_error(struct lkg_yaml *p)
 {
         const struct lkg_yaml_scan *scan = &p->parse.scan;
         const char *problem = scan->problem, *advice;
@@ -147,8 +147,6 @@ int lkg_yaml_syntax_error(struct lkg_yaml *p, int r)
         char where[128] = "";
         unsigned line = line_of(scan->problem_at), column = column_of(scan->problem_at);
 
-        if (r == -ENOMEM)
-                return r;
         if (scan->unreadable)
                 return unreadable(p);
         if (strncmp(problem, "exceeded", strlen("exceeded")) == 0)

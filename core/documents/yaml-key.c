@@ -13,7 +13,7 @@
 
 #define PREFIX '\xff' /* begins no character of UTF-8 */
 
-static int typed_key(struct lkg_yaml *p, char type, const char *text, struct lkg_yaml_span *ret)
+static struct lkg_yaml_span typed_key(struct lkg_yaml *p, char type, const char *text)
 {
         struct lkg_buf *buf = &p->parse.scan.built;
 
@@ -21,10 +21,10 @@ static int typed_key(struct lkg_yaml *p, char type, const char *text, struct lkg
         lkg_buf_putc(buf, PREFIX);
         lkg_buf_putc(buf, type);
         lkg_buf_puts(buf, text);
-        return lkg_yaml_keep(&p->parse.scan, ret);
+        return lkg_yaml_keep(&p->parse.scan);
 }
 
-static int text_key(struct lkg_yaml *p, const struct lkg_value *value, struct lkg_yaml_span *ret)
+static struct lkg_yaml_span text_key(struct lkg_yaml *p, const struct lkg_value *value)
 {
         struct lkg_buf *buf = &p->parse.scan.built;
         size_t size;
@@ -32,23 +32,23 @@ static int text_key(struct lkg_yaml *p, const struct lkg_value *value, struct lk
 
         lkg_buf_reset(buf);
         lkg_buf_append(buf, text, size);
-        return lkg_yaml_keep(&p->parse.scan, ret);
+        return lkg_yaml_keep(&p->parse.scan);
 }
 
 /*
  * A key that is an error if it stays: its position replaces its value; two of them need not be
  * distinguished.
  */
-static int suspect_key(struct lkg_yaml *p, char type, struct lkg_yaml_mark at, struct lkg_yaml_span *ret)
+static struct lkg_yaml_span suspect_key(struct lkg_yaml *p, char type, struct lkg_yaml_mark at)
 {
         char text[48];
 
         p->n_suspects++;
         (void)snprintf(text, sizeof(text), "%u:%u", line_of(at), column_of(at));
-        return typed_key(p, type, text, ret);
+        return typed_key(p, type, text);
 }
 
-static int float_key(struct lkg_yaml *p, double d, struct lkg_yaml_span *ret)
+static struct lkg_yaml_span float_key(struct lkg_yaml *p, double d)
 {
         char text[48];
 
@@ -56,26 +56,26 @@ static int float_key(struct lkg_yaml *p, double d, struct lkg_yaml_span *ret)
                 (void)snprintf(text, sizeof(text), "nan%llu", (unsigned long long)p->n_nan_keys++);
         else
                 (void)snprintf(text, sizeof(text), "%.17g", d);
-        return typed_key(p, 'f', text, ret);
+        return typed_key(p, 'f', text);
 }
 
-int lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value, const struct lkg_scalar *scalar,
-                 struct lkg_yaml_mark at, struct lkg_yaml_span *ret)
+struct lkg_yaml_span lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value,
+                                  const struct lkg_scalar *scalar, struct lkg_yaml_mark at)
 {
         switch (scalar->type) {
         case LKG_S_NULL:
-                return suspect_key(p, 'n', at, ret);
+                return suspect_key(p, 'n', at);
         case LKG_S_BOOL:
-                return typed_key(p, 'b', scalar->b ? "true" : "false", ret);
+                return typed_key(p, 'b', scalar->b ? "true" : "false");
         case LKG_S_INT:
-                return scalar->big ? suspect_key(p, 'u', at, ret) : typed_key(p, 'i', scalar->text, ret);
+                return scalar->big ? suspect_key(p, 'u', at) : typed_key(p, 'i', scalar->text);
         case LKG_S_FLOAT:
-                return float_key(p, scalar->d, ret);
+                return float_key(p, scalar->d);
         case LKG_S_STRING:
         case LKG_S_MERGE:
                 break;
         }
-        return text_key(p, value, ret);
+        return text_key(p, value);
 }
 
 struct lkg_yaml_span lkg_yaml_plain_key(const char *key, size_t size, char buf[static LKG_NUMBER_TEXT_MAX])
@@ -94,26 +94,6 @@ static bool is_suspect(const char *key, size_t size)
 }
 
 /* ---- remaining keys and values without a JSON form ---- */
-
-struct open {
-        const struct lkg_value *value;
-        size_t i;
-};
-
-struct opens {
-        struct open *items;
-        size_t n, allocated;
-};
-
-static int opens_push(struct opens *opens, const struct lkg_value *value)
-{
-        if (lkg_value_size(value) == 0)
-                return 0;
-        if (LKG_RESERVE(opens->items, opens->n, opens->allocated) < 0)
-                return -ENOMEM;
-        opens->items[opens->n++] = (struct open){ value, 0 };
-        return 0;
-}
 
 static void report_key(struct lkg_yaml *p, const char *key)
 {
@@ -146,50 +126,34 @@ static bool is_suspect_value(const struct lkg_value *value)
         return text[*text == '-'] == '.';
 }
 
-/* Visit every key and value below @root. Without @report only check whether there is a suspect one. */
-static int walk(struct lkg_yaml *p, const struct lkg_value *root, bool report, bool *ret_any)
+/* Visit @value and every key and value in it; without @report only until one is found. Return: is there a suspect one? */
+static bool walk(struct lkg_yaml *p, const struct lkg_value *value, bool report)
 {
-        struct opens opens = { 0 };
-        int r;
+        bool any = is_suspect_value(value);
 
         if (p->n_suspects == 0)
-                return 0;
-        r = opens_push(&opens, root);
-        *ret_any = is_suspect_value(root);
-        if (*ret_any && report)
-                report_value(p, root);
-        while (r == 0 && opens.n > 0) {
-                struct open *o = &opens.items[opens.n - 1];
-                const struct lkg_value *value;
-                bool bad_key, bad_value;
+                return false;
+        if (any && report)
+                report_value(p, value);
+        for (size_t i = 0; i < lkg_value_size(value) && (report || !any); i++) {
+                const struct lkg_value *member = lkg_list_get(value, i);
                 const char *key = "";
                 size_t size = 0;
+                bool bad_key;
 
-                if (o->i == lkg_value_size(o->value)) {
-                        opens.n--;
-                        continue;
-                }
-                value = lkg_value_type(o->value) == LKG_LIST ? lkg_list_get(o->value, o->i)
-                                                             : lkg_map_at(o->value, o->i, &key, &size);
-                o->i++;
+                if (lkg_value_type(value) == LKG_MAP)
+                        member = lkg_map_at(value, i, &key, &size);
                 bad_key = is_suspect(key, size);
-                bad_value = is_suspect_value(value);
                 if (bad_key && report)
                         report_key(p, key);
-                if (bad_value && report)
-                        report_value(p, value);
-                *ret_any = *ret_any || bad_key || bad_value;
-                r = opens_push(&opens, value);
+                any |= bad_key | walk(p, member, report);
         }
-        free(opens.items);
-        return r;
+        return any;
 }
 
-int lkg_yaml_check(struct lkg_yaml *p, const struct lkg_value *root)
+void lkg_yaml_check(struct lkg_yaml *p, const struct lkg_value *root)
 {
-        bool any;
-
-        return walk(p, root, true, &any);
+        (void)walk(p, root, /* report= */ true);
 }
 
 /* ---- JSON keys for typed ones ---- */
@@ -205,30 +169,23 @@ static bool stands_before(const struct lkg_value *a, const struct lkg_value *b)
  * Of two keys with the same text (`1` and `"1"`) upstream keeps either; we keep the last. But upstream
  * checks the values of both, so we keep one that contains something without a JSON form.
  */
-static int put_plain(struct lkg_yaml *p, struct lkg_value *map, struct lkg_yaml_span key,
-                     struct lkg_value *value)
+static void put_plain(struct lkg_yaml *p, struct lkg_value *map, struct lkg_yaml_span key,
+                      struct lkg_value *value)
 {
         const struct lkg_value *earlier = lkg_map_get_n(map, key.text, key.size);
-        bool suspect = false;
-        int r = earlier ? walk(p, earlier, false, &suspect) : 0;
 
-        if (r == 0 && earlier && !suspect && stands_before(value, earlier)) {
-                r = walk(p, value, false, &suspect);
-                suspect = !suspect; /* the earlier member stays unless this one has to be found */
-        }
-        if (r == 0 && !suspect)
-                r = lkg_map_set(map, key.text, key.size, lkg_value_ref(value));
-        return r < 0 ? r : 0;
+        if (earlier && walk(p, earlier, /* report= */ false))
+                return;
+        if (earlier && stands_before(value, earlier) && !walk(p, value, /* report= */ false))
+                return; /* the earlier member stays unless this one has to be found */
+        (void)lkg_map_set(map, key.text, key.size, lkg_value_ref(value));
 }
 
 struct lkg_value *lkg_yaml_plain_map(struct lkg_yaml *p, const struct lkg_value *typed)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *map = lkg_value_new_map(lkg_value_source_mut(typed), lkg_value_line(typed),
                                                   lkg_value_column(typed));
 
-        if (!map)
-                return NULL;
         for (size_t i = 0; i < lkg_value_size(typed); i++) {
                 char number[LKG_NUMBER_TEXT_MAX];
                 struct lkg_yaml_span plain;
@@ -238,26 +195,17 @@ struct lkg_value *lkg_yaml_plain_map(struct lkg_yaml *p, const struct lkg_value 
 
                 plain = is_suspect(key, size) ? (struct lkg_yaml_span){ key, size }
                                               : lkg_yaml_plain_key(key, size, number);
-                if (put_plain(p, map, plain, value) < 0)
-                        return NULL;
+                put_plain(p, map, plain, value);
         }
-        return LKG_STEAL(map);
+        return map;
 }
 
 struct lkg_value *lkg_yaml_plain_list(struct lkg_yaml *p, const struct lkg_value *typed)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_value_clone_shallow(typed);
+        struct lkg_value *list = lkg_value_clone_shallow(typed);
 
-        for (size_t i = 0; list && i < lkg_value_size(list); i++) {
-                const struct lkg_value *item = lkg_list_get(list, i);
-                struct lkg_value *plain;
-
-                if (lkg_value_type(item) != LKG_MAP)
-                        continue;
-                plain = lkg_yaml_plain_map(p, item);
-                if (!plain)
-                        return NULL;
-                lkg_list_set(list, i, plain);
-        }
-        return LKG_STEAL(list);
+        for (size_t i = 0; i < lkg_value_size(list); i++)
+                if (lkg_value_type(lkg_list_get(list, i)) == LKG_MAP)
+                        lkg_list_set(list, i, lkg_yaml_plain_map(p, lkg_list_get(list, i)));
+        return list;
 }

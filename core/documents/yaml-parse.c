@@ -46,12 +46,10 @@ static int fail(struct lkg_yaml_parse *p, const char *context, struct lkg_yaml_m
 
 /* ---- stacks ---- */
 
-static int push_state(struct lkg_yaml_parse *p, enum state state)
+static void push_state(struct lkg_yaml_parse *p, enum state state)
 {
-        if (LKG_RESERVE(p->states, p->n_states, p->n_states_allocated) < 0)
-                return -ENOMEM;
+        lkg_need(LKG_RESERVE(p->states, p->n_states, p->n_states_allocated));
         p->states[p->n_states++] = (unsigned char)state;
-        return 0;
 }
 
 static void pop_state(struct lkg_yaml_parse *p)
@@ -59,12 +57,10 @@ static void pop_state(struct lkg_yaml_parse *p)
         p->state = p->states[--p->n_states];
 }
 
-static int push_start(struct lkg_yaml_parse *p, struct lkg_yaml_mark at)
+static void push_start(struct lkg_yaml_parse *p, struct lkg_yaml_mark at)
 {
-        if (LKG_RESERVE(p->starts, p->n_starts, p->n_starts_allocated) < 0)
-                return -ENOMEM;
+        lkg_need(LKG_RESERVE(p->starts, p->n_starts, p->n_starts_allocated));
         p->starts[p->n_starts++] = at;
-        return 0;
 }
 
 /* Take the token and look at the next one. */
@@ -107,36 +103,34 @@ static struct lkg_yaml_tag_handle *find_handle(const struct lkg_yaml_parse *p, s
         return NULL;
 }
 
-static int add_handle(struct lkg_yaml_parse *p, struct lkg_yaml_span handle, struct lkg_yaml_span prefix)
+static void add_handle(struct lkg_yaml_parse *p, struct lkg_yaml_span handle, struct lkg_yaml_span prefix)
 {
-        if (LKG_RESERVE(p->handles, p->n_handles, p->n_handles_allocated) < 0)
-                return -ENOMEM;
+        lkg_need(LKG_RESERVE(p->handles, p->n_handles, p->n_handles_allocated));
         p->handles[p->n_handles++] = (struct lkg_yaml_tag_handle){ handle, prefix };
-        return 0;
 }
 
-static int add_default_handles(struct lkg_yaml_parse *p)
+static void add_default_handles(struct lkg_yaml_parse *p)
 {
         static const struct lkg_yaml_tag_handle defaults[] = {
                 { { "!", 1 }, { "!", 1 } },
                 { { "!!", 2 }, { "tag:yaml.org,2002:", 18 } },
         };
-        int r = 0;
 
-        for (size_t i = 0; r == 0 && i < LKG_ARRAY_SIZE(defaults); i++)
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(defaults); i++)
                 if (!find_handle(p, defaults[i].handle))
-                        r = add_handle(p, defaults[i].handle, defaults[i].prefix);
-        return r;
+                        add_handle(p, defaults[i].handle, defaults[i].prefix);
 }
 
 static int directive(struct lkg_yaml_parse *p)
 {
         static const struct lkg_yaml_mark none = { 0 };
 
-        if (p->token->type == LKG_YT_TAG_DIRECTIVE)
-                return find_handle(p, p->token->value)
-                               ? fail(p, NULL, none, "found duplicate %TAG directive")
-                               : add_handle(p, p->token->value, p->token->suffix);
+        if (p->token->type == LKG_YT_TAG_DIRECTIVE) {
+                if (find_handle(p, p->token->value))
+                        return fail(p, NULL, none, "found duplicate %TAG directive");
+                add_handle(p, p->token->value, p->token->suffix);
+                return 0;
+        }
         if (p->has_version)
                 return fail(p, NULL, none, "found duplicate %YAML directive");
         if (p->token->major != 1 || p->token->minor != 1)
@@ -165,12 +159,10 @@ static int parse_document(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
                 if (r == 0)
                         r = advance(p);
         }
-        if (r == 0)
-                r = add_default_handles(p);
-        if (r == 0)
-                r = push_state(p, STATE_DOCUMENT_END);
         if (r < 0)
                 return r;
+        add_default_handles(p);
+        push_state(p, STATE_DOCUMENT_END);
         p->state = explicit ? STATE_CONTENT : STATE_BLOCK_NODE;
         if (!explicit)
                 return 0;
@@ -210,7 +202,8 @@ static int resolve_tag(struct lkg_yaml_parse *p, const struct lkg_yaml_token *ta
         lkg_buf_reset(&p->scan.built);
         lkg_buf_append(&p->scan.built, handle->prefix.text, handle->prefix.size);
         lkg_buf_append(&p->scan.built, tag->suffix.text, tag->suffix.size);
-        return lkg_yaml_keep(&p->scan, ret);
+        *ret = lkg_yaml_keep(&p->scan);
+        return 0;
 }
 
 /* An anchor and a tag, in either order, at most one of each. */
@@ -258,7 +251,6 @@ static int start_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bo
                 { LKG_YT_BLOCK_LIST_START, STATE_BLOCK_LIST, LKG_YE_LIST_START, true },
                 { LKG_YT_BLOCK_MAP_START, STATE_BLOCK_KEY, LKG_YE_MAP_START, true },
         };
-        int r;
 
         if (indentless) {
                 p->state = STATE_INDENTLESS_LIST;
@@ -272,9 +264,9 @@ static int start_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bo
                 p->state = starts[i].state;
                 event->type = starts[i].event;
                 event->block = starts[i].block;
-                r = push_start(p, p->token->at);
+                push_start(p, p->token->at);
                 lkg_yaml_take(&p->scan);
-                return r;
+                return 0;
         }
         return -EINVAL; /* not reached: the caller has asked for one of these */
 }
@@ -318,14 +310,12 @@ static int parse_node(struct lkg_yaml_parse *p, struct lkg_yaml_event *event, bo
 static int node_or_empty(struct lkg_yaml_parse *p, unsigned none, enum state next, struct lkg_yaml_mark at,
                          bool block, bool indentless, struct lkg_yaml_event *event)
 {
-        int r;
-
         if (IN(p->token, none)) {
                 p->state = next;
                 return empty_scalar(event, at);
         }
-        r = push_state(p, next);
-        return r < 0 ? r : parse_node(p, event, block, indentless);
+        push_state(p, next);
+        return parse_node(p, event, block, indentless);
 }
 
 static int parse_content(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
@@ -434,15 +424,14 @@ static int parse_flow_list(struct lkg_yaml_parse *p, struct lkg_yaml_event *even
                 lkg_yaml_take(&p->scan);
                 return 0;
         }
-        r = push_state(p, STATE_FLOW_LIST);
-        return r < 0 ? r : parse_node(p, event, false, false);
+        push_state(p, STATE_FLOW_LIST);
+        return parse_node(p, event, false, false);
 }
 
 /* An omitted key swallows the next token: `[? ]` needs a second bracket. So does upstream. */
 static int parse_pair_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
 {
         const unsigned none = IS(LKG_YT_VALUE) | IS(LKG_YT_FLOW_ENTRY) | IS(LKG_YT_FLOW_LIST_END);
-        int r;
 
         if (IN(p->token, none)) {
                 p->state = STATE_PAIR_VALUE;
@@ -450,8 +439,8 @@ static int parse_pair_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
                 lkg_yaml_take(&p->scan);
                 return 0;
         }
-        r = push_state(p, STATE_PAIR_VALUE);
-        return r < 0 ? r : parse_node(p, event, false, false);
+        push_state(p, STATE_PAIR_VALUE);
+        return parse_node(p, event, false, false);
 }
 
 /* Parse the value of a pair in a list (@end is ']') or in a map ('}'). */
@@ -493,8 +482,8 @@ static int parse_flow_key(struct lkg_yaml_parse *p, struct lkg_yaml_event *event
                 return r < 0 ? r
                              : node_or_empty(p, none, STATE_FLOW_VALUE, p->token->at, false, false, event);
         }
-        r = push_state(p, STATE_FLOW_NO_VALUE);
-        return r < 0 ? r : parse_node(p, event, false, false);
+        push_state(p, STATE_FLOW_NO_VALUE);
+        return parse_node(p, event, false, false);
 }
 
 static int parse_flow_no_value(struct lkg_yaml_parse *p, struct lkg_yaml_event *event)
@@ -556,16 +545,14 @@ bool lkg_yaml_has_more(struct lkg_yaml_parse *p, struct lkg_yaml_mark *ret)
 
         while (r == 0 && p->token->type == LKG_YT_DOCUMENT_END)
                 r = advance(p);
-        if (r == -ENOMEM)
-                return false;
         *ret = r < 0 ? p->scan.problem_at : p->token->at;
         return r < 0 || p->token->type != LKG_YT_STREAM_END;
 }
 
-int lkg_yaml_parse_init(struct lkg_yaml_parse *p, const char *data, size_t size)
+void lkg_yaml_parse_init(struct lkg_yaml_parse *p, const char *data, size_t size)
 {
         *p = (struct lkg_yaml_parse){ .state = STATE_DOCUMENT };
-        return lkg_yaml_scan_init(&p->scan, data, size);
+        lkg_yaml_scan_init(&p->scan, data, size);
 }
 
 void lkg_yaml_parse_deinit(struct lkg_yaml_parse *p)

@@ -175,7 +175,7 @@ static size_t detect(struct reader *r)
         return r->size >= 3 && memcmp(r->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
-int lkg_yaml_read(const char *data, size_t size, struct lkg_yaml_text *ret)
+void lkg_yaml_read(const char *data, size_t size, struct lkg_yaml_text *ret)
 {
         struct reader r = { .data = (const unsigned char *)data, .size = size };
         size_t start = 0, allocated;
@@ -183,9 +183,7 @@ int lkg_yaml_read(const char *data, size_t size, struct lkg_yaml_text *ret)
 
         r.at = detect(&r);
         allocated = (r.wide ? size / 2 * 3 : size) + LKG_YAML_PAD;
-        r.to = malloc(allocated);
-        if (!r.to)
-                return -ENOMEM;
+        r.to = lkg_must(malloc(allocated));
         while (start < size && !r.fault) {
                 size_t n_before = r.n, end = size - start > LKG_YAML_CHUNK ? start + LKG_YAML_CHUNK : size;
 
@@ -202,5 +200,4 @@ int lkg_yaml_read(const char *data, size_t size, struct lkg_yaml_text *ret)
         ret->wide = r.wide_text;
         ret->fault = r.fault;
         ret->fault_offset = r.fault_offset;
-        return 0;
 }

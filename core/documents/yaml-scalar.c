@@ -31,23 +31,20 @@ static struct lkg_value *string_from_bytes(struct lkg_yaml *p, const char *bytes
                         lkg_buf_append(&buf, bytes + i, n);
                 i += n ? n : 1;
         }
-        return lkg_buf_failed(&buf) ? NULL
-                                    : lkg_value_new_string(buf.data, buf.size, p->source, line, column);
+        return lkg_value_new_string(lkg_buf_text(&buf), buf.size, p->source, line, column);
 }
 
 static int binary_value(struct lkg_yaml *p, const char *text, size_t size, unsigned line, unsigned column,
                         struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_freep) char *bytes = malloc(size + 3);
+        LKG_CLEANUP(lkg_freep) char *bytes = lkg_must(malloc(size + 3));
         ssize_t n;
 
-        if (!bytes)
-                return -ENOMEM;
         n = lkg_base64_decode(text, size, bytes);
         if (n < 0)
                 return fail_at(p, LKG_C_SCALAR, line, column, "a !!binary value must be base64");
         *ret = string_from_bytes(p, bytes, (size_t)n, line, column);
-        return *ret ? 0 : -ENOMEM;
+        return 0;
 }
 
 /* An explicit tag must fit the text; !!float takes integers as well. */
@@ -123,8 +120,8 @@ static void warn_of_odd_number(struct lkg_yaml *p, struct lkg_yaml_span text, un
                         "quotes if it is a text");
 }
 
-static int number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar, unsigned line, unsigned column,
-                        struct lkg_value **ret)
+static struct lkg_value *number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar, unsigned line,
+                                      unsigned column)
 {
         char untyped[LKG_NUMBER_TEXT_MAX];
         const char *text = scalar->text;
@@ -136,8 +133,7 @@ static int number_value(struct lkg_yaml *p, const struct lkg_scalar *scalar, uns
         } else if ((p->flags & LKG_DECODE_UNTYPED) && lkg_number_untyped(text, untyped) == 0) {
                 text = untyped;
         }
-        *ret = lkg_value_new_number(text, p->source, line, column);
-        return *ret ? 0 : -ENOMEM;
+        return lkg_value_new_number(text, p->source, line, column);
 }
 
 int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct lkg_scalar *scalar,
@@ -158,11 +154,12 @@ int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, cons
         case LKG_S_FLOAT:
                 if (p->flags & LKG_DECODE_ADVISE)
                         warn_of_odd_number(p, event->value, line, column);
-                return number_value(p, scalar, line, column, ret);
+                *ret = number_value(p, scalar, line, column);
+                break;
         case LKG_S_STRING:
         case LKG_S_MERGE:
                 *ret = lkg_value_new_string(event->value.text, event->value.size, p->source, line, column);
                 break;
         }
-        return *ret ? 0 : -ENOMEM;
+        return 0;
 }

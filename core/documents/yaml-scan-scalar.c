@@ -159,7 +159,9 @@ int lkg_yaml_scan_plain(struct lkg_yaml_scan *s, struct lkg_yaml_token *token)
         if (gap.broken) /* on a new line a key may begin again */
                 s->key_allowed = true;
         token->value = (struct lkg_yaml_span){ start, (size_t)(end - start) };
-        return one_piece ? 0 : lkg_yaml_keep(s, &token->value);
+        if (!one_piece)
+                token->value = lkg_yaml_keep(s);
+        return 0;
 }
 
 /* ---- quoted ---- */
@@ -308,7 +310,8 @@ int lkg_yaml_scan_quoted(struct lkg_yaml_scan *s, bool single, struct lkg_yaml_t
                 put_gap(&s->built, &gap);
         }
         lkg_yaml_skip_ascii(s, 1);
-        return lkg_yaml_keep(s, &token->value);
+        token->value = lkg_yaml_keep(s);
+        return 0;
 }
 
 /* ---- block ---- */
@@ -444,5 +447,6 @@ int lkg_yaml_scan_block_scalar(struct lkg_yaml_scan *s, bool literal, struct lkg
                 put_span(&s->built, ended);
         if (b.chomp > 0)
                 put_breaks(&s->built, b.breaks, b.breaks_end);
-        return lkg_yaml_keep(s, &token->value);
+        token->value = lkg_yaml_keep(s);
+        return 0;
 }

@@ -119,7 +119,8 @@ static int tag_uri(struct lkg_yaml_scan *s, bool directive, struct lkg_yaml_span
         }
         if (s->p == from && head.size == 0)
                 return lkg_yaml_fail(s, tag_context(directive), start, "did not find expected tag URI");
-        return lkg_yaml_keep(s, ret);
+        *ret = lkg_yaml_keep(s);
+        return 0;
 }
 
 /* `!<uri>` */

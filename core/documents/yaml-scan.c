@@ -98,15 +98,12 @@ static void look_back(struct lkg_yaml_scan *s, const char *from, bool block)
                 look_at(s, s->p, 4);
 }
 
-static int open_window(struct lkg_yaml_scan *s)
+static void open_window(struct lkg_yaml_scan *s)
 {
         if (!s->text.wide || !memmem(s->text.data, s->text.size, byte_order_mark, 3))
-                return 0;
-        s->window = calloc(1, sizeof(*s->window));
-        if (!s->window)
-                return -ENOMEM;
+                return;
+        s->window = lkg_must(calloc(1, sizeof(*s->window)));
         s->window->start = s->window->end = s->text.data;
-        return 0;
 }
 
 /* Skips white space, comments and line breaks. A tab must not be where it could be indentation. */
@@ -132,7 +129,7 @@ static void skip_to_token(struct lkg_yaml_scan *s)
 
 /*
  * Return a free slot before the token with this number; at the end for SIZE_MAX, and if that token has
- * already been taken (see forget_key()). NULL = no memory.
+ * already been taken (see forget_key()).
  */
 static struct lkg_yaml_token *queue_slot(struct lkg_yaml_scan *s, size_t number)
 {
@@ -145,23 +142,17 @@ static struct lkg_yaml_token *queue_slot(struct lkg_yaml_scan *s, size_t number)
                 s->n_tokens -= s->head;
                 s->head = 0;
         }
-        if (LKG_RESERVE(s->tokens, s->n_tokens, s->n_tokens_allocated) < 0)
-                return NULL;
+        lkg_need(LKG_RESERVE(s->tokens, s->n_tokens, s->n_tokens_allocated));
         i = number == SIZE_MAX || number < s->n_taken ? s->n_tokens : s->head + (number - s->n_taken);
         memmove(s->tokens + i + 1, s->tokens + i, (s->n_tokens - i) * sizeof(*s->tokens));
         s->n_tokens++;
         return &s->tokens[i];
 }
 
-static int insert_token(struct lkg_yaml_scan *s, size_t number, enum lkg_yaml_token_type type,
-                        struct lkg_yaml_mark at)
+static void insert_token(struct lkg_yaml_scan *s, size_t number, enum lkg_yaml_token_type type,
+                         struct lkg_yaml_mark at)
 {
-        struct lkg_yaml_token *token = queue_slot(s, number);
-
-        if (!token)
-                return -ENOMEM;
-        *token = (struct lkg_yaml_token){ .type = type, .at = at, .key_level = SIZE_MAX };
-        return 0;
+        *queue_slot(s, number) = (struct lkg_yaml_token){ .type = type, .at = at, .key_level = SIZE_MAX };
 }
 
 /* Add a token of @size one-byte characters without a value. */
@@ -170,7 +161,8 @@ static int add_mark(struct lkg_yaml_scan *s, enum lkg_yaml_token_type type, size
         struct lkg_yaml_mark at = s->at;
 
         lkg_yaml_skip_ascii(s, size);
-        return insert_token(s, SIZE_MAX, type, at);
+        insert_token(s, SIZE_MAX, type, at);
+        return 0;
 }
 
 static size_t next_number(const struct lkg_yaml_scan *s)
@@ -249,11 +241,10 @@ static void forget_key(struct lkg_yaml_scan *s)
 
 static int push_key_level(struct lkg_yaml_scan *s)
 {
-        if (LKG_RESERVE(s->keys, s->n_keys, s->n_keys_allocated) < 0)
-                return -ENOMEM;
+        lkg_need(LKG_RESERVE(s->keys, s->n_keys, s->n_keys_allocated));
         s->keys[s->n_keys++] = (struct lkg_yaml_key){ .token = next_number(s), .at = s->at };
         if (lkg_yaml_flow_level(s) > LKG_DOC_DEPTH_MAX)
-                return lkg_yaml_fail(s, "while increasing flow level", s->at, "exceeded max depth of 10000");
+                return lkg_yaml_fail(s, "while increasing flow level", s->at, "exceeded max depth of 1000");
         return 0;
 }
 
@@ -265,26 +256,22 @@ static int indent_to(struct lkg_yaml_scan *s, unsigned column, size_t number, en
 {
         if (lkg_yaml_flow_level(s) > 0 || s->indent >= (int)column)
                 return 0;
-        if (LKG_RESERVE(s->indents, s->n_indents, s->n_indents_allocated) < 0)
-                return -ENOMEM;
+        lkg_need(LKG_RESERVE(s->indents, s->n_indents, s->n_indents_allocated));
         s->indents[s->n_indents++] = s->indent;
         s->indent = (int)column;
         if (s->n_indents > LKG_DOC_DEPTH_MAX)
-                return lkg_yaml_fail(s, "while increasing indent level", at, "exceeded max depth of 10000");
-        return insert_token(s, number, type, at);
+                return lkg_yaml_fail(s, "while increasing indent level", at, "exceeded max depth of 1000");
+        insert_token(s, number, type, at);
+        return 0;
 }
 
 /* End every block collection that began to the right of @column. */
-static int unindent_to(struct lkg_yaml_scan *s, int column)
+static void unindent_to(struct lkg_yaml_scan *s, int column)
 {
-        if (lkg_yaml_flow_level(s) > 0)
-                return 0;
-        while (s->indent > column) {
-                if (insert_token(s, SIZE_MAX, LKG_YT_BLOCK_END, s->at) < 0)
-                        return -ENOMEM;
+        while (lkg_yaml_flow_level(s) == 0 && s->indent > column) {
+                insert_token(s, SIZE_MAX, LKG_YT_BLOCK_END, s->at);
                 s->indent = s->indents[--s->n_indents];
         }
-        return 0;
 }
 
 /* ---- one function per kind of token ---- */
@@ -292,10 +279,10 @@ static int unindent_to(struct lkg_yaml_scan *s, int column)
 /* End all open collections: at the end, a directive or a document mark. */
 static int end_blocks(struct lkg_yaml_scan *s)
 {
-        int r = unindent_to(s, -1);
+        int r;
 
-        if (r == 0)
-                r = drop_key(s);
+        unindent_to(s, -1);
+        r = drop_key(s);
         s->key_allowed = false;
         return r;
 }
@@ -309,7 +296,8 @@ static int fetch_end(struct lkg_yaml_scan *s)
                 s->at.line++;
         }
         r = end_blocks(s);
-        return r < 0 ? r : insert_token(s, SIZE_MAX, LKG_YT_STREAM_END, s->at);
+        insert_token(s, SIZE_MAX, LKG_YT_STREAM_END, s->at);
+        return r;
 }
 
 static int fetch_document_mark(struct lkg_yaml_scan *s, enum lkg_yaml_token_type type)
@@ -397,10 +385,10 @@ static int fetch_key(struct lkg_yaml_scan *s)
 static int fetch_simple_value(struct lkg_yaml_scan *s)
 {
         struct lkg_yaml_key *key = top_key(s);
-        int r = insert_token(s, key->token, LKG_YT_KEY, key->at);
+        int r;
 
-        if (r == 0)
-                r = indent_to(s, key->at.column, key->token, LKG_YT_BLOCK_MAP_START, key->at);
+        insert_token(s, key->token, LKG_YT_KEY, key->at);
+        r = indent_to(s, key->at.column, key->token, LKG_YT_BLOCK_MAP_START, key->at);
         key->possible = false;
         s->key_allowed = false;
         return r < 0 ? r : add_mark(s, LKG_YT_VALUE, 1);
@@ -425,11 +413,7 @@ static int fetch_value(struct lkg_yaml_scan *s)
 
 static int append(struct lkg_yaml_scan *s, const struct lkg_yaml_token *token)
 {
-        struct lkg_yaml_token *slot = queue_slot(s, SIZE_MAX);
-
-        if (!slot)
-                return -ENOMEM;
-        *slot = *token;
+        *queue_slot(s, SIZE_MAX) = *token;
         return 0;
 }
 
@@ -558,9 +542,7 @@ static int fetch(struct lkg_yaml_scan *s)
                 return fail_reader(s);
         skip_to_token(s);
         look_ahead(s, 4);
-        r = unindent_to(s, (int)s->at.column);
-        if (r < 0)
-                return r;
+        unindent_to(s, (int)s->at.column);
         /* The distance that upstream looks ahead here; with less it would read on, into the fault. */
         if (s->text.fault && s->text.data + s->text.size - s->p < 4)
                 return fail_reader(s);
@@ -624,13 +606,12 @@ void lkg_yaml_take(struct lkg_yaml_scan *s)
         s->head++;
 }
 
-int lkg_yaml_scan_init(struct lkg_yaml_scan *s, const char *data, size_t size)
+void lkg_yaml_scan_init(struct lkg_yaml_scan *s, const char *data, size_t size)
 {
         *s = (struct lkg_yaml_scan){ .indent = -1 };
-        if (lkg_yaml_read(data, size, &s->text) < 0)
-                return -ENOMEM;
+        lkg_yaml_read(data, size, &s->text);
         s->p = s->text.data;
-        return open_window(s);
+        open_window(s);
 }
 
 void lkg_yaml_scan_deinit(struct lkg_yaml_scan *s)

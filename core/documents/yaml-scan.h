@@ -5,11 +5,11 @@
  * yaml-scan-word.c (on top of yaml-step.c) turn characters into tokens; yaml-parse.c turns tokens into
  * events; yaml.c builds the tree.
  *
- * Nothing recurses; the nesting is bounded by LKG_DOC_DEPTH_MAX. Every token is visited a constant number of
+ * The nesting is bounded by LKG_DOC_DEPTH_MAX. Every token is visited a constant number of
  * times, so the cost is proportional to the text. A span points into the text or into memory that lives as
  * long as the scanner does.
  *
- * Functions return 0 (or a documented positive value), -ENOMEM, or -EBADMSG with @problem and its position
+ * Functions return 0 (or a documented positive value), or -EBADMSG with @problem and its position
  * set.
  */
 #pragma once
@@ -102,8 +102,8 @@ struct lkg_yaml_text {
         size_t fault_offset; /* where in the input */
 };
 
-/** lkg_yaml_read() - @size bytes of UTF-8 or (with a byte order mark) UTF-16. Return: 0 or -ENOMEM. */
-int lkg_yaml_read(const char *data, size_t size, struct lkg_yaml_text *ret);
+/** lkg_yaml_read() - @size bytes of UTF-8 or (with a byte order mark) UTF-16. */
+void lkg_yaml_read(const char *data, size_t size, struct lkg_yaml_text *ret);
 
 /* ---- tokens ---- */
 
@@ -176,8 +176,7 @@ struct lkg_yaml_scan {
         bool unreadable; /* the failure is @text.fault */
 };
 
-/** lkg_yaml_scan_init() - call lkg_yaml_scan_deinit() afterwards, also on failure. */
-int lkg_yaml_scan_init(struct lkg_yaml_scan *s, const char *data, size_t size);
+void lkg_yaml_scan_init(struct lkg_yaml_scan *s, const char *data, size_t size);
 void lkg_yaml_scan_deinit(struct lkg_yaml_scan *s);
 
 /** lkg_yaml_peek() - the next token; it stays next until lkg_yaml_take(). Borrowed. */
@@ -234,11 +233,8 @@ bool lkg_yaml_skip_break(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
  */
 int lkg_yaml_fail(struct lkg_yaml_scan *s, const char *context, struct lkg_yaml_mark context_at,
                   const char *problem);
-/**
- * lkg_yaml_keep() - return the text in @built, NUL-terminated, valid as long as the scanner.
- * Return: 0 or -ENOMEM.
- */
-int lkg_yaml_keep(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret);
+/** lkg_yaml_keep() - the text in @built, NUL-terminated, valid as long as the scanner. */
+struct lkg_yaml_span lkg_yaml_keep(struct lkg_yaml_scan *s);
 
 void lkg_yaml_kept_free(struct lkg_yaml_kept *kept);
 
@@ -288,7 +284,7 @@ struct lkg_yaml_parse {
         bool has_version;
 };
 
-int lkg_yaml_parse_init(struct lkg_yaml_parse *p, const char *data, size_t size);
+void lkg_yaml_parse_init(struct lkg_yaml_parse *p, const char *data, size_t size);
 void lkg_yaml_parse_deinit(struct lkg_yaml_parse *p);
 /** lkg_yaml_next() - return the next event of the first document; must not be called after its end. */
 int lkg_yaml_next(struct lkg_yaml_parse *p, struct lkg_yaml_event *ret);

@@ -7,7 +7,6 @@
 
 #include "yaml-scan.h"
 
-struct lkg_yaml_frame;
 struct lkg_yaml_anchor;
 
 struct lkg_yaml {
@@ -17,16 +16,15 @@ struct lkg_yaml {
         unsigned flags;
         struct lkg_source *source;
         struct lkg_report *report;
-        struct lkg_yaml_frame *frames;
-        size_t n_frames, n_frames_allocated;
+        unsigned depth;   /* lists and maps that are open */
+        unsigned deepest; /* the most since the innermost of them began, with what aliases stand for */
         struct lkg_yaml_anchor *anchors;
         size_t n_anchors, n_anchors_allocated;
         struct lkg_value *anchor_index; /* map: name -> number of the anchor; a search would be quadratic */
-        struct lkg_value *root;
-        uint64_t n_decoded, n_aliased; /* as upstream's guard counts them */
-        uint64_t n_nan_keys;           /* not-a-number is a different key each time */
-        uint64_t n_suspects;           /* keys and values without a JSON form that were put into the tree */
-        bool failed;                   /* a finding that makes the document unusable was reported */
+        uint64_t n_decoded, n_aliased;  /* as upstream's guard counts them */
+        uint64_t n_nan_keys;            /* not-a-number is a different key each time */
+        uint64_t n_suspects;            /* keys and values without a JSON form that were put into the tree */
+        bool failed;                    /* a finding that makes the document unusable was reported */
 };
 
 /* ---- findings ---- */
@@ -54,8 +52,8 @@ static inline unsigned column_of(struct lkg_yaml_mark mark)
         return mark.column + 1;
 }
 
-/** lkg_yaml_syntax_error() - report the parser's error. Return: -EBADMSG or -ENOMEM (@r). */
-int lkg_yaml_syntax_error(struct lkg_yaml *p, int r);
+/** lkg_yaml_syntax_error() - report the parser's error. Return: -EBADMSG. */
+int lkg_yaml_syntax_error(struct lkg_yaml *p);
 
 /* ---- scalars ---- */
 
@@ -71,7 +69,7 @@ int lkg_yaml_resolve(struct lkg_yaml *p, const struct lkg_yaml_event *event, str
  * Infinity and not-a-number become numbers whose text is not valid JSON; lkg_yaml_check() reports them if
  * they are still there at the end.
  *
- * Return: 0, -EBADMSG (reported) or -ENOMEM.
+ * Return: 0 or -EBADMSG (reported).
  */
 int lkg_yaml_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct lkg_scalar *scalar,
                     struct lkg_value **ret);
@@ -88,18 +86,16 @@ static inline bool lkg_yaml_key_is_typed(const char *key, size_t size)
 }
 
 /**
- * lkg_yaml_key() - the name of a scalar as a key.
+ * lkg_yaml_key() - the name of a scalar as a key; it lives as long as the parser. A typed key has its prefix.
  * @value: of the scalar
- * @ret:   lives as long as the parser; a typed key has its prefix
  */
-int lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value, const struct lkg_scalar *scalar,
-                 struct lkg_yaml_mark at, struct lkg_yaml_span *ret);
+struct lkg_yaml_span lkg_yaml_key(struct lkg_yaml *p, const struct lkg_value *value,
+                                  const struct lkg_scalar *scalar, struct lkg_yaml_mark at);
 /** lkg_yaml_plain_key() - return the JSON key of a typed one, without its prefix, in @buf if needed. */
 struct lkg_yaml_span lkg_yaml_plain_key(const char *key, size_t size, char buf[static LKG_NUMBER_TEXT_MAX]);
 /**
  * lkg_yaml_plain_map() - return the map with JSON keys. A key without a JSON form stays as it is;
  * lkg_yaml_check() finds it.
- * Return: one reference, NULL = no memory.
  */
 struct lkg_value *lkg_yaml_plain_map(struct lkg_yaml *p, const struct lkg_value *typed);
 /** lkg_yaml_plain_list() - the same for the maps in a list. */
@@ -108,4 +104,4 @@ struct lkg_value *lkg_yaml_plain_list(struct lkg_yaml *p, const struct lkg_value
  * lkg_yaml_check() - report every key and value without a JSON form in the finished tree. Upstream checks
  * only the remaining values: values that a later duplicate replaced do not count.
  */
-int lkg_yaml_check(struct lkg_yaml *p, const struct lkg_value *root);
+void lkg_yaml_check(struct lkg_yaml *p, const struct lkg_value *root);

@@ -51,30 +51,25 @@ int lkg_yaml_fail(struct lkg_yaml_scan *s, const char *context, struct lkg_yaml_
         return -EBADMSG;
 }
 
-int lkg_yaml_keep(struct lkg_yaml_scan *s, struct lkg_yaml_span *ret)
+struct lkg_yaml_span lkg_yaml_keep(struct lkg_yaml_scan *s)
 {
+        const char *text = lkg_buf_text(&s->built);
         struct lkg_yaml_kept *kept = s->kept;
-        size_t size = s->built.size;
+        struct lkg_yaml_span ret = { NULL, s->built.size };
+        size_t size = ret.size + 1;
 
-        if (lkg_buf_failed(&s->built))
-                return -ENOMEM;
-        if (!kept || kept->allocated - kept->size <= size) {
-                size_t allocated = size >= 4000 ? size + 1 : 4000;
+        if (!kept || kept->allocated - kept->size < size) {
+                size_t allocated = size > 4000 ? size : 4000;
 
-                kept = malloc(sizeof(*kept) + allocated);
-                if (!kept)
-                        return -ENOMEM;
+                kept = lkg_must(malloc(sizeof(*kept) + allocated));
                 kept->next = s->kept;
                 kept->size = 0;
                 kept->allocated = allocated;
                 s->kept = kept;
         }
-        if (size)
-                memcpy(kept->data + kept->size, s->built.data, size);
-        kept->data[kept->size + size] = '\0';
-        *ret = (struct lkg_yaml_span){ kept->data + kept->size, size };
-        kept->size += size + 1;
-        return 0;
+        ret.text = memcpy(kept->data + kept->size, text, size);
+        kept->size += size;
+        return ret;
 }
 
 void lkg_yaml_kept_free(struct lkg_yaml_kept *kept)

@@ -4,9 +4,8 @@
  * and resolve.go): the first document only, YAML 1.1 scalars, stringified keys, last duplicate wins, merge
  * keys that override earlier keys, the guard against alias bombs.
  *
- * yaml-parse.c does the syntax. Its events build the tree through an explicit stack of open collections. An
- * alias shares the finished subtree of its anchor; values that upstream would decode again are only counted,
- * so a bomb costs its text and not its expansion.
+ * yaml-parse.c does the syntax. An alias shares the finished subtree of its anchor; values that upstream would
+ * decode again are only counted, so a bomb costs its text and not its expansion.
  *
  * Messages never quote values (they may be secrets), only keys, anchors and tags.
  */
@@ -14,18 +13,27 @@
 
 #include <lkg/base.h>
 
-/* One open collection. */
-struct lkg_yaml_frame {
+/* What the events of a node have become. */
+struct node {
+        struct lkg_value *value; /* owned */
+        struct lkg_value *
+                typed; /* owned: a map whose keys are not all strings, or a list of such, as it was built; else NULL */
+        bool alias;
+        struct lkg_yaml_mark at;
+};
+
+static void node_deinit(struct node *node)
+{
+        lkg_value_unref(node->value);
+        lkg_value_unref(node->typed);
+}
+
+/* A map that is being read. */
+struct map {
         struct lkg_value *value;
-        struct lkg_yaml_span key; /* map: waits for its value if @has_key */
+        struct lkg_yaml_span key; /* waits for its value */
         unsigned key_line, key_column;
-        bool has_key;
-        bool typed;        /* map: some keys are not strings, see lkg_yaml_key() */
-        bool merge;        /* map: the value of `<<` comes next */
-        bool merging;      /* list: it is the value of `<<`, its maps keep the types of their keys */
-        bool block;        /* block style: shown at the place of its key */
-        size_t anchor;     /* number of its anchor, or SIZE_MAX */
-        uint64_t n_before; /* decoded nodes when it was opened */
+        bool typed; /* some keys are not strings, see lkg_yaml_key() */
 };
 
 /* An anchor is open (value NULL) from the first event of its node. */
@@ -34,6 +42,7 @@ struct lkg_yaml_anchor {
         struct lkg_value *typed;   /* a map whose keys are not all strings, as it was built; else NULL */
         enum lkg_scalar_type type; /* of a scalar, for its use as a key */
         uint64_t n_nodes;          /* what decoding it again costs */
+        unsigned height;           /* levels of lists and maps in it */
 };
 
 /* ---- limits ---- */
@@ -75,75 +84,44 @@ static struct lkg_yaml_anchor *anchor_find(struct lkg_yaml *p, struct lkg_yaml_s
         return at ? &p->anchors[strtoul(lkg_value_text(at, NULL), NULL, 10)] : NULL;
 }
 
-static int anchor_remember(struct lkg_yaml *p, struct lkg_yaml_span name)
+/* Open an anchor; a repeated name is another anchor from here on, even inside its own node. */
+static size_t anchor_open(struct lkg_yaml *p, struct lkg_yaml_span name)
 {
         char number[24];
-        int r;
 
+        if (name.size == 0)
+                return SIZE_MAX;
+        lkg_need(LKG_RESERVE(p->anchors, p->n_anchors, p->n_anchors_allocated));
         if (!p->anchor_index)
                 p->anchor_index = lkg_value_new_map(NULL, 0, 0);
-        if (!p->anchor_index)
-                return -ENOMEM;
         (void)snprintf(number, sizeof(number), "%zu", p->n_anchors);
-        r = lkg_map_set(p->anchor_index, name.text, name.size, lkg_value_new_number(number, NULL, 0, 0));
-        return r < 0 ? r : 0;
+        (void)lkg_map_set(p->anchor_index, name.text, name.size, lkg_value_new_number(number, NULL, 0, 0));
+        p->anchors[p->n_anchors] = (struct lkg_yaml_anchor){ 0 };
+        return p->n_anchors++;
 }
 
-/* Open an anchor; a repeated name is another anchor from here on, even inside its own node. */
-static int anchor_open(struct lkg_yaml *p, struct lkg_yaml_span name, size_t *ret_number)
+/* @anchor: its references are taken as well */
+static void anchor_close(struct lkg_yaml *p, size_t number, struct lkg_yaml_anchor anchor)
 {
-        if (LKG_RESERVE(p->anchors, p->n_anchors, p->n_anchors_allocated) < 0)
-                return -ENOMEM;
-        if (anchor_remember(p, name) < 0)
-                return -ENOMEM;
-        *ret_number = p->n_anchors++;
-        p->anchors[*ret_number] = (struct lkg_yaml_anchor){ 0 };
-        return 0;
-}
-
-static void anchor_close(struct lkg_yaml *p, size_t number, struct lkg_value *value, struct lkg_value *typed,
-                         enum lkg_scalar_type type, uint64_t n_nodes)
-{
-        p->anchors[number] =
-                (struct lkg_yaml_anchor){ lkg_value_ref(value), lkg_value_ref(typed), type, n_nodes };
+        if (number == SIZE_MAX)
+                return;
+        (void)lkg_value_ref(anchor.value);
+        (void)lkg_value_ref(anchor.typed);
+        p->anchors[number] = anchor;
 }
 
 /* ---- the tree ---- */
-
-static struct lkg_yaml_frame *top(struct lkg_yaml *p)
-{
-        return p->n_frames > 0 ? &p->frames[p->n_frames - 1] : NULL;
-}
-
-/* Takes over @value, also on failure. */
-static int push(struct lkg_yaml *p, struct lkg_value *value, const struct lkg_yaml_event *event,
-                uint64_t n_before)
-{
-        struct lkg_yaml_frame *f;
-
-        if (!value)
-                return -ENOMEM;
-        if (LKG_RESERVE(p->frames, p->n_frames, p->n_frames_allocated) < 0) {
-                lkg_value_unref(value);
-                return -ENOMEM;
-        }
-        f = &p->frames[p->n_frames++];
-        *f = (struct lkg_yaml_frame){ .value = value, .block = event->block, .n_before = n_before };
-        f->anchor = SIZE_MAX;
-        return event->anchor.size > 0 ? anchor_open(p, event->anchor, &f->anchor) : 0;
-}
 
 /*
  * Report duplicate keys: an error if the component refuses them (drop-ins); else the last one counts, with a
  * warning.
  */
-static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
-                             const struct lkg_value *earlier)
+static void report_duplicate(struct lkg_yaml *p, const struct map *map, const struct lkg_value *earlier)
 {
-        struct lkg_where where = where_of(p, f->key_line, f->key_column);
+        struct lkg_where where = where_of(p, map->key_line, map->key_column);
         bool strict = p->flags & LKG_DECODE_STRICT;
         char quoted[5 * 64 + 8], number[LKG_NUMBER_TEXT_MAX];
-        struct lkg_yaml_span key = lkg_yaml_plain_key(f->key.text, f->key.size, number);
+        struct lkg_yaml_span key = lkg_yaml_plain_key(map->key.text, map->key.size, number);
 
         lkg_report_add(p->report, strict ? LKG_ERROR : LKG_WARNING,
                        strict ? LKG_C_DUPLICATE_HARD : LKG_C_DUPLICATE, &where,
@@ -154,35 +132,29 @@ static void report_duplicate(struct lkg_yaml *p, const struct lkg_yaml_frame *f,
                 p->failed = true;
 }
 
-/* Put @value (taken over) under the frame's waiting key. */
-static int map_put(struct lkg_yaml *p, struct lkg_yaml_frame *f, struct lkg_value *value)
+/* Put @value (taken over) under the key that waits for it. */
+static void map_put(struct lkg_yaml *p, struct map *map, struct lkg_value *value)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *earlier = NULL;
-        int r;
+        const struct lkg_value *earlier = lkg_map_get_n(map->value, map->key.text, map->key.size);
 
-        f->typed = f->typed || lkg_yaml_key_is_typed(f->key.text, f->key.size);
-        r = lkg_map_replace(f->value, f->key.text, f->key.size, value, &earlier);
+        map->typed = map->typed || lkg_yaml_key_is_typed(map->key.text, map->key.size);
         if (earlier)
-                report_duplicate(p, f, earlier);
-        f->has_key = false;
-        return r < 0 ? r : 0;
+                report_duplicate(p, map, earlier);
+        (void)lkg_map_set(map->value, map->key.text, map->key.size, value);
 }
 
 /*
  * `<<`: set every member of @from in the map, also over earlier members (upstream's order-sensitive rule).
  */
-static int merge_map(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *from)
+static void merge_map(struct lkg_yaml *p, struct map *map, const struct lkg_value *from)
 {
-        int r = 0;
+        for (size_t i = 0; i < lkg_value_size(from); i++) {
+                struct lkg_value *value = lkg_map_at(from, i, &map->key.text, &map->key.size);
 
-        for (size_t i = 0; r == 0 && i < lkg_value_size(from); i++) {
-                struct lkg_value *value = lkg_map_at(from, i, &f->key.text, &f->key.size);
-
-                f->key_line = lkg_value_line(value);
-                f->key_column = lkg_value_column(value);
-                r = map_put(p, f, lkg_value_ref(value));
+                map->key_line = lkg_value_line(value);
+                map->key_column = lkg_value_column(value);
+                map_put(p, map, lkg_value_ref(value));
         }
-        return r;
 }
 
 static int merge_refused(struct lkg_yaml *p, unsigned line, unsigned column)
@@ -191,93 +163,25 @@ static int merge_refused(struct lkg_yaml *p, unsigned line, unsigned column)
                        "the value of '<<' must be a map, an alias of a map, or a list of those");
 }
 
-/*
- * @from: with typed keys, if it has any. Upstream refuses an alias of a list, but not a list of aliases.
- */
-static int merge_value(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *from,
-                       bool is_alias, struct lkg_yaml_mark at)
+/* With typed keys, if it has any. Upstream refuses an alias of a list, but not a list of aliases. */
+static int merge_value(struct lkg_yaml *p, struct map *map, const struct node *node)
 {
-        int r = 0;
+        const struct lkg_value *from = node->typed ? node->typed : node->value;
 
-        f->merge = false;
-        if (lkg_value_type(from) == LKG_MAP)
-                return merge_map(p, f, from);
-        if (lkg_value_type(from) != LKG_LIST || is_alias)
-                return merge_refused(p, line_of(at), column_of(at));
-        for (size_t i = lkg_value_size(from); i-- > 0 && r == 0;) { /* earlier items win */
-                const struct lkg_value *item = lkg_list_get(from, i);
-
-                r = lkg_value_type(item) == LKG_MAP
-                            ? merge_map(p, f, item)
-                            : merge_refused(p, lkg_value_line(item), lkg_value_column(item));
-        }
-        return r;
-}
-
-/* Attach a finished value. Both references are taken over; @typed may be NULL. */
-static int attach(struct lkg_yaml *p, struct lkg_value *value, struct lkg_value *typed, bool is_alias,
-                  struct lkg_yaml_mark at)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *plain = value;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *as_built = typed;
-        struct lkg_yaml_frame *f = top(p);
-
-        if (!f) {
-                p->root = LKG_STEAL(plain);
+        if (lkg_value_type(from) == LKG_MAP) {
+                merge_map(p, map, from);
                 return 0;
         }
-        if (lkg_value_type(f->value) == LKG_LIST)
-                return lkg_list_append(f->value,
-                                       f->merging && as_built ? LKG_STEAL(as_built) : LKG_STEAL(plain));
-        if (f->merge)
-                return merge_value(p, f, as_built ? as_built : plain, is_alias, at);
-        return map_put(p, f, LKG_STEAL(plain));
-}
+        if (lkg_value_type(from) != LKG_LIST || node->alias)
+                return merge_refused(p, line_of(node->at), column_of(node->at));
+        for (size_t i = lkg_value_size(from); i-- > 0;) { /* earlier items win */
+                const struct lkg_value *item = lkg_list_get(from, i);
 
-/* ---- keys ---- */
-
-/* Does this frame wait for a key? */
-static bool wants_key(const struct lkg_yaml_frame *f)
-{
-        return f && lkg_value_type(f->value) == LKG_MAP && !f->has_key && !f->merge;
-}
-
-static void set_key(struct lkg_yaml_frame *f, struct lkg_yaml_span key, struct lkg_yaml_mark at)
-{
-        f->has_key = true;
-        f->key = key;
-        f->key_line = line_of(at);
-        f->key_column = column_of(at);
-}
-
-static int key_from_value(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_value *value,
-                          const struct lkg_scalar *scalar, struct lkg_yaml_mark at)
-{
-        struct lkg_yaml_span key;
-        int r = lkg_yaml_key(p, value, scalar, at, &key);
-
-        if (r == 0)
-                set_key(f, key, at);
-        return r;
-}
-
-/* An alias used as a key: its type is the type of the anchored scalar. */
-static int key_from_alias(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_yaml_anchor *a,
-                          struct lkg_yaml_mark at)
-{
-        struct lkg_scalar scalar = { .type = a->type, .finite = true };
-        enum lkg_type type = lkg_value_type(a->value);
-
-        if (type == LKG_LIST || type == LKG_MAP)
-                return fail_at(p, LKG_C_KEY, line_of(at), column_of(at), "a %s cannot be a key",
-                               lkg_type_name(type));
-        if (type == LKG_BOOL)
-                scalar.b = lkg_value_bool(a->value);
-        if (type == LKG_NUMBER)
-                lkg_scalar_resolve(lkg_value_text(a->value, NULL), strlen(lkg_value_text(a->value, NULL)),
-                                   &scalar);
-        scalar.type = a->type;
-        return key_from_value(p, f, a->value, &scalar, at);
+                if (lkg_value_type(item) != LKG_MAP)
+                        return merge_refused(p, lkg_value_line(item), lkg_value_column(item));
+                merge_map(p, map, item);
+        }
+        return 0;
 }
 
 static bool is_merge_key(const struct lkg_yaml_event *event)
@@ -287,21 +191,6 @@ static bool is_merge_key(const struct lkg_yaml_event *event)
 }
 
 /* ---- events ---- */
-
-/* The anchor of a scalar is complete immediately. */
-static int anchor_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct lkg_value *value,
-                         enum lkg_scalar_type type)
-{
-        size_t number;
-        int r;
-
-        if (event->anchor.size == 0)
-                return 0;
-        r = anchor_open(p, event->anchor, &number);
-        if (r == 0)
-                anchor_close(p, number, value, NULL, type, 1);
-        return r;
-}
 
 /* A text key needs no value of its own. */
 static bool is_text_key(const struct lkg_yaml_event *event, const struct lkg_scalar *scalar)
@@ -342,49 +231,48 @@ static void warn_of_lookalikes(struct lkg_yaml *p, const struct lkg_yaml_event *
                        lkg_lookalike_is(begin, "SPACE") ? begin : end, name);
 }
 
-static int on_merge_key(struct lkg_yaml *p, struct lkg_yaml_frame *f, const struct lkg_yaml_event *event)
+static int next_event(struct lkg_yaml *p, struct lkg_yaml_event *ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *value =
-                lkg_value_new_string("<<", 2, p->source, line_of(event->at), column_of(event->at));
-
-        f->merge = true;
-        return value ? anchor_scalar(p, event, value, LKG_S_STRING) : -ENOMEM;
+        return lkg_yaml_next(&p->parse, ret) < 0 ? lkg_yaml_syntax_error(p) : 0;
 }
 
-static int on_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event)
+/* @key: of a map, else NULL; a text needs no value then, so *ret may stay NULL. */
+static int read_scalar(struct lkg_yaml *p, const struct lkg_yaml_event *event, struct map *key,
+                       struct lkg_value **ret)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
-        struct lkg_yaml_frame *f = top(p);
         struct lkg_scalar scalar;
-        int r;
+        int r = lkg_yaml_resolve(p, event, &scalar);
 
-        if (wants_key(f) && is_merge_key(event))
-                return on_merge_key(p, f, event);
-        r = lkg_yaml_resolve(p, event, &scalar);
         if (r == 0)
                 r = count_nodes(p, 1, false, line_of(event->at), column_of(event->at));
         if (r < 0)
                 return r;
-        warn_of_lookalikes(p, event, wants_key(f));
-        if (wants_key(f) && is_text_key(event, &scalar)) {
-                set_key(f, event->value, event->at);
+        warn_of_lookalikes(p, event, key);
+        if (key && is_text_key(event, &scalar)) {
+                key->key = event->value;
                 return 0;
         }
-        r = lkg_yaml_scalar(p, event, &scalar, &value);
-        if (r == 0)
-                r = anchor_scalar(p, event, value, scalar.type);
+        r = lkg_yaml_scalar(p, event, &scalar, ret);
         if (r < 0)
                 return r;
-        return wants_key(f) ? key_from_value(p, f, value, &scalar, event->at)
-                            : attach(p, LKG_STEAL(value), NULL, false, event->at);
+        anchor_close(p, anchor_open(p, event->anchor),
+                     (struct lkg_yaml_anchor){ *ret, .type = scalar.type, .n_nodes = 1 });
+        if (key)
+                key->key = lkg_yaml_key(p, *ret, &scalar, event->at);
+        return 0;
 }
 
-static int on_alias(struct lkg_yaml *p, const struct lkg_yaml_event *event)
+static int too_deep(struct lkg_yaml *p, const struct lkg_yaml_event *event)
+{
+        return fail_at(p, LKG_C_LIMIT, line_of(event->at), column_of(event->at),
+                       "nested deeper than %u levels", LKG_DOC_DEPTH_MAX);
+}
+
+static int find_alias(struct lkg_yaml *p, const struct lkg_yaml_event *event,
+                      const struct lkg_yaml_anchor **ret)
 {
         unsigned line = line_of(event->at), column = column_of(event->at);
         const struct lkg_yaml_anchor *a = anchor_find(p, event->anchor);
-        struct lkg_yaml_frame *f = top(p);
         char quoted[5 * 64 + 8];
         int r;
 
@@ -400,101 +288,205 @@ static int on_alias(struct lkg_yaml *p, const struct lkg_yaml_event *event)
         r = count_nodes(p, 1, false, line, column); /* the alias itself */
         if (r == 0)
                 r = count_nodes(p, a->n_nodes, true, line, column);
-        if (r < 0)
-                return r;
-        if (wants_key(f))
-                return key_from_alias(p, f, a, event->at);
-        return attach(p, lkg_value_ref(a->value), lkg_value_ref(a->typed), true, event->at);
-}
-
-static int on_start(struct lkg_yaml *p, const struct lkg_yaml_event *event, bool map)
-{
-        unsigned line = line_of(event->at), column = column_of(event->at);
-        struct lkg_yaml_frame *f = top(p);
-        bool merging = f && f->merge;
-        uint64_t before = p->n_decoded;
-        int r;
-
-        if (wants_key(f))
-                return fail_at(p, LKG_C_KEY, line, column,
-                               "a %s cannot be a key; is a value in { } or [ ] not quoted?",
-                               map ? "map" : "list");
-        if (p->n_frames >= LKG_DOC_DEPTH_MAX)
-                return fail_at(p, LKG_C_LIMIT, line, column, "nested deeper than %u levels",
-                               LKG_DOC_DEPTH_MAX);
-        /* The list of `<<: [..]` is not decoded as a value itself, only its items. */
-        if (map || !merging) {
-                r = count_nodes(p, 1, false, line, column);
-                if (r < 0)
-                        return r;
-        }
-        if (event->block && f && f->has_key) {
-                line = f->key_line;
-                column = f->key_column;
-        }
-        r = push(p,
-                 map ? lkg_value_new_map(p->source, line, column)
-                     : lkg_value_new_list(p->source, line, column),
-                 event, before);
-        if (r == 0)
-                top(p)->merging = merging && !map;
+        if (r == 0 && p->depth + a->height > LKG_DOC_DEPTH_MAX)
+                return too_deep(p, event);
+        if (p->depth + a->height > p->deepest)
+                p->deepest = p->depth + a->height;
+        *ret = a;
         return r;
 }
 
-static int on_end(struct lkg_yaml *p, const struct lkg_yaml_event *event)
+/* An alias used as a key: its type is the type of the anchored scalar. */
+static int key_from_alias(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_event *event)
 {
-        struct lkg_yaml_frame f = p->frames[--p->n_frames];
-        struct lkg_value *value = f.value, *typed = NULL;
+        struct lkg_scalar scalar = { .finite = true };
+        const struct lkg_yaml_anchor *a;
+        enum lkg_type type;
+        const char *text;
+        int r = find_alias(p, event, &a);
 
-        if (f.typed || f.merging) {
-                typed = f.value;
-                value = f.typed ? lkg_yaml_plain_map(p, typed) : lkg_yaml_plain_list(p, typed);
-                if (!value) {
-                        lkg_value_unref(typed);
-                        return -ENOMEM;
-                }
-        }
-        if (f.anchor != SIZE_MAX)
-                anchor_close(p, f.anchor, value, typed, LKG_S_STRING, p->n_decoded - f.n_before);
-        return attach(p, value, typed, false, event->at);
+        if (r < 0)
+                return r;
+        type = lkg_value_type(a->value);
+        text = lkg_value_text(a->value, NULL);
+        if (type == LKG_LIST || type == LKG_MAP)
+                return fail_at(p, LKG_C_KEY, line_of(event->at), column_of(event->at),
+                               "a %s cannot be a key", lkg_type_name(type));
+        if (type == LKG_NUMBER)
+                lkg_scalar_resolve(text, strlen(text), &scalar);
+        scalar.b = lkg_value_bool(a->value);
+        scalar.type = a->type;
+        map->key = lkg_yaml_key(p, a->value, &scalar, event->at);
+        return 0;
 }
 
-/* One event. Return: 1 at the end of the first document, 0 to go on, negative on failure. */
-static int on_event(struct lkg_yaml *p, const struct lkg_yaml_event *event)
+static int read_key(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_event *event)
 {
-        switch (event->type) {
-        case LKG_YE_DOCUMENT_START:
-                return count_nodes(p, 1, false, 1, 1);
-        case LKG_YE_SCALAR:
-                return on_scalar(p, event);
-        case LKG_YE_ALIAS:
-                return on_alias(p, event);
-        case LKG_YE_MAP_START:
-                return on_start(p, event, true);
-        case LKG_YE_LIST_START:
-                return on_start(p, event, false);
-        case LKG_YE_MAP_END:
-        case LKG_YE_LIST_END:
-                return on_end(p, event);
-        case LKG_YE_NOTHING:
-        case LKG_YE_DOCUMENT_END:
-                break;
-        }
-        return 1;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = NULL;
+
+        map->key_line = line_of(event->at);
+        map->key_column = column_of(event->at);
+        if (event->type == LKG_YE_SCALAR)
+                return read_scalar(p, event, map, &value);
+        if (event->type == LKG_YE_ALIAS)
+                return key_from_alias(p, map, event);
+        return fail_at(p, LKG_C_KEY, map->key_line, map->key_column,
+                       "a %s cannot be a key; is a value in { } or [ ] not quoted?",
+                       event->type == LKG_YE_MAP_START ? "map" : "list");
 }
 
-static int read_events(struct lkg_yaml *p)
+static int read_node(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct map *around,
+                     bool merge, struct node *ret);
+
+/* `<<`: the key itself is no member. */
+static int read_merge(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_event *key)
+{
+        LKG_CLEANUP(lkg_value_unrefp)
+        struct lkg_value *name =
+                lkg_value_new_string("<<", 2, p->source, line_of(key->at), column_of(key->at));
+        LKG_CLEANUP(node_deinit) struct node node = { 0 };
+        struct lkg_yaml_event event;
+        int r;
+
+        anchor_close(p, anchor_open(p, key->anchor),
+                     (struct lkg_yaml_anchor){ name, .type = LKG_S_STRING, .n_nodes = 1 });
+        r = next_event(p, &event);
+        if (r == 0)
+                r = read_node(p, &event, NULL, /* merge= */ true, &node);
+        return r < 0 ? r : merge_value(p, map, &node);
+}
+
+static int read_member(struct lkg_yaml *p, struct map *map, const struct lkg_yaml_event *key)
+{
+        LKG_CLEANUP(node_deinit) struct node node = { 0 };
+        struct lkg_yaml_event event;
+        int r;
+
+        if (key->type == LKG_YE_SCALAR && is_merge_key(key))
+                return read_merge(p, map, key);
+        r = read_key(p, map, key);
+        if (r == 0)
+                r = next_event(p, &event);
+        if (r == 0)
+                r = read_node(p, &event, map, /* merge= */ false, &node);
+        if (r == 0)
+                map_put(p, map, LKG_STEAL(node.value));
+        return r;
+}
+
+static int read_map(struct lkg_yaml *p, struct node *ret)
+{
+        struct map map = { .value = ret->value };
+        struct lkg_yaml_event event;
+        int r = next_event(p, &event);
+
+        while (r == 0 && event.type != LKG_YE_MAP_END) {
+                r = read_member(p, &map, &event);
+                if (r == 0)
+                        r = next_event(p, &event);
+        }
+        if (r == 0 && map.typed) {
+                ret->typed = ret->value;
+                ret->value = lkg_yaml_plain_map(p, ret->typed);
+        }
+        return r;
+}
+
+/* @merge: it is the value of `<<`, so its maps keep the types of their keys */
+static int read_list(struct lkg_yaml *p, bool merge, struct node *ret)
 {
         struct lkg_yaml_event event;
+        int r = next_event(p, &event);
+
+        while (r == 0 && event.type != LKG_YE_LIST_END) {
+                LKG_CLEANUP(node_deinit) struct node item = { 0 };
+
+                r = read_node(p, &event, NULL, /* merge= */ false, &item);
+                if (r < 0)
+                        return r;
+                lkg_list_append(ret->value,
+                                merge && item.typed ? LKG_STEAL(item.typed) : LKG_STEAL(item.value));
+                r = next_event(p, &event);
+        }
+        if (r == 0 && merge) {
+                ret->typed = ret->value;
+                ret->value = lkg_yaml_plain_list(p, ret->typed);
+        }
+        return r;
+}
+
+/* @around: the map that has it, which gives a collection in block style the place of its key; else NULL */
+static int read_collection(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct map *around,
+                           bool merge, struct node *ret)
+{
+        unsigned line = line_of(event->at), column = column_of(event->at);
+        bool map = event->type == LKG_YE_MAP_START;
+        uint64_t before = p->n_decoded;
+        unsigned deepest = p->deepest;
+        size_t anchor;
         int r = 0;
 
-        while (r == 0) {
-                r = lkg_yaml_next(&p->parse, &event);
-                if (r < 0)
-                        return lkg_yaml_syntax_error(p, r);
-                r = on_event(p, &event);
+        if (p->depth >= LKG_DOC_DEPTH_MAX)
+                return too_deep(p, event);
+        /* The list of `<<: [..]` is not decoded as a value itself, only its items. */
+        if (map || !merge)
+                r = count_nodes(p, 1, false, line, column);
+        if (r < 0)
+                return r;
+        if (event->block && around) {
+                line = around->key_line;
+                column = around->key_column;
         }
-        return r < 0 ? r : 0;
+        ret->value = map ? lkg_value_new_map(p->source, line, column)
+                         : lkg_value_new_list(p->source, line, column);
+        anchor = anchor_open(p, event->anchor);
+        p->deepest = ++p->depth;
+        r = map ? read_map(p, ret) : read_list(p, merge, ret);
+        p->depth--;
+        if (r == 0)
+                anchor_close(p, anchor,
+                             (struct lkg_yaml_anchor){ ret->value, ret->typed, LKG_S_STRING,
+                                                       p->n_decoded - before, p->deepest - p->depth });
+        if (p->deepest < deepest)
+                p->deepest = deepest;
+        return r;
+}
+
+/* @merge: it is the value of `<<` */
+static int read_node(struct lkg_yaml *p, const struct lkg_yaml_event *event, const struct map *around,
+                     bool merge, struct node *ret)
+{
+        const struct lkg_yaml_anchor *a;
+        int r;
+
+        ret->at = event->at;
+        if (event->type == LKG_YE_SCALAR)
+                return read_scalar(p, event, NULL, &ret->value);
+        if (event->type != LKG_YE_ALIAS)
+                return read_collection(p, event, around, merge, ret);
+        r = find_alias(p, event, &a);
+        if (r < 0)
+                return r;
+        ret->alias = true;
+        ret->value = lkg_value_ref(a->value);
+        ret->typed = lkg_value_ref(a->typed);
+        return 0;
+}
+
+/* The first document: its start, its node, its end. */
+static int read_document(struct lkg_yaml *p, struct node *ret)
+{
+        struct lkg_yaml_event event;
+        int r = next_event(p, &event);
+
+        if (r < 0 || event.type == LKG_YE_NOTHING)
+                return r;
+        r = count_nodes(p, 1, false, 1, 1);
+        if (r == 0)
+                r = next_event(p, &event);
+        if (r == 0)
+                r = read_node(p, &event, NULL, /* merge= */ false, ret);
+        return r < 0 ? r : next_event(p, &event);
 }
 
 /* Upstream never reads beyond the first document; a user who wrote a second one should know. */
@@ -512,22 +504,19 @@ static void look_behind(struct lkg_yaml *p)
 
 static void deinit(struct lkg_yaml *p)
 {
-        while (p->n_frames > 0)
-                lkg_value_unref(p->frames[--p->n_frames].value);
-        free(p->frames);
         for (size_t i = 0; i < p->n_anchors; i++) {
                 lkg_value_unref(p->anchors[i].value);
                 lkg_value_unref(p->anchors[i].typed);
         }
         free(p->anchors);
         lkg_value_unref(p->anchor_index);
-        lkg_value_unref(p->root);
         lkg_yaml_parse_deinit(&p->parse);
 }
 
 int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_source *source,
                     struct lkg_report *report, struct lkg_value **ret)
 {
+        LKG_CLEANUP(node_deinit) struct node root = { 0 };
         struct lkg_yaml p = {
                 .data = data, .size = size, .flags = flags, .source = source, .report = report
         };
@@ -536,21 +525,17 @@ int lkg_decode_yaml(const char *data, size_t size, unsigned flags, struct lkg_so
         if (size > LKG_DOC_BYTES_MAX)
                 return fail_at(&p, LKG_C_LIMIT, 0, 0, "the document has %zu bytes; the limit is %u", size,
                                LKG_DOC_BYTES_MAX);
-        r = lkg_yaml_parse_init(&p.parse, data, size);
-        if (r == 0)
-                r = read_events(&p);
-        if (r == 0)
+        lkg_yaml_parse_init(&p.parse, data, size);
+        r = read_document(&p, &root);
+        if (r == 0) {
                 look_behind(&p);
-        if (r == 0 && !p.root) {
-                p.root = lkg_value_new_null(source, 1, 1);
-                r = p.root ? 0 : -ENOMEM;
+                if (!root.value)
+                        root.value = lkg_value_new_null(source, 1, 1);
+                lkg_yaml_check(&p, root.value);
+                r = p.failed ? -EBADMSG : 0;
         }
         if (r == 0)
-                r = lkg_yaml_check(&p, p.root);
-        if (r == 0 && p.failed)
-                r = -EBADMSG;
-        if (r == 0)
-                *ret = LKG_STEAL(p.root);
+                *ret = LKG_STEAL(root.value);
         deinit(&p);
         return r;
 }

@@ -3,9 +3,6 @@
  * Content that may make the engine die: a component asks before it uses content. If the loop waits again, that content was
  * harmless. Refused content is tried again on request.
  */
-#include <sysexits.h>
-#include <unistd.h>
-
 #include <lkg/base.h>
 
 #include "engine-internal.h"
@@ -34,12 +31,23 @@ static int on_prepare(sd_event_source *source, void *userdata)
         return 0;
 }
 
+/* Of the one engine of this process. */
+static struct lkg_poison *noted;
+
+static void note_no_memory(void)
+{
+        (void)lkg_poison_give_up(noted);
+        lkg_log_error("the memory limit is reached; ending, so that the next engine refuses what is new");
+}
+
 int lkg_engine_open_poison(struct lkg_engine *e, struct lkg_error *err)
 {
         int r = lkg_poison_open(e->options.runtime_fd, e->options.state_fd, e->config->virtual_dir,
                                 &e->poison, &e->report, err);
 
         e->admission = (struct lkg_admission){ .admit = admit_object, .userdata = e };
+        noted = &e->poison;
+        lkg_at_no_memory(note_no_memory);
         return r;
 }
 
@@ -50,10 +58,8 @@ int lkg_engine_watch_poison(struct lkg_engine *e)
 
 void lkg_engine_out_of_memory(struct lkg_engine *e)
 {
-        if (!lkg_poison_give_up(&e->poison))
-                return;
-        lkg_log_error("the memory limit is reached; ending, so that the next engine refuses what is new");
-        _exit(EX_OSERR);
+        if (lkg_poison_give_up(&e->poison))
+                lkg_no_memory();
 }
 
 /* ---- trying again ---- */

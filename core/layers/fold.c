@@ -276,7 +276,8 @@ static int merge_first(const struct lkg_layer_info *info, struct lkg_report *rep
                 return lkg_patch_json(empty, info->doc, report, ret);
         if (info->type == LKG_PATCH_STRATEGIC)
                 return lkg_merge_strategic(empty, info->doc, report, ret);
-        return lkg_merge_json(empty, info->doc, ret);
+        *ret = lkg_merge_json(empty, info->doc);
+        return 0;
 }
 
 /*
@@ -292,8 +293,9 @@ static int merge(const struct lkg_layer_info *info, struct lkg_report *report, s
         if (!*running)
                 return merge_first(info, report, running);
         if (info->type == LKG_PATCH_MERGE) {
-                r = lkg_without_header(info->doc, *running, &patch);
-                return r < 0 ? r : lkg_merge_json_into(running, patch);
+                patch = lkg_without_header(info->doc, *running);
+                *running = lkg_merge_json_into(*running, patch);
+                return 0;
         }
         r = info->type == LKG_PATCH_JSON ? lkg_patch_json(*running, info->doc, report, &merged)
                                          : lkg_merge_strategic(*running, info->doc, report, &merged);

@@ -80,17 +80,13 @@ static const struct lkg_schema_node *node_at(const struct lkg_schema *schema, co
         return node;
 }
 
-/* Without a --config file a kubelet has another default of this field. Return: 0, 1; -ENOMEM. */
-static int depends_on_base(const struct lkg_schema *schema, const struct lkg_schema_node *node)
+/* Without a --config file a kubelet has another default of this field. */
+static bool depends_on_base(const struct lkg_schema *schema, const struct lkg_schema_node *node)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flag_base = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flag_base = lkg_value_new_map(NULL, 0, 0);
 
-        if (!lkg_schema_is_kubelet(schema))
-                return 0;
-        flag_base = lkg_value_new_map(NULL, 0, 0);
-        if (!flag_base || lkg_defaults_flag_base(flag_base) < 0)
-                return -ENOMEM;
-        return lkg_object_get(flag_base, node->field->path) != NULL;
+        lkg_defaults_flag_base(flag_base);
+        return lkg_schema_is_kubelet(schema) && lkg_object_has(flag_base, node->field->path);
 }
 
 static bool is_unset(const struct lkg_value *value)
@@ -98,54 +94,39 @@ static bool is_unset(const struct lkg_value *value)
         return !value || lkg_value_type(value) == LKG_NULL;
 }
 
-/* What the component makes of it: the default of a field that is left out. Return: 0, @ret may be NULL: it is not known; -ENOMEM. */
-static int effective(const struct lkg_schema_node *node, const struct lkg_value *value,
-                     struct lkg_value **ret)
+/* What the component makes of it: the default of a field that is left out. NULL: it is not known. */
+static struct lkg_value *effective(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        int r;
+        struct lkg_value *made = NULL;
 
-        *ret = NULL;
-        if (is_unset(value)) {
-                *ret = node->def ? lkg_value_ref(node->def) : NULL;
-                return 0;
-        }
-        r = lkg_typed_scalar(node, value, node->field->path, &ignored, ret);
-        if (r == -EBADMSG) /* of the wrong type */
-                *ret = lkg_value_unref(*ret);
-        return r == -EBADMSG ? 0 : r;
+        if (is_unset(value))
+                return lkg_value_ref(node->def);
+        return lkg_typed_scalar(node, value, node->field->path, &ignored, &made) < 0 ? lkg_value_unref(made)
+                                                                                     : made;
 }
 
-int lkg_schema_same_effect(const struct lkg_schema *schema, const char *pointer,
-                           const struct lkg_value *before, const struct lkg_value *after, bool has_base)
+bool lkg_schema_same_effect(const struct lkg_schema *schema, const char *pointer,
+                            const struct lkg_value *before, const struct lkg_value *after, bool has_base)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *x = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *y = NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *x = NULL, *y = NULL;
         const struct lkg_schema_node *node = node_at(schema, pointer);
-        int r;
 
         if (!node || !node->field || node->class >= LKG_CLASS_STRUCT)
-                return 0;
+                return false;
         if (is_unset(before) && is_unset(after)) /* null is nothing */
-                return 1;
-        r = effective(node, before, &x);
-        if (r == 0)
-                r = effective(node, after, &y);
-        if (r < 0)
-                return r;
-        if (!x || !y || !lkg_value_equal(x, y))
-                return 0;
-        if (has_base || (!is_unset(before) && !is_unset(after)))
-                return 1;
-        r = depends_on_base(schema, node);
-        return r < 0 ? r : !r;
+                return true;
+        x = effective(node, before);
+        y = effective(node, after);
+        return x && y && lkg_value_equal(x, y) &&
+               (has_base || (!is_unset(before) && !is_unset(after)) || !depends_on_base(schema, node));
 }
 
 /* ---- two documents ---- */
 
 struct collecting {
         const struct lkg_schema *schema;
-        bool has_base;
+        bool has_base, each_once;
         struct lkg_field_changes *changes;
 };
 
@@ -162,23 +143,18 @@ static int collect(const char *pointer, const struct lkg_value *before, const st
 {
         const struct collecting *c = userdata;
         const struct lkg_field *field = lkg_schema_field(c->schema, pointer);
-        struct lkg_field_change *item;
-        int r;
 
-        if (has(c->changes, field))
+        if ((c->each_once && has(c->changes, field)) ||
+            lkg_schema_same_effect(c->schema, pointer, before, after, c->has_base))
                 return 0;
-        r = lkg_schema_same_effect(c->schema, pointer, before, after, c->has_base);
-        if (r != 0)
-                return r < 0 ? r : 0;
-        if (LKG_GROW(c->changes->items, c->changes->n_items) < 0)
-                return -ENOMEM;
-        item = &c->changes->items[c->changes->n_items];
-        *item = (struct lkg_field_change){ .pointer = strdup(pointer),
+        lkg_need(LKG_RESERVE(c->changes->items, c->changes->n_items, c->changes->allocated));
+        c->changes->items[c->changes->n_items++] =
+                (struct lkg_field_change){ .pointer = lkg_must(strdup(pointer)),
+                                           .before = before,
+                                           .after = after,
                                            .field = field,
+                                           .danger = field ? field->danger : LKG_DANGER_UNKNOWN,
                                            .change_class = lkg_change_class_of(field) };
-        if (!item->pointer)
-                return -ENOMEM;
-        c->changes->n_items++;
         return 0;
 }
 
@@ -190,19 +166,34 @@ static int by_class(const void *a, const void *b)
                                                   : strcmp(x->pointer, y->pointer);
 }
 
+static int by_danger(const void *a, const void *b)
+{
+        const struct lkg_field_change *x = a, *y = b;
+
+        return x->danger != y->danger ? (int)y->danger - (int)x->danger : by_class(a, b);
+}
+
 int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
                        const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret)
 {
-        struct collecting c = { schema, has_base, ret };
-        int r;
+        struct collecting c = { schema, has_base, /* each_once= */ true, ret };
 
         *ret = (struct lkg_field_changes){ 0 };
-        r = lkg_value_compare(before, after, collect, &c);
-        if (r < 0)
-                lkg_field_changes_deinit(ret);
-        else if (ret->n_items)
+        (void)lkg_value_compare(before, after, collect, &c);
+        if (ret->n_items)
                 qsort(ret->items, ret->n_items, sizeof(*ret->items), by_class);
-        return r;
+        return 0;
+}
+
+void lkg_schema_dangers(const struct lkg_schema *schema, const struct lkg_value *before,
+                        const struct lkg_value *after, struct lkg_field_changes *ret)
+{
+        struct collecting c = { schema, /* has_base= */ false, /* each_once= */ false, ret };
+
+        *ret = (struct lkg_field_changes){ 0 };
+        (void)lkg_value_compare(before, after, collect, &c);
+        if (ret->n_items)
+                qsort(ret->items, ret->n_items, sizeof(*ret->items), by_danger);
 }
 
 void lkg_field_changes_deinit(struct lkg_field_changes *changes)

@@ -24,7 +24,7 @@ struct lkg_command_line {
  * Feature gates are per key: gates that the command line does not name are kept. Every other map or list
  * that a flag names is replaced, except --vmodule, which the kubelet appends.
  *
- * Return: 0; -EBADMSG; -ENOMEM.
+ * Return: 0; -EBADMSG.
  */
 int lkg_flags_apply(const struct lkg_schema *schema, const struct lkg_command_line *line,
                     struct lkg_value *object, struct lkg_value *zeros, struct lkg_report *report);
@@ -67,24 +67,18 @@ struct lkg_flag_use {
         struct lkg_value *collection; /* a list or map under construction */
 };
 
-/**
- * lkg_flag_refuse() - report a mistake in the command line; a warning if the line was only discovered.
- * Return: 0.
- */
-int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
+/** lkg_flag_refuse() - report a mistake in the command line; a warning if the line was only discovered. */
+void lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_flag_refuse_lost() - the same for what the release that runs takes: always an error. */
-int lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
+void lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...) LKG_PRINTF(2, 3);
 /** lkg_flag_refuse_value() - the same for the value of a flag, which is shown unless it is secret. */
-int lkg_flag_refuse_value(const struct lkg_flag_use *use, const char *why);
+void lkg_flag_refuse_value(const struct lkg_flag_use *use, const char *why);
 
-/** lkg_flag_string(), lkg_flag_number() - a value with the flag as its source. NULL = no memory. */
+/** lkg_flag_string(), lkg_flag_number() - a value with the flag as its source. */
 struct lkg_value *lkg_flag_string(const struct lkg_flag_use *use, struct lkg_span text);
 struct lkg_value *lkg_flag_number(const struct lkg_flag_use *use, int64_t n);
 
-/**
- * lkg_flag_use() - set the field of @flag to @text.
- * Return: 0, also if it was refused; -ENOMEM.
- */
-int lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text);
+/** lkg_flag_use() - set the field of @flag to @text, or refuse it. */
+void lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text);
 /** lkg_flag_use_list() - the same for a flag that is a list or a map. */
-int lkg_flag_use_list(struct lkg_flag_use *use);
+void lkg_flag_use_list(struct lkg_flag_use *use);

@@ -18,21 +18,17 @@
 /* ---- collecting ---- */
 
 /* Takes over @value. */
-static int put(struct lkg_flag_use *use, struct lkg_span key, struct lkg_value *value)
+static void put(struct lkg_flag_use *use, struct lkg_span key, struct lkg_value *value)
 {
-        int r = value ? lkg_map_set(use->collection, key.data, key.size, value) : -ENOMEM;
-
-        return r < 0 ? r : 0;
+        (void)lkg_map_set(use->collection, key.data, key.size, value);
 }
 
 /* An item that is a map has this member, unless it is empty. */
-static int put_member(const struct lkg_flag_use *use, struct lkg_value *map, const char *key,
-                      struct lkg_span text)
+static void put_member(const struct lkg_flag_use *use, struct lkg_value *map, const char *key,
+                       struct lkg_span text)
 {
-        struct lkg_value *value = text.size ? lkg_flag_string(use, text) : NULL;
-        int r = value ? lkg_map_set(map, key, strlen(key), value) : 0;
-
-        return text.size && !value ? -ENOMEM : r < 0 ? r : 0;
+        if (text.size)
+                (void)lkg_map_set(map, key, strlen(key), lkg_flag_string(use, text));
 }
 
 /* ---- lists of texts: one record of CSV ---- */
@@ -141,10 +137,8 @@ static int parse_slice(struct lkg_flag_use *use, char *why)
                 r = next_item(&csv, &buf, why);
                 if (r < 0)
                         return r;
-                if (lkg_buf_failed(&buf) ||
-                    lkg_list_append(use->collection,
-                                    lkg_flag_string(use, lkg_span(buf.size ? buf.data : "", buf.size))) < 0)
-                        return -ENOMEM;
+                lkg_list_append(use->collection,
+                                lkg_flag_string(use, lkg_span(lkg_buf_text(&buf), buf.size)));
         } while (r > 0);
         return 0;
 }
@@ -179,7 +173,8 @@ static int each_pair(struct lkg_flag_use *use, char separator, put_pair *fn, cha
 static int put_text(struct lkg_flag_use *use, struct lkg_span key, struct lkg_span value, char *why)
 {
         (void)why;
-        return put(use, key, lkg_flag_string(use, value));
+        put(use, key, lkg_flag_string(use, value));
+        return 0;
 }
 
 static int parse_pairs(struct lkg_flag_use *use, char *why)
@@ -202,14 +197,14 @@ static int parse_unsplit(struct lkg_flag_use *use, char *why)
 static int put_header(struct lkg_flag_use *use, struct lkg_span key, struct lkg_span value, char *why)
 {
         const struct lkg_value *before = lkg_map_get_n(use->collection, key.data, key.size);
-        LKG_CLEANUP(lkg_value_unrefp)
         struct lkg_value *list = before && lkg_value_type(before) == LKG_LIST
                                          ? lkg_value_clone_shallow(before)
                                          : lkg_value_new_list(use->source, 0, 0);
-        int r = list ? lkg_list_append(list, lkg_flag_string(use, value)) : -ENOMEM;
 
         (void)why;
-        return r < 0 ? r : put(use, key, LKG_STEAL(list));
+        lkg_list_append(list, lkg_flag_string(use, value));
+        put(use, key, list);
+        return 0;
 }
 
 static int parse_headers(struct lkg_flag_use *use, char *why)
@@ -266,7 +261,8 @@ static int put_gate(struct lkg_flag_use *use, struct lkg_span key, struct lkg_sp
         if (leaves_gate_out(use, name, key, b))
                 return 0;
         report_going(use, name);
-        return put(use, key, lkg_value_new_bool(b, use->source, 0, 0));
+        put(use, key, lkg_value_new_bool(b, use->source, 0, 0));
+        return 0;
 }
 
 static int parse_gates(struct lkg_flag_use *use, char *why)
@@ -348,16 +344,14 @@ static bool has_taint(const struct lkg_value *list, const struct taint *taint)
         return false;
 }
 
-static int add_taint(struct lkg_flag_use *use, const struct taint *taint)
+static void add_taint(struct lkg_flag_use *use, const struct taint *taint)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_value_new_map(use->source, 0, 0);
-        int r = map ? put_member(use, map, "key", taint->key) : -ENOMEM;
+        struct lkg_value *map = lkg_value_new_map(use->source, 0, 0);
 
-        if (r == 0)
-                r = put_member(use, map, "value", taint->value);
-        if (r == 0)
-                r = put_member(use, map, "effect", taint->effect);
-        return r < 0 ? r : lkg_list_append(use->collection, LKG_STEAL(map));
+        put_member(use, map, "key", taint->key);
+        put_member(use, map, "value", taint->value);
+        put_member(use, map, "effect", taint->effect);
+        lkg_list_append(use->collection, map);
 }
 
 /* A `-` at the end would remove a taint: it must be one, and has no effect. */
@@ -380,7 +374,7 @@ static int parse_taints(struct lkg_flag_use *use, char *why)
                 else if (has_taint(use->collection, &taint))
                         r = lkg_refuse(why, "%s repeats a key and effect", lkg_piece(item, piece));
                 else
-                        r = add_taint(use, &taint);
+                        add_taint(use, &taint);
         }
         return r;
 }
@@ -414,26 +408,25 @@ static int add_limit(const struct lkg_flag_use *use, struct lkg_span item, struc
         if (r < 0)
                 return r;
         lkg_quantity_text(&quantity, amount, &text);
-        if (lkg_buf_failed(&text))
-                return -ENOMEM;
-        r = lkg_map_set(limits, type.data, type.size, lkg_flag_string(use, lkg_span(text.data, text.size)));
-        return r < 0 ? r : 0;
+        (void)lkg_map_set(limits, type.data, type.size,
+                          lkg_flag_string(use, lkg_span(lkg_buf_text(&text), text.size)));
+        return 0;
 }
 
 static int add_reservation(struct lkg_flag_use *use, int32_t node, struct lkg_span text, char *why)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_value_new_map(use->source, 0, 0);
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *limits = lkg_value_new_map(use->source, 0, 0);
+        struct lkg_value *map = lkg_value_new_map(use->source, 0, 0);
+        struct lkg_value *limits = lkg_value_new_map(use->source, 0, 0);
         struct lkg_span item;
-        int r = map && limits ? 0 : -ENOMEM;
+        int r = 0;
 
         while (r == 0 && lkg_span_next(&text, ',', &item))
                 r = add_limit(use, item, limits, why);
-        if (r == 0)
-                r = lkg_map_set(map, "limits", strlen("limits"), LKG_STEAL(limits));
-        if (r == 0 && node)
-                r = lkg_map_set(map, "numaNode", strlen("numaNode"), lkg_flag_number(use, node));
-        return r < 0 ? r : lkg_list_append(use->collection, LKG_STEAL(map));
+        (void)lkg_map_set(map, "limits", strlen("limits"), limits);
+        if (node)
+                (void)lkg_map_set(map, "numaNode", strlen("numaNode"), lkg_flag_number(use, node));
+        lkg_list_append(use->collection, map);
+        return r;
 }
 
 /* The number of the node is cut to 32 bits, as the component does. An empty text changes nothing. */
@@ -461,15 +454,15 @@ static int parse_reserved_memory(struct lkg_flag_use *use, char *why)
 
 /* ---- verbosity by source file: `pattern=N,pattern=N` ---- */
 
-static int add_pattern(struct lkg_flag_use *use, struct lkg_span pattern, uint64_t verbosity)
+static void add_pattern(struct lkg_flag_use *use, struct lkg_span pattern, uint64_t verbosity)
 {
         static const char name[] = "verbosity";
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_value_new_map(use->source, 0, 0);
-        int r = map ? put_member(use, map, "filePattern", pattern) : -ENOMEM;
+        struct lkg_value *map = lkg_value_new_map(use->source, 0, 0);
 
-        if (r == 0 && verbosity)
-                r = lkg_map_set(map, name, strlen(name), lkg_flag_number(use, (int64_t)verbosity));
-        return r < 0 ? r : lkg_list_append(use->collection, LKG_STEAL(map));
+        put_member(use, map, "filePattern", pattern);
+        if (verbosity)
+                (void)lkg_map_set(map, name, strlen(name), lkg_flag_number(use, (int64_t)verbosity));
+        lkg_list_append(use->collection, map);
 }
 
 /* Empty items are skipped, nothing is trimmed. */
@@ -477,9 +470,8 @@ static int parse_vmodule(struct lkg_flag_use *use, char *why)
 {
         struct lkg_span rest = use->text, item, pattern, level;
         char piece[LKG_PIECE_MAX];
-        int r = 0;
 
-        while (r == 0 && lkg_span_next(&rest, ',', &item)) {
+        while (lkg_span_next(&rest, ',', &item)) {
                 uint64_t n;
 
                 if (item.size == 0)
@@ -490,9 +482,9 @@ static int parse_vmodule(struct lkg_flag_use *use, char *why)
                 if (lkg_uint_parse(level.data, level.size, 10, 31, &n, NULL) < 0)
                         return lkg_refuse(why, "%s is not a verbosity; want a number up to 2147483647",
                                           lkg_piece(level, piece));
-                r = add_pattern(use, pattern, n);
+                add_pattern(use, pattern, n);
         }
-        return r;
+        return 0;
 }
 
 /* ---- types ---- */
@@ -508,7 +500,7 @@ static const struct {
         const char *type;
         enum lkg_type made;
         enum keeping keep;
-        /* Return: 0; 1: leave the field as it is; -EINVAL and a reason; -ENOMEM */
+        /* Return: 0; 1: leave the field as it is; -EINVAL and a reason */
         int (*parse)(struct lkg_flag_use *use, char *why);
 } types[] = {
         { "stringSlice", LKG_LIST, KEEP_EARLIER, parse_slice },
@@ -528,20 +520,19 @@ static struct lkg_value *begin(const struct lkg_flag_use *use, bool keep, enum l
 {
         const struct lkg_value *before =
                 use->node && keep ? lkg_object_get(use->apply->object, use->node->field->path) : NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+        struct lkg_value *list;
 
         if (before && lkg_value_type(before) != type)
                 before = NULL;
         if (type == LKG_MAP) /* each member has a source of its own */
                 return before ? lkg_value_clone_shallow(before) : lkg_value_new_map(use->source, 0, 0);
         list = lkg_value_new_list(use->source, 0, 0);
-        for (size_t i = 0; list && before && i < lkg_value_size(before); i++)
-                if (lkg_list_append(list, lkg_value_ref(lkg_list_get(before, i))) < 0)
-                        return NULL;
-        return LKG_STEAL(list);
+        for (size_t i = 0; before && i < lkg_value_size(before); i++)
+                lkg_list_append(list, lkg_value_ref(lkg_list_get(before, i)));
+        return list;
 }
 
-int lkg_flag_use_list(struct lkg_flag_use *use)
+void lkg_flag_use_list(struct lkg_flag_use *use)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
         char why[LKG_REFUSAL_MAX];
@@ -552,14 +543,12 @@ int lkg_flag_use_list(struct lkg_flag_use *use)
         while (i < LKG_ARRAY_SIZE(types) && strcmp(types[i].type, use->flag->type) != 0)
                 i++;
         if (i == LKG_ARRAY_SIZE(types))
-                return 0;
+                return;
         keep = types[i].keep == KEEP_ALL || (types[i].keep == KEEP_EARLIER && *use->used & LKG_FLAG_AGAIN);
-        made = begin(use, keep, types[i].made);
-        if (!made)
-                return -ENOMEM;
-        use->collection = made;
+        use->collection = made = begin(use, keep, types[i].made);
         r = types[i].parse(use, why);
-        if (r == 0 && use->node)
-                return lkg_object_set(use->apply->object, use->node->field->path, LKG_STEAL(made));
-        return r == -EINVAL ? lkg_flag_refuse_value(use, why) : r < 0 ? r : 0;
+        if (r < 0)
+                lkg_flag_refuse_value(use, why);
+        else if (r == 0 && use->node)
+                lkg_object_set(use->apply->object, use->node->field->path, LKG_STEAL(made));
 }

@@ -11,39 +11,34 @@
 #include "values/values.h"
 
 LKG_PRINTF(3, 0)
-static int refuse(struct lkg_flag_apply *apply, bool warning, const char *fmt, va_list ap)
+static void refuse(struct lkg_flag_apply *apply, bool warning, const char *fmt, va_list ap)
 {
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        char *text = NULL;
 
         if (vasprintf(&text, fmt, ap) < 0)
-                text = NULL;
+                lkg_no_memory();
         apply->refused = apply->refused || !warning;
-        lkg_report_add(apply->report, warning ? LKG_WARNING : LKG_ERROR, LKG_F_BAD_FLAG, NULL, "%s%s",
-                       text ? text : "a flag is wrong",
+        lkg_report_add(apply->report, warning ? LKG_WARNING : LKG_ERROR, LKG_F_BAD_FLAG, NULL, "%s%s", text,
                        warning ? " (left out: it is on the line that the component was found with)" : "");
-        return 0;
+        free(text);
 }
 
-int lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...)
+void lkg_flag_refuse(struct lkg_flag_apply *apply, const char *fmt, ...)
 {
         va_list ap;
-        int r;
 
         va_start(ap, fmt);
-        r = refuse(apply, apply->observed, fmt, ap);
+        refuse(apply, apply->observed, fmt, ap);
         va_end(ap);
-        return r;
 }
 
-int lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...)
+void lkg_flag_refuse_lost(struct lkg_flag_apply *apply, const char *fmt, ...)
 {
         va_list ap;
-        int r;
 
         va_start(ap, fmt);
-        r = refuse(apply, /* warning= */ false, fmt, ap);
+        refuse(apply, /* warning= */ false, fmt, ap);
         va_end(ap);
-        return r;
 }
 
 static bool is_secret(const struct lkg_flag_use *use)
@@ -51,15 +46,16 @@ static bool is_secret(const struct lkg_flag_use *use)
         return use->flag->secret || (use->node && (use->node->field->flags & LKG_FIELD_SECRET));
 }
 
-int lkg_flag_refuse_value(const struct lkg_flag_use *use, const char *why)
+void lkg_flag_refuse_value(const struct lkg_flag_use *use, const char *why)
 {
         char quoted[5 * 64 + 8];
 
         if (is_secret(use))
-                return lkg_flag_refuse(use->apply, "--%s: the value (not shown) is wrong", use->flag->name);
-        return lkg_flag_refuse(use->apply, "--%s: %s: %s", use->flag->name,
-                               lkg_quote(use->text.data, use->text.size, quoted),
-                               lkg_reason(use->text, why));
+                lkg_flag_refuse(use->apply, "--%s: the value (not shown) is wrong", use->flag->name);
+        else
+                lkg_flag_refuse(use->apply, "--%s: %s: %s", use->flag->name,
+                                lkg_quote(use->text.data, use->text.size, quoted),
+                                lkg_reason(use->text, why));
 }
 
 /* ---- values ---- */
@@ -75,21 +71,6 @@ struct lkg_value *lkg_flag_number(const struct lkg_flag_use *use, int64_t n)
 
         (void)snprintf(text, sizeof(text), "%lld", (long long)n);
         return lkg_value_new_number(text, use->source, 0, 0);
-}
-
-/*
- * A typed document has no zero values, so their sources are kept separately. @zero: NULL = it is not zero.
- */
-static int note_zero(const struct lkg_flag_use *use, struct lkg_value *zero)
-{
-        const char *path = use->node->field->path;
-        int r;
-
-        if (!use->apply->zeros)
-                return 0;
-        r = zero ? lkg_map_set(use->apply->zeros, path, strlen(path), lkg_value_ref(zero))
-                 : lkg_map_remove(use->apply->zeros, path, strlen(path));
-        return r < 0 ? r : 0;
 }
 
 /*
@@ -116,187 +97,158 @@ static bool is_flush_text(const struct lkg_flag_use *use, const struct lkg_value
 }
 
 /* Takes over @value: the field's new value, in the form that it would have in a document. */
-static int set_field(const struct lkg_flag_use *use, struct lkg_value *value)
+static void set_field(const struct lkg_flag_use *use, struct lkg_value *value)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *given = value, *canonical = NULL, *over = NULL;
-        const struct lkg_value *before;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *given = value, *canonical = NULL;
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report why = LKG_REPORT_INIT;
-        int r;
+        struct lkg_value *zeros = use->apply->zeros;
+        const char *path;
 
-        if (!given)
-                return -ENOMEM;
         if (!use->node)
-                return 0;
-        r = lkg_typed_scalar(use->node, given, use->node->field->path, &why, &canonical);
-        if (r == -EBADMSG)
-                return lkg_flag_refuse(use->apply, "--%s: %s", use->flag->name,
-                                       why.n_findings > 0 ? why.findings[0].text
-                                                          : "not what the field takes");
-        if (r < 0)
-                return r;
-        if (!canonical && is_flush_text(use, given)) {
+                return;
+        path = use->node->field->path;
+        if (lkg_typed_scalar(use->node, given, path, &why, &canonical) < 0) {
+                lkg_flag_refuse(use->apply, "--%s: %s", use->flag->name,
+                                why.n_findings > 0 ? why.findings[0].text : "not what the field takes");
+                return;
+        }
+        if (!canonical && is_flush_text(use, given))
                 canonical = lkg_flag_string(use, lkg_span("0s", 2));
-                if (!canonical)
-                        return -ENOMEM;
-        }
-        r = note_zero(use, canonical ? NULL : given);
-        if (r < 0)
-                return r;
-        before = lkg_object_get(use->apply->object, use->node->field->path);
-        if (canonical && before) {
-                over = lkg_value_over(canonical, before);
-                if (!over)
-                        return -ENOMEM;
-                return lkg_object_set(use->apply->object, use->node->field->path, LKG_STEAL(over));
-        }
-        return lkg_object_set(use->apply->object, use->node->field->path, LKG_STEAL(canonical));
+        /* A typed document has no zero values, so their sources are kept separately. */
+        if (zeros && !canonical)
+                (void)lkg_map_set(zeros, path, strlen(path), lkg_value_ref(given));
+        else if (zeros)
+                (void)lkg_map_remove(zeros, path, strlen(path));
+        lkg_object_set(use->apply->object, path,
+                       canonical ? lkg_value_over(canonical, lkg_object_get(use->apply->object, path))
+                                 : NULL);
 }
 
-static int set_bool(const struct lkg_flag_use *use)
+static void set_bool(const struct lkg_flag_use *use)
 {
         char why[LKG_REFUSAL_MAX];
         bool b;
 
         if (lkg_bool_parse(use->text.data, use->text.size, &b, why) < 0)
-                return lkg_flag_refuse_value(use, why);
-        return set_field(use, lkg_value_new_bool(b, use->source, 0, 0));
+                lkg_flag_refuse_value(use, why);
+        else
+                set_field(use, lkg_value_new_bool(b, use->source, 0, 0));
 }
 
-static int set_string(const struct lkg_flag_use *use)
+static void set_string(const struct lkg_flag_use *use)
 {
-        return set_field(use, lkg_flag_string(use, use->text));
+        set_field(use, lkg_flag_string(use, use->text));
 }
 
-static int set_int(const struct lkg_flag_use *use, unsigned bits)
+static void set_int(const struct lkg_flag_use *use)
 {
+        unsigned bits = strcmp(use->flag->type, "int32") == 0 ? 32 : 64;
         char why[LKG_REFUSAL_MAX];
         int64_t n;
 
         if (lkg_int_parse(use->text.data, use->text.size, 0, bits, &n, why) < 0)
-                return lkg_flag_refuse_value(use, why);
-        return set_field(use, lkg_flag_number(use, n));
-}
-
-static int set_int32(const struct lkg_flag_use *use)
-{
-        return set_int(use, 32);
-}
-
-static int set_int64(const struct lkg_flag_use *use)
-{
-        return set_int(use, 64);
+                lkg_flag_refuse_value(use, why);
+        else
+                set_field(use, lkg_flag_number(use, n));
 }
 
 /* -v: component-base's VerbosityLevel is decimal and never negative. */
-static int set_verbosity(const struct lkg_flag_use *use)
+static void set_verbosity(const struct lkg_flag_use *use)
 {
         char why[LKG_REFUSAL_MAX];
         uint64_t n;
 
         if (lkg_uint_parse(use->text.data, use->text.size, 10, 31, &n, why) < 0)
-                return lkg_flag_refuse_value(use, why);
-        return set_field(use, lkg_flag_number(use, (int64_t)n));
+                lkg_flag_refuse_value(use, why);
+        else
+                set_field(use, lkg_flag_number(use, (int64_t)n));
 }
 
-static int set_float(const struct lkg_flag_use *use)
+static void set_float(const struct lkg_flag_use *use)
 {
         char why[LKG_REFUSAL_MAX], text[LKG_NUMBER_TEXT_MAX];
         double d;
-        int r = lkg_float_parse(use->text.data, use->text.size, 32, &d, why);
 
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0)
-                return lkg_flag_refuse_value(use, why);
+        if (lkg_float_parse(use->text.data, use->text.size, 32, &d, why) < 0) {
+                lkg_flag_refuse_value(use, why);
+                return;
+        }
         lkg_float_json(d, text);
-        return set_field(use, lkg_value_new_number(text, use->source, 0, 0));
+        set_field(use, lkg_value_new_number(text, use->source, 0, 0));
 }
 
-static int set_duration(const struct lkg_flag_use *use)
+static void set_duration(const struct lkg_flag_use *use)
 {
         char why[LKG_REFUSAL_MAX];
         int64_t ns;
 
         if (lkg_duration_parse(use->text.data, use->text.size, &ns, why) < 0)
-                return lkg_flag_refuse_value(use, why);
-        return stays_integer(use) ? set_field(use, lkg_flag_number(use, ns)) : set_string(use);
+                lkg_flag_refuse_value(use, why);
+        else if (stays_integer(use))
+                set_field(use, lkg_flag_number(use, ns));
+        else
+                set_string(use);
 }
 
 /* An empty value leaves the address unchanged, but the component crashes if another use follows. */
-static int set_address(const struct lkg_flag_use *use,
-                       int (*parse)(const char *text, size_t size, char *reason))
+static void set_ip(const struct lkg_flag_use *use)
 {
+        bool port = strcmp(use->flag->type, "ipPort") == 0;
         char why[LKG_REFUSAL_MAX];
-        int r = parse(use->text.data, use->text.size, why);
+        int r = (port ? lkg_ip_port_flag : lkg_ip_flag)(use->text.data, use->text.size, why);
 
         if (r < 0)
-                return lkg_flag_refuse_value(use, why);
-        if (r == 0) {
+                lkg_flag_refuse_value(use, why);
+        else if (r == 0)
                 *use->used |= LKG_FLAG_GONE;
-                return 0;
-        }
-        return *use->used & LKG_FLAG_GONE
-                       ? lkg_flag_refuse_value(
-                                 use, "the component crashes on it after an empty one; leave that out")
-                       : set_string(use);
+        else if (*use->used & LKG_FLAG_GONE)
+                lkg_flag_refuse_value(use, "the component crashes on it after an empty one; leave that out");
+        else
+                set_string(use);
 }
 
-static int set_ip(const struct lkg_flag_use *use)
-{
-        return set_address(use, lkg_ip_flag);
-}
-
-static int set_ip_port(const struct lkg_flag_use *use)
-{
-        return set_address(use, lkg_ip_port_flag);
-}
-
-static int set_quantity(const struct lkg_flag_use *use)
+static void set_quantity(const struct lkg_flag_use *use)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
         char why[LKG_REFUSAL_MAX];
-        int r = lkg_quantity_parse(use->text.data, use->text.size, &quantity, why);
 
-        if (r == -ENOMEM)
-                return r;
-        return r < 0 ? lkg_flag_refuse_value(use, why) : set_string(use);
+        if (lkg_quantity_parse(use->text.data, use->text.size, &quantity, why) < 0)
+                lkg_flag_refuse_value(use, why);
+        else
+                set_string(use);
 }
 
 /* ---- types ---- */
 
 static const struct {
         const char *type;
-        int (*set)(const struct lkg_flag_use *use);
+        void (*set)(const struct lkg_flag_use *use);
 } types[] = {
-        { "bool", set_bool },      { "string", set_string },     { "int", set_int64 },
-        { "int32", set_int32 },    { "int64", set_int64 },       { "uint32", set_verbosity },
-        { "float32", set_float },  { "duration", set_duration }, { "ip", set_ip },
-        { "ipPort", set_ip_port }, { "quantity", set_quantity },
+        { "bool", set_bool },     { "string", set_string },     { "int", set_int },
+        { "int32", set_int },     { "int64", set_int },         { "uint32", set_verbosity },
+        { "float32", set_float }, { "duration", set_duration }, { "ip", set_ip },
+        { "ipPort", set_ip },     { "quantity", set_quantity },
 };
 
-int lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text)
+void lkg_flag_use(struct lkg_flag_apply *apply, const struct lkg_flag *flag, const char *text)
 {
-        LKG_CLEANUP(lkg_freep) char *layer = NULL;
         struct lkg_flag_use use = { .apply = apply,
                                     .flag = flag,
                                     .text = lkg_span(text, strlen(text)),
                                     .used = &apply->used[flag - apply->flags] };
+        char layer[128];
         size_t i = 0;
-        int r;
 
-        if (asprintf(&layer, "flag --%s", flag->name) < 0) {
-                layer = NULL;
-                return -ENOMEM;
-        }
+        (void)snprintf(layer, sizeof(layer), "flag --%s", flag->name);
         if (flag->field)
                 use.node = lkg_node_find(lkg_schema_root(apply->schema), flag->field);
         use.source = lkg_source_new(layer, "");
-        if (!use.source)
-                return -ENOMEM;
         while (i < LKG_ARRAY_SIZE(types) && strcmp(types[i].type, flag->type) != 0)
                 i++;
-        r = i < LKG_ARRAY_SIZE(types) ? types[i].set(&use) : lkg_flag_use_list(&use);
+        if (i < LKG_ARRAY_SIZE(types))
+                types[i].set(&use);
+        else
+                lkg_flag_use_list(&use);
         *use.used |= LKG_FLAG_AGAIN;
         lkg_source_unref(use.source);
-        return r;
 }

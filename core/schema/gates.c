@@ -29,17 +29,21 @@ static size_t find(const char *name)
         return low < lkg_n_gates && strcmp(lkg_gates[low].name, name) == 0 ? low : lkg_n_gates;
 }
 
-/* The same for a name from a document: a name with a NUL byte is not a gate. */
-static size_t row_of(const char *name, size_t size)
+/* The same for a name from a document: a name with a NUL byte is not a gate. @ret: its state in @release, or NULL */
+static size_t find_n(const char *name, size_t size, unsigned release, const struct lkg_gate_state **ret)
 {
-        return strlen(name) == size ? find(name) : lkg_n_gates;
+        size_t row = strlen(name) == size ? find(name) : lkg_n_gates;
+
+        *ret = row < lkg_n_gates ? lkg_gate_in(&lkg_gates[row], release) : NULL;
+        return row;
 }
 
 const struct lkg_gate_state *lkg_gate_at(const char *name, unsigned release)
 {
-        size_t row = find(name);
+        const struct lkg_gate_state *state;
 
-        return row < lkg_n_gates ? lkg_gate_in(&lkg_gates[row], release) : NULL;
+        (void)find_n(name, strlen(name), release, &state);
+        return state;
 }
 
 bool lkg_gate_settable(const char *name, bool on, unsigned release)
@@ -53,12 +57,11 @@ bool lkg_gate_settable(const char *name, bool on, unsigned release)
 
 /* ---- the state ---- */
 
-int lkg_gates_init(struct lkg_gates *gates, unsigned release)
+void lkg_gates_init(struct lkg_gates *gates, unsigned release)
 {
         gates->release = release;
         gates->lenient = false;
-        gates->set = calloc(lkg_n_gates + 1, sizeof(*gates->set));
-        return gates->set ? 0 : -ENOMEM;
+        gates->set = lkg_must(calloc(lkg_n_gates + 1, sizeof(*gates->set)));
 }
 
 void lkg_gates_deinit(struct lkg_gates *gates)
@@ -67,14 +70,11 @@ void lkg_gates_deinit(struct lkg_gates *gates)
         gates->set = NULL;
 }
 
-int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret)
+void lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret)
 {
-        int r = lkg_gates_init(ret, from->release);
-
+        lkg_gates_init(ret, from->release);
         ret->lenient = from->lenient;
-        if (r == 0)
-                memcpy(ret->set, from->set, lkg_n_gates * sizeof(*ret->set));
-        return r;
+        memcpy(ret->set, from->set, lkg_n_gates * sizeof(*ret->set));
 }
 
 /* @row: of find() */
@@ -90,33 +90,6 @@ static bool is_on(const struct lkg_gates *gates, size_t row)
         if (state && state->stage == LKG_GATE_REMOVED && state > lkg_gates[row].states)
                 state--; /* it stays what it was last: on, if it was generally available */
         return state && state->def;
-}
-
-/*
- * Row i of lkg_gate_needs as rows of the table: all of them are checked whenever a gate is set. Looked
- * up once per process. NULL = no memory.
- */
-struct need {
-        size_t gate, needs;
-};
-
-static struct need *need_rows;
-
-static const struct need *needs_of_table(void)
-{
-        if (need_rows)
-                return need_rows;
-        need_rows = calloc(lkg_n_gate_needs + 1, sizeof(*need_rows));
-        for (size_t i = 0; need_rows && i < lkg_n_gate_needs; i++)
-                need_rows[i] = (struct need){ find(lkg_gate_needs[i].name), find(lkg_gate_needs[i].needs) };
-        return need_rows;
-}
-
-/* Frees permanent data at exit, so that a leak checker reports only leaks. */
-__attribute__((destructor)) static void forget_needs(void)
-{
-        free(need_rows);
-        need_rows = NULL;
 }
 
 bool lkg_gates_enabled(const struct lkg_gates *gates, const char *name)
@@ -164,9 +137,8 @@ static void report_unknown(const struct lkg_gates *gates, const char *name, size
                            const struct lkg_value *value, struct lkg_report *report)
 {
         struct lkg_where where = lkg_where_of(value);
-        size_t first = row_of(name, size);
-        const struct lkg_gate_state *row =
-                first < lkg_n_gates ? lkg_gate_in(&lkg_gates[first], gates->release) : NULL;
+        const struct lkg_gate_state *row;
+        size_t first = find_n(name, size, gates->release, &row);
         char quoted[5 * 64 + 8], now[LKG_RELEASE_TEXT_MAX], then[LKG_GATE_DROPPED_MAX],
                 note[LKG_FLAG_NOTE_MAX];
         const char *nearest, *flag = lkg_flag_note(value, note);
@@ -208,9 +180,8 @@ static int set_one(struct lkg_gates *gates, const char *name, size_t size, const
                    struct lkg_report *report)
 {
         bool on = lkg_value_type(value) == LKG_BOOL && lkg_value_bool(value);
-        size_t first = row_of(name, size);
-        const struct lkg_gate_state *row =
-                first < lkg_n_gates ? lkg_gate_in(&lkg_gates[first], gates->release) : NULL;
+        const struct lkg_gate_state *row;
+        size_t first = find_n(name, size, gates->release, &row);
         struct lkg_where where = lkg_where_of(value);
         char flag[LKG_FLAG_NOTE_MAX];
 
@@ -250,19 +221,16 @@ static int check_needs(const struct lkg_gates *gates, const struct lkg_value *ob
                        const struct lkg_value *unread, struct lkg_report *report)
 {
         const struct lkg_value *map = lkg_object_get(object, "featureGates");
-        const struct need *rows = needs_of_table();
         int r = 0;
 
-        if (!rows)
-                return -ENOMEM;
         for (size_t i = 0; i < lkg_n_gate_needs; i++) {
                 const struct lkg_gate_needs *row = &lkg_gate_needs[i];
                 const struct lkg_value *on, *off;
                 struct lkg_where where, other;
                 char place[LKG_ASIDE_MAX], flag[LKG_FLAG_NOTE_MAX], flag_off[LKG_FLAG_NOTE_MAX];
 
-                if (row->since > gates->release || !is_on(gates, rows[i].gate) ||
-                    is_on(gates, rows[i].needs) || lkg_gate_unread(object, unread, row->name) ||
+                if (row->since > gates->release || !lkg_gates_enabled(gates, row->name) ||
+                    lkg_gates_enabled(gates, row->needs) || lkg_gate_unread(object, unread, row->name) ||
                     lkg_gate_unread(object, unread, row->needs))
                         continue;
                 on = lkg_map_get(map, row->name);
@@ -366,8 +334,9 @@ void lkg_gate_advise(const struct lkg_value *map, const struct lkg_value *below,
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
-                const struct lkg_gate_state *row = strlen(name) == size ? lkg_gate_at(name, release) : NULL;
+                const struct lkg_gate_state *row;
 
+                (void)find_n(name, size, release, &row);
                 if (row)
                         advise_one(name, value, row, map, below, all, report);
         }

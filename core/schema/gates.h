@@ -13,9 +13,9 @@ struct lkg_gates {
         signed char *set; /* by row of lkg_gates[]: 0 = not set, 1 = on, -1 = off */
 };
 
-int lkg_gates_init(struct lkg_gates *gates, unsigned release);
+void lkg_gates_init(struct lkg_gates *gates, unsigned release);
 void lkg_gates_deinit(struct lkg_gates *gates);
-int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
+void lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
 
 /**
  * lkg_gates_apply() - apply the featureGates of a document or of flags.
@@ -23,7 +23,7 @@ int lkg_gates_copy(const struct lkg_gates *from, struct lkg_gates *ret);
  * @unread: values of it that could not be read, or NULL
  * @report: unknown, dropped, too new and locked gates, dependencies that are off: each at its position
  *
- * Return: 0, also if it is lenient; -EBADMSG: the component would not start with it; -ENOMEM.
+ * Return: 0, also if it is lenient; -EBADMSG: the component would not start with it.
  */
 int lkg_gates_apply(struct lkg_gates *gates, const struct lkg_value *object, const struct lkg_value *unread,
                     struct lkg_report *report);

@@ -289,11 +289,7 @@ static void put_description(struct lkg_json *json, const struct lkg_field *field
         for (size_t i = 0; i < LKG_ARRAY_SIZE(parts); i++)
                 if (parts[i].text)
                         lkg_buf_printf(&buf, "\n%s%s", parts[i].label, parts[i].text);
-        lkg_buf_append(&buf, "", 1);
-        if (lkg_buf_failed(&buf))
-                lkg_json_fail(json, -ENOMEM);
-        else
-                lkg_json_text(json, "description", buf.data);
+        lkg_json_text(json, "description", lkg_buf_text(&buf));
 }
 
 static void put_default(struct lkg_json *json, const struct lkg_value *def)
@@ -301,10 +297,7 @@ static void put_default(struct lkg_json *json, const struct lkg_value *def)
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
         lkg_render_json_compact(def, &buf);
-        if (lkg_buf_failed(&buf))
-                lkg_json_fail(json, -ENOMEM);
-        else
-                lkg_json_rendered(json, "default", buf.data, buf.size);
+        lkg_json_rendered(json, "default", lkg_buf_text(&buf), buf.size);
 }
 
 static void put_annotations(struct lkg_json *json, const struct lkg_schema_node *node)

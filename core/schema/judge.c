@@ -63,10 +63,8 @@ struct lkg_judge *lkg_judge_free(struct lkg_judge *judge)
 
 int lkg_judge_new(const struct lkg_judge_config *config, struct lkg_judge **ret)
 {
-        struct lkg_judge *judge = calloc(1, sizeof(*judge));
+        struct lkg_judge *judge = lkg_must(calloc(1, sizeof(*judge)));
 
-        if (!judge)
-                return -ENOMEM;
         judge->config = *config;
         *ret = judge;
         return 0;
@@ -190,7 +188,7 @@ static void note_foreign(const struct lkg_judge *judge, const struct lkg_value *
 
 /*
  * The first layer that has both sets kind and version for all of them.
- * Return: 0; -ENOENT: a kind without a table; -EBADMSG (@report); -ENOMEM.
+ * Return: 0; -ENOENT: a kind without a table; -EBADMSG (@report).
  */
 static int find_schema(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
                        struct lkg_report *report, const struct lkg_schema **ret)
@@ -227,52 +225,40 @@ static struct lkg_command_line command_line(const struct lkg_judge *judge)
 }
 
 /* Gates of the command line are set before any file is read. */
-static int learn_flag_gates(struct lkg_judge *judge)
+static void learn_flag_gates(struct lkg_judge *judge)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flags = lkg_value_new_map(NULL, 0, 0);
         struct lkg_command_line line = command_line(judge);
-        int r = flags ? lkg_gates_init(&judge->flag_gates, lkg_schema_release(judge->schema)) : -ENOMEM;
 
+        lkg_gates_init(&judge->flag_gates, lkg_schema_release(judge->schema));
         judge->flag_gates.lenient = judge->config.release && !lkg_release_has_tables(judge->config.release);
-        if (r == 0 && line.n_words > 0)
-                r = lkg_flags_apply(judge->schema, &line, flags, NULL, &judge->flag_report);
-        if (r == 0)
-                r = lkg_gates_apply(&judge->flag_gates, flags, NULL, &judge->flag_report);
-        return r == -EBADMSG ? 0 : r;
+        if (lkg_flags_apply(judge->schema, &line, flags, NULL, &judge->flag_report) == 0)
+                (void)lkg_gates_apply(&judge->flag_gates, flags, NULL, &judge->flag_report);
 }
 
 /* Another kind or version: all results for the last one are invalid. */
-static int set_schema(struct lkg_judge *judge, const struct lkg_schema *schema)
+static void set_schema(struct lkg_judge *judge, const struct lkg_schema *schema)
 {
-        int r;
-
         if (schema == judge->schema)
-                return 0;
+                return;
         forget(judge);
         judge->schema = schema;
-        r = learn_flag_gates(judge);
-        if (r < 0)
-                forget(judge); /* a part of it is useless */
-        return r;
+        learn_flag_gates(judge);
 }
 
 /* ---- the base ---- */
 
-/* filepath.Dir(filepath.Abs(file)) */
-static int directory_of(const char *file, char **ret)
+/* filepath.Dir(filepath.Abs(file)). Return: heap. */
+static char *directory_of(const char *file)
 {
-        char cwd[PATH_MAX] = "";
-        char *path, *slash;
+        char cwd[PATH_MAX] = "/", *path, *slash;
 
         if (*file != '/' && !getcwd(cwd, sizeof(cwd)))
-                return -errno;
+                strcpy(cwd, "/"); /* the working directory has been removed */
         path = lkg_path_resolve(cwd, lkg_span(file, strlen(file)), NULL);
-        if (!path)
-                return -ENOMEM;
         slash = strrchr(path, '/');
         slash[slash == path ? 1 : 0] = '\0';
-        *ret = path;
-        return 0;
+        return path;
 }
 
 /*
@@ -312,50 +298,38 @@ static bool is_known_base(const struct lkg_judge *judge, const struct base *base
                (!base->file || strcmp(base->file, judge->base_file) == 0);
 }
 
-static int load_base(struct lkg_judge *judge, const struct base *b)
+static void load_base(struct lkg_judge *judge, const struct base *b)
 {
         const struct lkg_value *base = b->doc;
         struct lkg_command_line line = command_line(judge);
-        int r = base && b->file ? directory_of(b->file, &judge->base_dir) : 0;
 
+        if (base && b->file)
+                judge->base_dir = directory_of(b->file);
         judge->unread = lkg_value_new_map(NULL, 0, 0);
-        if (r == 0)
-                r = judge->unread ? lkg_kubelet_load(judge->schema, base, judge->base_dir,
-                                                     b->as_read ? LKG_TYPED_TWICE : 0, &judge->flag_gates,
-                                                     &judge->base_report, judge->unread, &judge->loaded)
-                                  : -ENOMEM;
+        judge->loaded =
+                lkg_kubelet_load(judge->schema, base, judge->base_dir, b->as_read ? LKG_TYPED_TWICE : 0,
+                                 &judge->flag_gates, &judge->base_report, judge->unread);
         /* Without a base the flags are parsed into the defaults, before the drop-ins. */
-        if (r == 0 && !base && line.n_words > 0)
-                r = lkg_flags_apply(judge->schema, &line, judge->loaded, NULL, &judge->base_report);
-        if (r < 0 && r != -EBADMSG)
-                return r;
-        return lkg_typed_encode(lkg_schema_root(judge->schema), judge->loaded, &judge->encoded);
+        if (!base)
+                (void)lkg_flags_apply(judge->schema, &line, judge->loaded, NULL, &judge->base_report);
+        judge->encoded = lkg_typed_encode(lkg_schema_root(judge->schema), judge->loaded, NULL, NULL);
 }
 
 /* Load the base again if it differs from the last one. */
-static int update_base(struct lkg_judge *judge, const struct lkg_candidate *candidate)
+static void update_base(struct lkg_judge *judge, const struct lkg_candidate *candidate)
 {
         struct base base = base_of(candidate);
-        int r = 0;
 
         if (is_known_base(judge, &base))
-                return 0;
+                return;
         forget_base(judge);
         forget_layers(judge);
-        r = load_base(judge, &base);
-        if (r == 0 && base.file) {
-                judge->base_file = strdup(base.file);
-                r = judge->base_file ? 0 : -ENOMEM;
-        }
-        if (r < 0) {
-                forget_base(judge);
-                return r;
-        }
+        load_base(judge, &base);
+        judge->base_file = base.file ? lkg_must(strdup(base.file)) : NULL;
         judge->base = lkg_value_ref((struct lkg_value *)base.doc);
         judge->base_broken = base.broken;
         judge->base_as_read = base.as_read;
         judge->base_known = true;
-        return 0;
 }
 
 /* ---- the layers above the base ---- */
@@ -364,46 +338,34 @@ static int update_base(struct lkg_judge *judge, const struct lkg_candidate *cand
  * A drop-in without kind and apiVersion, and without names that are certainly not a field: the component ignores
  * them, and a thousand drop-ins full of them would be merged a second time for nothing.
  */
-static int known_members(const struct lkg_judge *judge, const struct lkg_value *doc, struct lkg_value **ret)
+static struct lkg_value *known_member(const struct lkg_value *doc, const char *name, size_t size,
+                                      const struct lkg_value *member, void *userdata)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *patch =
-                lkg_value_new_map(lkg_value_source_mut(doc), lkg_value_line(doc), lkg_value_column(doc));
+        const struct lkg_judge *judge = userdata;
+        struct lkg_span key = lkg_span(name, size);
 
-        if (!patch)
-                return -ENOMEM;
-        for (size_t i = 0; i < lkg_value_size(doc); i++) {
-                const char *name;
-                size_t size;
-                struct lkg_value *member = lkg_map_at(doc, i, &name, &size);
-
-                if (lkg_span_is(lkg_span(name, size), "apiVersion") ||
-                    lkg_span_is(lkg_span(name, size), "kind") ||
-                    !lkg_node_member_folded(lkg_schema_root(judge->schema), name, size))
-                        continue;
-                if (lkg_map_set_like(patch, doc, i, lkg_value_ref(member)) < 0)
-                        return -ENOMEM;
-        }
-        *ret = LKG_STEAL(patch);
-        return 0;
+        (void)doc;
+        return lkg_span_is(key, "apiVersion") || lkg_span_is(key, "kind") ||
+                               !lkg_node_member_folded(lkg_schema_root(judge->schema), name, size)
+                       ? NULL
+                       : lkg_value_ref((struct lkg_value *)member);
 }
 
-static int merge_layer(const struct lkg_judge *judge, struct lkg_judged_layer *layer,
-                       const struct lkg_value *running)
+static void merge_layer(struct lkg_judge *judge, struct lkg_judged_layer *layer,
+                        const struct lkg_value *running)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
         struct lkg_merge_type type = lkg_schema_merge_type(judge->schema);
-        int r;
 
-        if (!running || !layer->doc || lkg_value_type(layer->doc) != LKG_MAP)
-                return 0;
-        r = layer->role == LKG_LAYER_INSTANCE ? lkg_without_header(layer->doc, NULL, &patch)
-                                              : known_members(judge, layer->doc, &patch);
-        if (r == 0 && layer->role == LKG_LAYER_INSTANCE)
-                r = lkg_merge_strategic_typed(running, patch, &type, &layer->report, &layer->running);
-        else if (r == 0)
-                r = lkg_merge_json(running, patch, &layer->running);
-        return r == -EBADMSG ? 0 : r;
+        if (!running || lkg_value_type(layer->doc) != LKG_MAP)
+                return;
+        if (layer->role == LKG_LAYER_INSTANCE) {
+                patch = lkg_without_header(layer->doc, NULL);
+                (void)lkg_merge_strategic_typed(running, patch, &type, &layer->report, &layer->running);
+        } else {
+                patch = lkg_value_rewrite(layer->doc, known_member, judge);
+                layer->running = lkg_merge_json(running, patch);
+        }
 }
 
 /*
@@ -435,48 +397,40 @@ static bool wants_below(const struct lkg_value *doc)
 }
 
 /* Advice about layer @i alone, and in relation to the layers below it. */
-static int lint_layer(const struct lkg_judge *judge, const struct lkg_candidate *candidate, size_t i,
-                      struct lkg_report *report)
+static void lint_layer(const struct lkg_judge *judge, const struct lkg_candidate *candidate, size_t i,
+                       struct lkg_report *report)
 {
         const struct lkg_layer_info *info = &candidate->layers[i];
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *below = NULL;
-        int r = 0;
 
         if (!judge->config.lint || !info->doc || info->left_out || lkg_value_type(info->doc) != LKG_MAP)
-                return 0;
+                return;
         if (i > 0 && wants_below(info->doc))
-                r = lkg_candidate_partial(candidate, i - 1, &below);
-        return r < 0 ? r
-                     : lkg_lint_layer(judge->schema, info->doc, below, info->role, judge->config.lint_all,
-                                      report);
+                (void)lkg_need(lkg_candidate_partial(candidate, i - 1, &below));
+        lkg_lint_layer(judge->schema, info->doc, below, info->role, judge->config.lint_all, report);
 }
 
-static int judge_layer(struct lkg_judge *judge, const struct lkg_candidate *candidate, size_t i,
-                       const struct lkg_value *running, size_t n_before, struct lkg_judged_layer *ret)
+static struct lkg_judged_layer judge_layer(struct lkg_judge *judge, const struct lkg_candidate *candidate,
+                                           size_t i, const struct lkg_value *running, size_t n_before)
 {
         const struct lkg_layer_info *info = &candidate->layers[i];
         struct lkg_judged_layer layer = { .doc = lkg_value_ref((struct lkg_value *)info->doc),
                                           .role = info->role,
                                           .left_out = info->left_out,
                                           .lint = { .n_elsewhere = n_before } };
-        int r = lint_layer(judge, candidate, i, &layer.lint);
 
-        if (r == 0 && lkg_layer_is_base(layer.role))
+        lint_layer(judge, candidate, i, &layer.lint);
+        if (lkg_layer_is_base(layer.role))
                 layer.running = lkg_value_ref(judge->encoded);
-        else if (r == 0 && (layer.left_out || !layer.doc))
+        else if (layer.left_out || !layer.doc)
                 layer.running = lkg_value_ref((struct lkg_value *)running);
-        else if (r == 0)
-                r = merge_layer(judge, &layer, running);
-        if (r < 0) {
-                layer_deinit(&layer);
-                return r;
-        }
-        *ret = layer;
-        return 0;
+        else
+                merge_layer(judge, &layer, running);
+        return layer;
 }
 
 /* Layers up to the first one that differs are kept. */
-static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *candidate)
+static void update_layers(struct lkg_judge *judge, const struct lkg_candidate *candidate)
 {
         struct lkg_judged_layer *layers;
         const struct lkg_value *running = judge->encoded;
@@ -490,76 +444,65 @@ static int update_layers(struct lkg_judge *judge, const struct lkg_candidate *ca
         for (size_t i = n; i < judge->n_layers; i++)
                 layer_deinit(&judge->layers[i]);
         judge->n_layers = n;
-        if (LKG_RESIZE(judge->layers, candidate->n_layers + 1) < 0)
-                return -ENOMEM;
+        lkg_need(LKG_RESIZE(judge->layers, candidate->n_layers + 1));
         layers = judge->layers;
         if (n > 0)
                 running = layers[n - 1].running;
         n_before = n_advice(judge);
-        for (; judge->n_layers < candidate->n_layers; judge->n_layers++) {
-                int r = judge_layer(judge, candidate, judge->n_layers, running, n_before,
-                                    &layers[judge->n_layers]);
-
-                if (r < 0)
-                        return r;
-                running = layers[judge->n_layers].running;
-                n_before += layers[judge->n_layers].lint.n_findings;
+        for (; n < candidate->n_layers; n++) {
+                layers[n] = judge_layer(judge, candidate, n, running, n_before);
+                judge->n_layers++;
+                running = layers[n].running;
+                n_before += layers[n].lint.n_findings;
         }
-        return 0;
 }
 
 /* ---- the whole ---- */
 
 /* The typed document before flags: the result of the component's files. NULL = none. */
-static int resolve_kubelet(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
-                           struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret)
+static struct lkg_value *resolve_kubelet(const struct lkg_judge *judge,
+                                         const struct lkg_candidate *candidate, struct lkg_report *report,
+                                         struct lkg_value *unread)
 {
         const struct lkg_judged_layer *last = judge->n_layers ? &judge->layers[judge->n_layers - 1] : NULL;
-        bool merged = candidate->has_dropin_dir || (last && !lkg_layer_is_base(last->role));
 
-        if (!judge->loaded || !last || !last->running)
-                return 0;
-        if (!merged) {
-                *ret = lkg_value_ref(judge->loaded);
-                return 0;
-        }
-        return lkg_kubelet_reload(judge->schema, last->running, &judge->flag_gates, report, unread, ret);
+        if (!last || !last->running)
+                return NULL;
+        if (!candidate->has_dropin_dir && lkg_layer_is_base(last->role))
+                return lkg_value_ref(judge->loaded);
+        return lkg_kubelet_reload(judge->schema, last->running, &judge->flag_gates, report, unread);
 }
 
 /* Copy kind and apiVersion from the first layer that has them. */
-static int set_header(const struct lkg_candidate *candidate, struct lkg_value *object)
+static void set_header(const struct lkg_candidate *candidate, struct lkg_value *object)
 {
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && i < LKG_HEADER_FIELDS; i++) {
-                struct lkg_value *value =
-                        candidate->doc ? lkg_map_get(candidate->doc, lkg_header_fields[i]) : NULL;
+        for (size_t i = 0; i < LKG_HEADER_FIELDS; i++) {
+                const char *field = lkg_header_fields[i];
+                struct lkg_value *value = lkg_map_get(candidate->doc, field);
 
                 if (value)
-                        r = lkg_map_set(object, lkg_header_fields[i], strlen(lkg_header_fields[i]),
-                                        lkg_value_ref(value));
+                        (void)lkg_map_set(object, field, strlen(field), lkg_value_ref(value));
         }
-        return r < 0 ? r : 0;
 }
 
 /*
  * The kubelet registers its flags once more over the loaded configuration, and registering
  * --log-text-split-stream sets the field to that flag's default (component-base/logs/api/v1, addFlags).
  */
-static int lose_split_stream(const struct lkg_judge *judge, struct lkg_value *object,
-                             struct lkg_report *report)
+static void lose_split_stream(const struct lkg_judge *judge, struct lkg_value *object,
+                              struct lkg_report *report)
 {
         static const char path[] = "logging.options.text.splitStream";
         struct lkg_where where = lkg_where_of(lkg_object_get(object, path));
 
         if (!lkg_object_bool(object, path))
-                return 0;
+                return;
         if (judge->config.lint)
                 lkg_report_add(
                         report, LKG_WARNING, LKG_F_LOST, &where,
                         "%s: the kubelet forgets it when it parses its flags; use --log-text-split-stream",
                         path);
-        return lkg_object_set(object, path, NULL);
+        lkg_object_set(object, path, NULL);
 }
 
 static bool is_misfit(const struct lkg_finding *finding)
@@ -596,28 +539,28 @@ static bool names_flag(const struct lkg_judge *judge, const char *flag)
 }
 
 /* The host is looked at now: memory and CPUs come and go, swap is switched on. */
-static int check_host(const struct lkg_judge *judge, const struct lkg_rules *as,
-                      const struct lkg_report *report)
+static void check_host(const struct lkg_judge *judge, const struct lkg_rules *as,
+                       const struct lkg_report *report)
 {
         struct lkg_rules rules = *as;
 
         if (any_misfit(judge, report))
-                return 0;
+                return;
         rules.other_root = names_flag(judge, "root-dir");
         rules.no_eviction = names_flag(judge, "experimental-allocatable-ignore-eviction");
-        return lkg_rules_host(&rules);
+        lkg_rules_host(&rules);
 }
 
 /* Apply flags, gates and rules to the result of the files. */
-static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *candidate,
-                       const struct lkg_value *files, const struct lkg_value *unread,
-                       struct lkg_report *report)
+static void judge_whole(const struct lkg_judge *judge, struct lkg_candidate *candidate,
+                        const struct lkg_value *files, const struct lkg_value *unread,
+                        struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = lkg_value_clone_shallow(files);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *zeros = lkg_value_new_map(NULL, 0, 0);
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates gates = { 0 };
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report again = LKG_REPORT_INIT;
-        bool kubelet = lkg_schema_is_kubelet(judge->schema);
+        bool kubelet = lkg_schema_is_kubelet(judge->schema), lint = judge->config.lint;
         bool doubt = false;
         struct lkg_rules rules = { .schema = judge->schema,
                                    .object = object,
@@ -628,51 +571,33 @@ static int judge_whole(const struct lkg_judge *judge, struct lkg_candidate *cand
                                    .unread = unread,
                                    .doubt = &doubt };
         struct lkg_command_line line = command_line(judge);
-        int r = object && zeros ? lkg_gates_copy(&judge->flag_gates, &gates) : -ENOMEM;
 
-        if (r == 0 && kubelet)
-                r = lose_split_stream(judge, object, report);
-        if (r == 0 && line.n_words > 0)
-                r = lkg_flags_apply(judge->schema, &line, object, zeros, report);
+        lkg_gates_copy(&judge->flag_gates, &gates);
+        if (kubelet)
+                lose_split_stream(judge, object, report);
+        (void)lkg_flags_apply(judge->schema, &line, object, zeros, report);
         /*
          * The kubelet's gates were checked when the files were loaded, and the gates of its flags before
          * that.
          */
-        if (r == 0 || r == -EBADMSG)
-                r = lkg_gates_apply(&gates, object, unread, kubelet ? &again : report);
-        if (r == 0 || r == -EBADMSG)
-                r = kubelet ? lkg_rules_kubelet(&rules) : lkg_rules_kubeproxy(&rules);
-        if (r == 0 && judge->config.lint)
-                r = lkg_rules_later(&rules);
-        if (r == 0 && judge->config.lint)
-                r = check_host(judge, &rules, report);
-        if (r < 0 || !candidate->doc) /* only to find mistakes */
-                return r;
-        if (judge->config.lint)
-                r = lkg_lint_whole(judge, candidate, object, unread, report);
-        if (r == 0 && !kubelet)
-                r = lkg_kubeproxy_normalise(object);
-        if (r == 0)
-                r = set_header(candidate, object);
-        if (r == 0)
-                r = lkg_typed_encode(lkg_schema_root(judge->schema), object, &candidate->effective);
-        if (r == 0)
-                r = lkg_effective_place_zeros(lkg_schema_root(judge->schema), zeros, candidate->doc,
-                                              &candidate->effective);
-        return r;
-}
-
-static int serve(const struct lkg_judge *judge, struct lkg_candidate *candidate,
-                 const struct lkg_value *files, struct lkg_report *report)
-{
-        struct lkg_value *served = NULL;
-        int r = lkg_serve(judge, candidate->doc, files, report, &served);
-
-        if (r < 0)
-                return r == -EBADMSG ? 0 : r;
-        lkg_value_unref(candidate->doc);
-        candidate->doc = served;
-        return 0;
+        (void)lkg_gates_apply(&gates, object, unread, kubelet ? &again : report);
+        if (kubelet)
+                lkg_rules_kubelet(&rules);
+        else
+                lkg_rules_kubeproxy(&rules);
+        if (lint) {
+                lkg_rules_later(&rules);
+                check_host(judge, &rules, report);
+        }
+        if (!candidate->doc) /* only to find mistakes */
+                return;
+        if (lint)
+                lkg_lint_whole(judge, candidate, object, unread, report);
+        if (!kubelet)
+                lkg_kubeproxy_normalise(object);
+        set_header(candidate, object);
+        candidate->effective =
+                lkg_typed_encode(lkg_schema_root(judge->schema), object, zeros, candidate->doc);
 }
 
 /* Return the merge of all layers; if some are broken, of the others. NULL = none. */
@@ -683,43 +608,43 @@ static const struct lkg_value *merge_of(const struct lkg_candidate *candidate)
         return candidate->merged;
 }
 
-static int judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidate, struct lkg_report *report)
+static void judge_kubelet(struct lkg_judge *judge, struct lkg_candidate *candidate,
+                          struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL, *unread = NULL;
-        int r = update_base(judge, candidate);
+        struct lkg_value *served;
 
-        if (r == 0)
-                r = update_layers(judge, candidate);
-        if (r == 0) {
-                unread = lkg_value_clone_shallow(judge->unread);
-                r = unread ? 0 : -ENOMEM;
-        }
-        if (r == 0 && merge_of(candidate))
-                r = resolve_kubelet(judge, candidate, report, unread, &files);
-        if (r < 0 || !files)
-                return r;
-        r = judge_whole(judge, candidate, files, unread, report);
-        if (r < 0 || !candidate->doc || report->n_severity[LKG_ERROR] > 0 ||
-            judge->flag_report.n_severity[LKG_ERROR] > 0 || judge->base_report.n_severity[LKG_ERROR] > 0)
-                return r; /* none of it will be served */
-        return serve(judge, candidate, files, report);
+        update_base(judge, candidate);
+        update_layers(judge, candidate);
+        unread = lkg_value_clone_shallow(judge->unread);
+        if (merge_of(candidate))
+                files = resolve_kubelet(judge, candidate, report, unread);
+        if (!files)
+                return;
+        judge_whole(judge, candidate, files, unread, report);
+        if (!candidate->doc || report->n_severity[LKG_ERROR] > 0 ||
+            judge->flag_report.n_severity[LKG_ERROR] > 0 ||
+            judge->base_report.n_severity[LKG_ERROR] > 0) /* none of it will be served */
+                return;
+        if (lkg_serve(judge, candidate->doc, files, report, &served) < 0)
+                return;
+        lkg_value_unref(candidate->doc);
+        candidate->doc = served;
 }
 
-static int judge_kubeproxy(struct lkg_judge *judge, struct lkg_candidate *candidate,
-                           struct lkg_report *report)
+static void judge_kubeproxy(struct lkg_judge *judge, struct lkg_candidate *candidate,
+                            struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *files = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *unread = lkg_value_new_map(NULL, 0, 0);
         const struct lkg_value *merged = merge_of(candidate);
         bool as_read = candidate->n_layers > 0 && merged == candidate->layers[0].doc;
-        int r = unread ? update_layers(judge, candidate) : -ENOMEM;
 
-        if (r < 0 || !merged)
-                return r;
-        r = lkg_kubeproxy_load(judge->schema, merged, as_read ? LKG_TYPED_TWICE : 0, report, unread, &files);
-        if (r < 0)
-                return r;
-        return judge_whole(judge, candidate, files, unread, report);
+        update_layers(judge, candidate);
+        if (!merged)
+                return;
+        files = lkg_kubeproxy_load(judge->schema, merged, as_read ? LKG_TYPED_TWICE : 0, report, unread);
+        judge_whole(judge, candidate, files, unread, report);
 }
 
 /* @listed may have an aside. */
@@ -788,7 +713,6 @@ static void append_incomplete(struct lkg_candidate *candidate, const struct lkg_
         }
 }
 
-/* @report: findings of the merge */
 /* Findings that are only counted cannot be compared with those of another stage: the merge finds mistakes of the base again. */
 static void count_unlisted(const struct lkg_judge *judge, struct lkg_candidate *candidate, bool whole,
                            const struct lkg_report *report)
@@ -834,19 +758,15 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *userdata)
         bool whole;
         int r = find_schema(judge, candidate, &candidate->report, &schema);
 
-        if (r == -ENOENT || r == -EBADMSG)
+        if (r < 0) /* it was reported, or nothing is known of the kind */
                 return 0;
-        if (r < 0)
-                return r;
-        r = set_schema(judge, schema);
-        if (r < 0)
-                return r;
+        set_schema(judge, schema);
         whole = candidate->doc != NULL;
         candidate->schema = schema;
         if (lkg_schema_is_kubelet(schema))
-                r = judge_kubelet(judge, candidate, &report);
+                judge_kubelet(judge, candidate, &report);
         else
-                r = judge_kubeproxy(judge, candidate, &report);
+                judge_kubeproxy(judge, candidate, &report);
         fill_report(judge, candidate, whole, &report);
-        return r;
+        return 0;
 }

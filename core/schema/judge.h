@@ -24,7 +24,7 @@ struct lkg_judge {
         const struct lkg_value *base; /* one reference */
         bool base_known, base_broken, base_as_read;
         char *base_file, *base_dir;
-        struct lkg_value *loaded;  /* typed, complete; NULL = it could not be loaded */
+        struct lkg_value *loaded;  /* typed, complete */
         struct lkg_value *unread;  /* its values that could not be read */
         struct lkg_value *encoded; /* as JSON: what drop-ins are merged into */
         struct lkg_report base_report;
@@ -43,26 +43,17 @@ bool lkg_has_misfit(const struct lkg_report *report);
  * @role:  drop-ins are not decoded like the base
  * @all:   also gates that are set to their default
  */
-int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
-                   const struct lkg_value *below, enum lkg_layer_role role, bool all,
-                   struct lkg_report *report);
+void lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
+                    const struct lkg_value *below, enum lkg_layer_role role, bool all,
+                    struct lkg_report *report);
 
 /**
  * lkg_lint_whole() - advice that needs the whole document: @object is complete, @merged the document as
  * merged.
  */
-int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
-                   const struct lkg_value *object, const struct lkg_value *unread,
-                   struct lkg_report *report);
-
-/**
- * lkg_effective_place_zeros() - set the source of zero values in @effective, which have no source yet.
- * @zeros: values that the command line set to zero: path -> value
- * @doc:   the merged document; values that it does not have either are defaults. May be NULL
- * @effective: replaced by a copy if anything changes, because it is shared
- */
-int lkg_effective_place_zeros(const struct lkg_schema_node *root, const struct lkg_value *zeros,
-                              const struct lkg_value *doc, struct lkg_value **effective);
+void lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
+                    const struct lkg_value *object, const struct lkg_value *unread,
+                    struct lkg_report *report);
 
 /**
  * lkg_serve() - make the document to serve for a kubelet: @merged, plus the fields that a component reading
@@ -70,7 +61,7 @@ int lkg_effective_place_zeros(const struct lkg_schema_node *root, const struct l
  * @object: typed, complete, before flags: the component's result from base and drop-ins
  * @ret:    one reference; @merged itself if nothing is needed
  *
- * Return: 0; -EBADMSG (@report); -ENOMEM.
+ * Return: 0; -EBADMSG (@report).
  */
 int lkg_serve(const struct lkg_judge *judge, const struct lkg_value *merged, const struct lkg_value *object,
               struct lkg_report *report, struct lkg_value **ret);

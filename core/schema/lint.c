@@ -210,64 +210,49 @@ static void lint_map(const struct lint *lint, const struct lkg_schema_node *node
         }
 }
 
-int lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
-                   const struct lkg_value *below, enum lkg_layer_role role, bool all,
-                   struct lkg_report *report)
+void lkg_lint_layer(const struct lkg_schema *schema, const struct lkg_value *doc,
+                    const struct lkg_value *below, enum lkg_layer_role role, bool all,
+                    struct lkg_report *report)
 {
         const struct lkg_schema *latest;
         struct lint lint = { .schema = schema, .role = role, .report = report };
         const struct lkg_value *gates = NULL;
-        int r = lkg_schema_get(lkg_schema_kind(schema), NULL, LKG_RELEASE_MAX, &latest);
 
-        if (r < 0)
-                return r;
+        (void)lkg_schema_get(lkg_schema_kind(schema), NULL, LKG_RELEASE_MAX, &latest);
         lint_map(&lint, lkg_schema_root(schema), lkg_schema_root(latest), doc, below);
         if (below && lkg_value_type(below) == LKG_MAP)
                 gates = lkg_map_get(below, "featureGates");
         lkg_gate_advise(lkg_map_get(doc, "featureGates"), gates, lkg_schema_release(schema), all, report);
-        return 0;
 }
 
 /* ---- the merged document ---- */
 
-/*
- * Can the component not distinguish the value from an unset one: 0, "", false, an empty list?
- * Return: 1, 0, -ENOMEM.
- */
-static int is_nothing(const struct lkg_schema_node *node, const struct lkg_value *value)
+/* Can the component not distinguish the value from an unset one: 0, "", false, an empty list? */
+static bool is_nothing(const struct lkg_schema_node *node, const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
-        int r = lkg_typed_scalar(node, value, node->field->path, &scratch, &canonical);
         bool collection = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
 
-        if (r < 0)
-                return r == -EBADMSG ? 0 : r;
-        return !canonical || (collection && lkg_value_size(canonical) == 0);
+        return lkg_typed_scalar(node, value, node->field->path, &scratch, &canonical) == 0 &&
+               (!canonical || (collection && lkg_value_size(canonical) == 0));
 }
 
 /* A null or empty value that removes the value of an earlier layer. */
-static int check_reset(const struct lint *lint, const struct lkg_schema_node *node,
-                       const struct lkg_value *value, const struct lkg_value *earlier)
+static void check_reset(const struct lint *lint, const struct lkg_schema_node *node,
+                        const struct lkg_value *value, const struct lkg_value *earlier)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
         char place[LKG_ASIDE_MAX];
-        int r = is_nothing(node, value);
 
-        if (r <= 0)
-                return r;
-        r = is_nothing(node, earlier);
-        if (r != 0)
-                return r < 0 ? r : 0;
+        if (!is_nothing(node, value) || is_nothing(node, earlier))
+                return;
         lkg_render_json_compact(value, &text);
-        if (lkg_buf_failed(&text))
-                return -ENOMEM;
         lkg_report_add(lint->report, LKG_NOTE, LKG_F_RESETS_EARLIER, &where,
                        "%s: %s is as good as none and takes away what an earlier layer set%s%s",
-                       node->field->path, text.data, lkg_where_aside(&before, place),
+                       node->field->path, lkg_buf_text(&text), lkg_where_aside(&before, place),
                        node->def ? "; the default counts" : "");
-        return 0;
 }
 
 /* Return the value of an earlier layer; a duplicate in one document has its own finding. */
@@ -320,8 +305,8 @@ static bool should_be_said(const char *path)
 }
 
 /* A value that equals the default: redundant, or it undoes an earlier layer. */
-static int check_default(const struct lint *lint, const struct lkg_schema_node *node,
-                         const struct lkg_value *value)
+static void check_default(const struct lint *lint, const struct lkg_schema_node *node,
+                          const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report scratch = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *canonical = NULL;
@@ -331,25 +316,18 @@ static int check_default(const struct lint *lint, const struct lkg_schema_node *
                 lint->flag_base ? lkg_object_get(lint->flag_base, node->field->path) : NULL;
         struct lkg_where where = lkg_where_of(value), before = lkg_where_of(earlier);
         char place[LKG_ASIDE_MAX];
-        int r;
 
         if (!def)
                 def = node->def;
         if (!where.file)
-                return 0;
-        if (earlier) {
-                r = check_reset(lint, node, value, earlier);
-                if (r < 0)
-                        return r;
-        }
-        if (!def)
-                return 0;
-        r = lkg_typed_scalar(node, value, node->field->path, &scratch, &canonical);
-        if (r == -EBADMSG || !canonical || !lkg_value_equal(canonical, def))
-                return r == -EBADMSG ? 0 : r;
+                return;
+        if (earlier)
+                check_reset(lint, node, value, earlier);
+        if (!def || lkg_typed_scalar(node, value, node->field->path, &scratch, &canonical) < 0 ||
+            !lkg_value_equal(canonical, def))
+                return;
         lkg_render_json_compact(def, &text);
-        if (lkg_buf_failed(&text))
-                return -ENOMEM;
+        (void)lkg_buf_text(&text);
         if (!earlier || lkg_value_equal(earlier, value)) {
                 if (lint->all && !should_be_said(node->field->path))
                         lkg_report_add(lint->report, LKG_NOTE, LKG_F_EQUALS_DEFAULT, &where,
@@ -360,15 +338,12 @@ static int check_default(const struct lint *lint, const struct lkg_schema_node *
                                "%s: %s, the default, takes back what an earlier layer set%s",
                                node->field->path, text.data, lkg_where_aside(&before, place));
         }
-        return 0;
 }
 
-static int lint_merged(const struct lint *lint, const struct lkg_schema_node *node,
-                       const struct lkg_value *map)
+static void lint_merged(const struct lint *lint, const struct lkg_schema_node *node,
+                        const struct lkg_value *map)
 {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < lkg_value_size(map); i++) {
+        for (size_t i = 0; i < lkg_value_size(map); i++) {
                 const char *name;
                 size_t size;
                 const struct lkg_value *value = lkg_map_at(map, i, &name, &size);
@@ -377,11 +352,10 @@ static int lint_merged(const struct lint *lint, const struct lkg_schema_node *no
                 if (!member)
                         continue;
                 if (member->class == LKG_CLASS_STRUCT && lkg_value_type(value) == LKG_MAP)
-                        r = lint_merged(lint, member, value);
+                        lint_merged(lint, member, value);
                 else
-                        r = check_default(lint, member, value);
+                        check_default(lint, member, value);
         }
-        return r;
 }
 
 /* ---- ports and files ---- */
@@ -541,24 +515,22 @@ static void check_ipvs(const struct lint *lint, const struct lkg_value *object)
                         lkg_release_text(release, text), name);
 }
 
-int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
-                   const struct lkg_value *object, const struct lkg_value *unread, struct lkg_report *report)
+void lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *candidate,
+                    const struct lkg_value *object, const struct lkg_value *unread,
+                    struct lkg_report *report)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *flag_base = NULL;
         struct lint lint = {
                 .schema = judge->schema, .all = judge->config.lint_all, .unread = unread, .report = report
         };
-        int r = 0;
 
         if (!candidate->has_base && lkg_schema_is_kubelet(judge->schema)) {
                 flag_base = lkg_value_new_map(NULL, 0, 0);
-                r = flag_base ? lkg_defaults_flag_base(flag_base) : -ENOMEM;
+                lkg_defaults_flag_base(flag_base);
                 lint.flag_base = flag_base;
         }
-        if (r == 0 && candidate->doc)
-                r = lint_merged(&lint, lkg_schema_root(judge->schema), candidate->doc);
-        if (r < 0)
-                return r;
+        if (candidate->doc)
+                lint_merged(&lint, lkg_schema_root(judge->schema), candidate->doc);
         check_ports(&lint, object);
         check_ipvs(&lint, object);
         if (judge->config.host.exists)
@@ -570,5 +542,4 @@ int lkg_lint_whole(const struct lkg_judge *judge, const struct lkg_candidate *ca
                         "requests "
                         "allowed, authorization AlwaysAllow, read-only port 10255; add a base, if only with "
                         "apiVersion and kind");
-        return 0;
 }

@@ -43,10 +43,8 @@ static size_t clean(char *path, size_t size)
 char *lkg_path_resolve(const char *dir, struct lkg_span path, size_t *ret_size)
 {
         size_t n = strlen(dir), size = n + 1 + path.size;
-        char *joined = malloc(size + 1);
+        char *joined = lkg_must(malloc(size + 1));
 
-        if (!joined)
-                return NULL;
         memcpy(joined, dir, n);
         joined[n] = '/';
         memcpy(joined + n + 1, path.data, path.size);
@@ -57,119 +55,91 @@ char *lkg_path_resolve(const char *dir, struct lkg_span path, size_t *ret_size)
 }
 
 /* Resolve one path field. An absolute path stays as written; it is not even cleaned. */
-static int resolve_one(struct lkg_value *object, const char *path, const char *dir)
+static void resolve_one(struct lkg_value *object, const char *path, const char *dir)
 {
         const struct lkg_value *value = lkg_object_get(object, path);
         LKG_CLEANUP(lkg_freep) char *resolved = NULL;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
         struct lkg_span text = lkg_text_of(value);
         size_t size;
 
         if (text.size == 0 || *text.data == '/')
-                return 0;
+                return;
         resolved = lkg_path_resolve(dir, text, &size);
-        if (!resolved)
-                return -ENOMEM;
-        made = lkg_value_new_string(resolved, size, lkg_value_source_mut(value), lkg_value_line(value),
-                                    lkg_value_column(value));
-        return made ? lkg_object_set(object, path, LKG_STEAL(made)) : -ENOMEM;
+        lkg_object_set(object, path,
+                       lkg_value_new_string(resolved, size, lkg_value_source_mut(value),
+                                            lkg_value_line(value), lkg_value_column(value)));
 }
 
-static int resolve_members(const struct lkg_schema_node *node, struct lkg_value *object, const char *dir)
+static void resolve_members(const struct lkg_schema_node *node, struct lkg_value *object, const char *dir)
 {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < node->n_members; i++) {
+        for (size_t i = 0; i < node->n_members; i++) {
                 const struct lkg_schema_node *member = node->members[i];
 
                 if (member->class == LKG_CLASS_STRUCT)
-                        r = resolve_members(member, object, dir);
+                        resolve_members(member, object, dir);
                 else if (member->field->flags & LKG_FIELD_RESOLVED)
-                        r = resolve_one(object, member->field->path, dir);
+                        resolve_one(object, member->field->path, dir);
         }
-        return r;
 }
 
 /* ---- kubelet ---- */
 
-int lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *base, const char *dir,
-                     unsigned flags, const struct lkg_gates *gates, struct lkg_report *report,
-                     struct lkg_value *unread, struct lkg_value **ret)
+struct lkg_value *lkg_kubelet_load(const struct lkg_schema *schema, const struct lkg_value *base,
+                                   const char *dir, unsigned flags, const struct lkg_gates *gates,
+                                   struct lkg_report *report, struct lkg_value *unread)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
         const struct lkg_schema_node *root = lkg_schema_root(schema);
-        int r = 0;
+        struct lkg_value *object =
+                base ? lkg_typed_decode(root, base, LKG_TYPED_ROUND | flags, report, unread)
+                     : lkg_value_new_map(NULL, 0, 0);
 
+        lkg_defaults_kubelet(schema, &object, gates, unread, report);
+        if (base && dir)
+                resolve_members(root, object, dir);
         if (base)
-                r = lkg_typed_decode(root, base, LKG_TYPED_ROUND | flags, report, unread, &object);
+                lkg_defaults_eviction(object);
         else
-                object = lkg_value_new_map(NULL, 0, 0);
-        if (!object)
-                return r < 0 ? r : -ENOMEM;
-        r = lkg_defaults_kubelet(schema, &object, gates, unread, report);
-        if (r == 0 && base && dir)
-                r = resolve_members(root, object, dir);
-        if (r == 0)
-                r = base ? lkg_defaults_eviction(object) : lkg_defaults_flag_base(object);
-        if (r == 0)
-                *ret = LKG_STEAL(object);
-        return r;
+                lkg_defaults_flag_base(object);
+        return object;
 }
 
-int lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *merged,
-                       const struct lkg_gates *gates, struct lkg_report *report, struct lkg_value *unread,
-                       struct lkg_value **ret)
+struct lkg_value *lkg_kubelet_reload(const struct lkg_schema *schema, const struct lkg_value *merged,
+                                     const struct lkg_gates *gates, struct lkg_report *report,
+                                     struct lkg_value *unread)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
-        int r = lkg_typed_decode(lkg_schema_root(schema), merged, LKG_TYPED_FOLD, report, unread, &object);
+        struct lkg_value *object =
+                lkg_typed_decode(lkg_schema_root(schema), merged, LKG_TYPED_FOLD, report, unread);
 
-        if (object)
-                r = lkg_defaults_kubelet(schema, &object, gates, unread, report);
-        if (r == 0)
-                *ret = LKG_STEAL(object);
-        return r;
+        lkg_defaults_kubelet(schema, &object, gates, unread, report);
+        return object;
 }
 
 /* ---- kube-proxy ---- */
 
-int lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc, unsigned flags,
-                       struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret)
+struct lkg_value *lkg_kubeproxy_load(const struct lkg_schema *schema, const struct lkg_value *doc,
+                                     unsigned flags, struct lkg_report *report, struct lkg_value *unread)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
-        int r = lkg_typed_decode(lkg_schema_root(schema), doc, flags, report, unread, &object);
+        struct lkg_value *object = lkg_typed_decode(lkg_schema_root(schema), doc, flags, report, unread);
 
-        if (object)
-                r = lkg_defaults_kubeproxy(schema, &object);
-        if (r == 0)
-                *ret = LKG_STEAL(object);
-        return r;
+        lkg_defaults_kubeproxy(schema, &object);
+        return object;
 }
 
-int lkg_kubeproxy_normalise(struct lkg_value *object)
+void lkg_kubeproxy_normalise(struct lkg_value *object)
 {
-        static const struct {
-                const char *mode;
-                const char *paths[3];
-        } sections[] = {
-                { "iptables", { "iptables.syncPeriod", "iptables.minSyncPeriod", NULL } },
-                { "ipvs", { "ipvs.syncPeriod", "ipvs.minSyncPeriod", NULL } },
-                { "nftables",
-                  { "nftables.syncPeriod", "nftables.minSyncPeriod", "nftables.masqueradeAll" } },
+        static const char *const modes[] = { "iptables", "ipvs", "nftables" }, *const names[] = {
+                "syncPeriod", "minSyncPeriod"
         };
         struct lkg_span mode = lkg_object_text(object, "mode");
         bool nftables = lkg_span_is(mode, "nftables"), ipvs = lkg_span_is(mode, "ipvs");
-        const char *active = nftables ? "nftables" : ipvs ? "ipvs" : "iptables";
-        int r = lkg_object_set(object, "portRange", NULL); /* no longer used */
+        size_t active = nftables ? 2 : ipvs ? 1 : 0;
+        char path[64];
 
-        if (r == 0 && nftables)
-                r = lkg_object_set(object, "iptables.masqueradeAll", NULL);
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(sections); i++) {
-                if (strcmp(sections[i].mode, active) == 0)
-                        continue;
-                for (size_t k = 0; r == 0 && k < LKG_ARRAY_SIZE(sections[i].paths); k++)
-                        if (sections[i].paths[k])
-                                r = lkg_object_set(object, sections[i].paths[k], NULL);
-        }
-        return r;
+        lkg_object_set(object, "portRange", NULL); /* no longer used */
+        lkg_object_set(object, nftables ? "iptables.masqueradeAll" : "nftables.masqueradeAll", NULL);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(modes); i++)
+                for (size_t k = 0; i != active && k < LKG_ARRAY_SIZE(names); k++) {
+                        (void)snprintf(path, sizeof(path), "%s.%s", modes[i], names[k]);
+                        lkg_object_set(object, path, NULL);
+                }
 }

@@ -23,34 +23,21 @@ struct upgrade {
 
 /* ---- the list ---- */
 
-static int put(struct lkg_value *map, const char *key, struct lkg_value *value)
-{
-        return value ? lkg_map_set(map, key, strlen(key), value) : -ENOMEM;
-}
-
-/* @now, @then: references of ours; NULL: no memory. */
-static int list_change(const struct upgrade *u, const char *what, const char *name, struct lkg_value *now,
-                       struct lkg_value *then)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
-        int r = map ? put(map, what, lkg_value_new_string(name, strlen(name), NULL, 0, 0)) : -ENOMEM;
-
-        if (r < 0) {
-                lkg_value_unref(now);
-                lkg_value_unref(then);
-                return r;
-        }
-        r = put(map, "now", now);
-        if (r < 0)
-                lkg_value_unref(then);
-        else
-                r = put(map, "then", then);
-        return r < 0 ? r : lkg_list_append(u->changes, LKG_STEAL(map));
-}
-
 static struct lkg_value *or_null(const struct lkg_value *value)
 {
         return value ? lkg_value_ref((struct lkg_value *)(uintptr_t)value) : lkg_value_new_null(NULL, 0, 0);
+}
+
+/* Takes over @now and @then. */
+static void list_change(const struct upgrade *u, const char *what, const char *name, struct lkg_value *now,
+                        struct lkg_value *then)
+{
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
+
+        (void)lkg_map_set(map, what, strlen(what), lkg_value_new_string(name, strlen(name), NULL, 0, 0));
+        (void)lkg_map_set(map, "now", strlen("now"), now);
+        (void)lkg_map_set(map, "then", strlen("then"), then);
+        lkg_list_append(u->changes, map);
 }
 
 /* ---- fields ---- */
@@ -73,8 +60,7 @@ static void put_value(const struct lkg_schema *schema, const char *pointer, cons
                                                                : "there is no such field");
         if (value)
                 lkg_render_json_compact(value, &buf);
-        lkg_buf_putc(&buf, '\0');
-        (void)snprintf(ret, VALUE_MAX, "%s", lkg_buf_failed(&buf) ? "" : buf.data);
+        (void)snprintf(ret, VALUE_MAX, "%s", lkg_buf_text(&buf));
 }
 
 /* @value is set, and only the later release has the field. */
@@ -95,11 +81,9 @@ static int report_value(const char *pointer, const struct lkg_value *before, con
         const struct upgrade *u = userdata;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf name = LKG_BUF_INIT;
         char was[VALUE_MAX], is[VALUE_MAX];
-        int r = lkg_pointer_text(pointer + 1, &name);
 
-        lkg_buf_putc(&name, '\0');
-        if (r < 0 || lkg_buf_failed(&name))
-                return -ENOMEM;
+        (void)lkg_pointer_text(pointer + 1, &name);
+        (void)lkg_buf_text(&name);
         for (char *c = name.data; *c; c++)
                 *c = *c == '/' ? '.' : *c;
         if (!is_unset(before) || !is_unset(after)) {
@@ -112,11 +96,12 @@ static int report_value(const char *pointer, const struct lkg_value *before, con
         lkg_report_add(u->report, LKG_NOTE, LKG_F_DEFAULT_CHANGES, NULL,
                        "%s: no layer sets it; in %s %s, in %s %s", name.data, u->from_text, was, u->to_text,
                        is);
-        return list_change(u, "field", name.data, or_null(before), or_null(after));
+        list_change(u, "field", name.data, or_null(before), or_null(after));
+        return 0;
 }
 
 /* A row that begins with a release may say which value means something else from there on. */
-static int report_meanings(const struct upgrade *u, const struct lkg_value *object)
+static void report_meanings(const struct upgrade *u, const struct lkg_value *object)
 {
         const struct lkg_kind *kind = u->kind;
         unsigned from = lkg_schema_release(u->from), to = lkg_schema_release(u->to);
@@ -130,16 +115,12 @@ static int report_meanings(const struct upgrade *u, const struct lkg_value *obje
                 if (!value || is_unset(value) || lkg_field_in(row, from) == lkg_field_in(row, to))
                         continue;
                 lkg_render_json_compact(value, &text);
-                lkg_buf_putc(&text, '\0');
-                if (lkg_buf_failed(&text))
-                        return -ENOMEM;
                 where = lkg_where_of(value);
-                if (strcmp(text.data, row->news) == 0)
+                if (strcmp(lkg_buf_text(&text), row->news) == 0)
                         lkg_report_add(u->report, LKG_NOTE, LKG_F_MEANING_CHANGES, &where,
                                        "%s: %s means something else from %s on; %s: %s", row->path,
                                        text.data, u->to_text, u->to_text, row->rule);
         }
-        return 0;
 }
 
 /* ---- gates ---- */
@@ -156,27 +137,24 @@ static bool belongs_to_field(const struct upgrade *u, const char *gate)
 }
 
 /* The gates of a document, in a release that may not know all of them. */
-static int gates_of(const struct lkg_schema *schema, const struct lkg_value *object, struct lkg_gates *ret)
+static void gates_of(const struct lkg_schema *schema, const struct lkg_value *object, struct lkg_gates *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        int r = lkg_gates_init(ret, lkg_schema_release(schema));
 
-        if (r == 0)
-                r = lkg_gates_apply(ret, object, NULL, &ignored);
-        return r == -EBADMSG ? 0 : r;
+        lkg_gates_init(ret, lkg_schema_release(schema));
+        (void)lkg_gates_apply(ret, object, NULL, &ignored);
 }
 
 /* One line for those that no field of the kind depends on: most of them are of other components. */
-static int report_gates(const struct upgrade *u, const struct lkg_value *object)
+static void report_gates(const struct upgrade *u, const struct lkg_value *object)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf others = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates now = { 0 };
         LKG_CLEANUP(lkg_gates_deinit) struct lkg_gates then = { 0 };
-        int r = gates_of(u->from, object, &now);
 
-        if (r == 0)
-                r = gates_of(u->to, object, &then);
-        for (size_t i = 0; r == 0 && i < lkg_n_gates; i++) {
+        gates_of(u->from, object, &now);
+        gates_of(u->to, object, &then);
+        for (size_t i = 0; i < lkg_n_gates; i++) {
                 const char *name = lkg_gates[i].name;
                 const struct lkg_gate_state *row = lkg_gate_in(&lkg_gates[i], lkg_schema_release(u->to));
                 bool was = lkg_gates_enabled(&now, name), is = lkg_gates_enabled(&then, name);
@@ -190,20 +168,16 @@ static int report_gates(const struct upgrade *u, const struct lkg_value *object)
                                        u->to_text);
                 else
                         lkg_buf_printf(&others, "%s%s %s", others.size ? ", " : "", name, is ? "on" : "off");
-                r = list_change(u, "gate", name, lkg_value_new_bool(was, NULL, 0, 0),
-                                lkg_value_new_bool(is, NULL, 0, 0));
+                list_change(u, "gate", name, lkg_value_new_bool(was, NULL, 0, 0),
+                            lkg_value_new_bool(is, NULL, 0, 0));
         }
-        if (r < 0 || others.size == 0)
-                return r;
-        lkg_buf_putc(&others, '\0');
-        if (lkg_buf_failed(&others))
-                return -ENOMEM;
+        if (others.size == 0)
+                return;
         lkg_report_add(
                 u->report, LKG_NOTE, LKG_F_GATES_CHANGE, NULL,
                 "featureGates: of those that no field here depends on, and many of which are of other "
                 "components, change from %s to %s: %s",
-                u->from_text, u->to_text, others.data);
-        return 0;
+                u->from_text, u->to_text, lkg_buf_text(&others));
 }
 
 int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
@@ -211,22 +185,20 @@ int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate 
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *then = NULL;
         struct upgrade u = { .from = now->schema, .report = report, .changes = changes };
-        int r;
 
         if (!now->schema || !now->doc || !now->effective)
                 return 0;
         for (size_t i = 0; i < lkg_n_kinds; i++)
                 if (strcmp(lkg_kinds[i].kind, lkg_schema_kind(now->schema)) == 0)
                         u.kind = &lkg_kinds[i];
-        r = lkg_schema_get(u.kind->kind, NULL, judge->config.release, &u.to);
-        if (r == 0)
-                r = lkg_judge_document(judge, now->doc, &then);
-        if (r < 0 || !then)
-                return r;
+        (void)lkg_schema_get(u.kind->kind, NULL, judge->config.release, &u.to);
+        (void)lkg_judge_document(judge, now->doc, &then);
+        if (!then)
+                return 0;
         (void)lkg_release_text(lkg_schema_release(u.from), u.from_text);
         (void)lkg_release_text(lkg_schema_release(u.to), u.to_text);
-        r = lkg_value_compare(now->effective, then, report_value, &u);
-        if (r == 0)
-                r = report_meanings(&u, now->effective);
-        return r < 0 ? r : report_gates(&u, now->effective);
+        (void)lkg_value_compare(now->effective, then, report_value, &u);
+        report_meanings(&u, now->effective);
+        report_gates(&u, now->effective);
+        return 0;
 }

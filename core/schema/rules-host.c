@@ -98,40 +98,32 @@ struct sum {
         bool unknown; /* a part of it cannot be read: another finding says so */
 };
 
-/* Return: 0; -ENOMEM. */
-static int add_part(const struct lkg_rules *rules, struct sum *sum, const char *map, const char *key,
-                    double capacity)
+static void add_part(const struct lkg_rules *rules, struct sum *sum, const char *map, const char *key,
+                     double capacity)
 {
         const struct lkg_value *parts = lkg_object_get(rules->object, map);
         const struct lkg_value *value = parts ? lkg_map_get(parts, key) : NULL;
         double amount = 0;
-        int r = value ? lkg_startup_amount(lkg_text_of(value), capacity, &amount) : 0;
 
-        if (r == -ENOMEM)
-                return r;
-        sum->unknown |= r < 0;
+        sum->unknown |= value && lkg_startup_amount(lkg_text_of(value), capacity, &amount) < 0;
         sum->amount += amount;
         if (amount <= sum->largest)
-                return 0;
+                return;
         sum->largest = amount;
         sum->value = value;
         (void)lkg_rule_key_path(map, key, strlen(key), sum->path);
-        return 0;
 }
 
 /* GetNodeAllocatableReservation(). @capacity: 0 = unknown; a threshold in percent makes the sum unknown then */
-static int add_up(const struct lkg_rules *rules, const struct resource *resource, double capacity,
-                  struct sum *sum)
+static struct sum add_up(const struct lkg_rules *rules, const struct resource *resource, double capacity)
 {
-        int r;
+        struct sum sum = { 0 };
 
-        *sum = (struct sum){ 0 };
-        r = add_part(rules, sum, "systemReserved", resource->name, 0);
-        if (r == 0)
-                r = add_part(rules, sum, "kubeReserved", resource->name, 0);
-        if (r == 0 && resource->signal && !rules->no_eviction)
-                r = add_part(rules, sum, "evictionHard", resource->signal, capacity);
-        return r;
+        add_part(rules, &sum, "systemReserved", resource->name, 0);
+        add_part(rules, &sum, "kubeReserved", resource->name, 0);
+        if (resource->signal && !rules->no_eviction)
+                add_part(rules, &sum, "evictionHard", resource->signal, capacity);
+        return sum;
 }
 
 static const char *amount_text(const struct resource *resource, double amount, char buf[static 64])
@@ -169,74 +161,64 @@ static void report_lack(const struct lkg_rules *rules, const struct resource *re
                    amount_text(resource, capacity, has));
 }
 
-static int check_allocatable(const struct lkg_rules *rules, const struct resource *resource, double capacity)
+static void check_allocatable(const struct lkg_rules *rules, const struct resource *resource,
+                              double capacity)
 {
-        struct sum sum;
-        int r;
+        struct sum sum = add_up(rules, resource, capacity);
 
-        if (capacity <= 0)
-                return 0;
-        r = add_up(rules, resource, capacity, &sum);
-        if (r == 0)
-                report_lack(rules, resource, &sum, capacity);
-        return r;
+        report_lack(rules, resource, &sum, capacity);
 }
 
 /* reservedSystemCPUs replaces the cpu of systemReserved and kubeReserved. */
-static int check_cpus(const struct lkg_rules *rules)
+static void check_cpus(const struct lkg_rules *rules)
 {
         static const char field[] = "reservedSystemCPUs";
         const struct lkg_span reserved = lkg_object_text(rules->object, field);
         struct lkg_span online;
         struct lkg_host host;
-        struct sum sum;
-        int r = add_up(rules, &cpu, 0, &sum);
+        struct sum sum = add_up(rules, &cpu, 0);
 
-        if (r < 0 || (!sum.value && reserved.size == 0))
-                return r;
+        if (!sum.value && reserved.size == 0)
+                return;
         host = ask(rules, LKG_HOST_CPUS);
         online = list_of(host.cpus);
         if (online.size == 0)
-                return 0;
+                return;
         if (reserved.size == 0)
                 report_lack(rules, &cpu, &sum, count(online, online));
         else if (!is_subset(reserved, online))
                 lkg_breach(rules, LKG_F_HOST_LACKS, field, lkg_object_get(rules->object, field),
                            "names CPUs that are not online on this host; want some of %s", host.cpus);
-        return 0;
 }
 
 /* Too many reserved processes do not stop the component; its pods may start none. */
-static int check_pids(const struct lkg_rules *rules)
+static void check_pids(const struct lkg_rules *rules)
 {
         static const struct resource pid = { "pid", NULL, false };
-        struct sum sum;
-        int r = add_up(rules, &pid, 0, &sum);
+        struct sum sum = add_up(rules, &pid, 0);
         double pids;
 
-        if (r < 0 || sum.unknown || !sum.value)
-                return r;
+        if (sum.unknown || !sum.value)
+                return;
         pids = ask(rules, LKG_HOST_PIDS).pids;
         if (pids <= 0 || sum.amount < pids)
-                return 0;
+                return;
         lkg_breach(
                 rules, LKG_F_HOST_STATE, sum.path, sum.value,
                 "leaves no process to the pods: this host allows %.0f (kernel.pid_max, kernel.threads-max)",
                 pids);
-        return 0;
 }
 
 /* ---- NUMA nodes ---- */
 
 /* getTotalMemoryTypeReserved() */
-static int add_reserved_memory(const struct lkg_rules *rules, const struct lkg_value *list, double *ret,
-                               bool *unknown)
+static void add_reserved_memory(const struct lkg_rules *rules, const struct lkg_value *list, double *ret,
+                                bool *unknown)
 {
         const struct lkg_host host = ask(rules, LKG_HOST_NUMA_NODES);
         struct lkg_span nodes = list_of(host.numa_nodes);
-        int r = 0;
 
-        for (size_t i = 0; r == 0 && i < lkg_value_size(list); i++) {
+        for (size_t i = 0; i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i), *node = lkg_map_get(item, "numaNode"),
                                        *limits = lkg_map_get(item, "limits"),
                                        *value = limits ? lkg_map_get(limits, "memory") : NULL;
@@ -248,43 +230,37 @@ static int add_reserved_memory(const struct lkg_rules *rules, const struct lkg_v
                         lkg_breach(rules, LKG_F_HOST_LACKS,
                                    lkg_rule_item_path("reservedMemory", i, "numaNode", path), node,
                                    "is not a NUMA node of this host; want one of %s", host.numa_nodes);
-                r = value ? lkg_startup_amount(lkg_text_of(value), 0, &amount) : 0;
-                *unknown |= r == -EINVAL;
-                r = r == -EINVAL ? 0 : r;
+                *unknown |= value && lkg_startup_amount(lkg_text_of(value), 0, &amount) < 0;
                 *ret += amount;
         }
-        return r;
 }
 
 /* validateReservedMemory(); without a list, rules-later.c speaks. */
-static int check_memory_manager(const struct lkg_rules *rules)
+static void check_memory_manager(const struct lkg_rules *rules)
 {
         static const char field[] = "reservedMemory";
         const struct lkg_value *list = lkg_object_get(rules->object, field);
         char listed[64], wanted[64];
         bool unknown = false;
         double amount = 0, has;
-        struct sum sum = { 0 };
-        int r;
+        struct sum sum;
 
         if (!lkg_span_is(lkg_object_text(rules->object, "memoryManagerPolicy"), "Static") || !list ||
             lkg_value_size(list) == 0)
-                return 0;
+                return;
         has = ask(rules, LKG_HOST_MEMORY).memory;
         if (has <= 0)
-                return 0;
-        r = add_reserved_memory(rules, list, &amount, &unknown);
-        if (r == 0)
-                r = add_up(rules, &memory, has, &sum);
-        if (r < 0 || unknown || sum.unknown || (amount - sum.amount < 1 && sum.amount - amount < 1))
-                return r;
+                return;
+        add_reserved_memory(rules, list, &amount, &unknown);
+        sum = add_up(rules, &memory, has);
+        if (unknown || sum.unknown || (amount - sum.amount < 1 && sum.amount - amount < 1))
+                return;
         lkg_breach(rules, LKG_F_HOST_LACKS, field, list,
                    "must come to as much memory as systemReserved, kubeReserved and evictionHard on this "
                    "host, which "
                    "is %s (%.0f bytes); it is %s (%.0f bytes)",
                    amount_text(&memory, sum.amount, wanted), sum.amount,
                    amount_text(&memory, amount, listed), amount);
-        return 0;
 }
 
 /* topologymanager.NewManager() */
@@ -343,25 +319,17 @@ static void check_kernel_defaults(const struct lkg_rules *rules)
                            host.kernel);
 }
 
-int lkg_rules_host(const struct lkg_rules *rules)
+void lkg_rules_host(const struct lkg_rules *rules)
 {
-        int r;
-
         if (!lkg_schema_is_kubelet(rules->schema))
-                return 0;
-        r = check_cpus(rules);
-        if (r == 0)
-                r = check_allocatable(rules, &memory, ask(rules, LKG_HOST_MEMORY).memory);
-        if (r == 0 && !rules->other_root && lkg_object_bool(rules->object, "localStorageCapacityIsolation"))
-                r = check_allocatable(rules, &storage, ask(rules, LKG_HOST_STORAGE).storage);
-        if (r == 0)
-                r = check_pids(rules);
-        if (r == 0)
-                r = check_memory_manager(rules);
-        if (r < 0)
-                return r;
+                return;
+        check_cpus(rules);
+        check_allocatable(rules, &memory, ask(rules, LKG_HOST_MEMORY).memory);
+        if (!rules->other_root && lkg_object_bool(rules->object, "localStorageCapacityIsolation"))
+                check_allocatable(rules, &storage, ask(rules, LKG_HOST_STORAGE).storage);
+        check_pids(rules);
+        check_memory_manager(rules);
         check_topology_manager(rules);
         check_swap_of_host(rules);
         check_kernel_defaults(rules);
-        return 0;
 }

@@ -318,25 +318,20 @@ static void reservation_path(const struct reservation *one, char buf[static LKG_
         (void)lkg_rule_key_path(path, one->key, one->size, buf);
 }
 
-static int check_reservation(const struct lkg_rules *rules, const struct reservation *one)
+static void check_reservation(const struct lkg_rules *rules, const struct reservation *one)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
         char path[LKG_RULE_PATH_MAX];
-        const char *text = "";
-        size_t size = 0;
-        int r;
+        struct lkg_span text = lkg_text_of(one->value);
 
         reservation_path(one, path);
         if (!lkg_name_is_memory(lkg_span(one->key, one->size)))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, path, one->value,
                            "is of a kind that cannot be reserved; want memory or hugepages-SIZE");
-        if (one->value && lkg_value_type(one->value) != LKG_NULL)
-                text = lkg_value_text(one->value, &size);
-        r = size ? lkg_quantity_parse(text, size, &quantity, NULL) : 0;
-        if (r == 0 && lkg_quantity_is_zero(&quantity))
+        if ((text.size == 0 || lkg_quantity_parse(text.data, text.size, &quantity, NULL) == 0) &&
+            lkg_quantity_is_zero(&quantity))
                 lkg_breach(rules, LKG_F_OUT_OF_RANGE, path, one->value,
                            "must not be zero; reserve something, or remove the line");
-        return r == -ENOMEM ? r : 0;
 }
 
 static void check_duplicates(const struct lkg_rules *rules, struct reservation *all, size_t n)
@@ -358,12 +353,11 @@ static void check_duplicates(const struct lkg_rules *rules, struct reservation *
         }
 }
 
-static int check_reserved_memory(const struct lkg_rules *rules)
+static void check_reserved_memory(const struct lkg_rules *rules)
 {
         const struct lkg_value *list = lkg_rule_items(rules, "reservedMemory");
         LKG_CLEANUP(lkg_freep) struct reservation *all = NULL;
         size_t n_items = list ? lkg_value_size(list) : 0, n = 0;
-        int r = 0;
 
         for (size_t i = 0; i < n_items; i++) {
                 const struct lkg_value *limits = lkg_object_get(lkg_list_get(list, i), "limits");
@@ -372,33 +366,29 @@ static int check_reserved_memory(const struct lkg_rules *rules)
         }
         lkg_rule_begin(rules);
         if (n == 0)
-                return 0;
-        all = calloc(n, sizeof(*all));
-        if (!all)
-                return -ENOMEM;
+                return;
+        all = lkg_must(calloc(n, sizeof(*all)));
         n = 0;
         for (size_t i = 0; i < n_items; i++) {
                 const struct lkg_value *item = lkg_list_get(list, i),
                                        *limits = lkg_object_get(item, "limits");
                 size_t size = limits ? lkg_value_size(limits) : 0;
 
-                for (size_t k = 0; r == 0 && k < size; k++) {
+                for (size_t k = 0; k < size; k++) {
                         struct reservation *one = &all[n++];
 
                         one->node = lkg_object_int(item, "numaNode");
                         one->index = i;
                         one->value = lkg_map_at(limits, k, &one->key, &one->size);
-                        r = check_reservation(rules, one);
+                        check_reservation(rules, one);
                 }
         }
-        if (r == 0)
-                check_duplicates(rules, all, n);
-        return r;
+        check_duplicates(rules, all, n);
 }
 
 /* ---- the rest ---- */
 
-static int check_taint(const struct lkg_rules *rules, const struct lkg_value *taint, size_t i)
+static void check_taint(const struct lkg_rules *rules, const struct lkg_value *taint, size_t i)
 {
         static const struct {
                 const char *member;
@@ -409,17 +399,16 @@ static int check_taint(const struct lkg_rules *rules, const struct lkg_value *ta
         static const char list[] = "registerWithTaints";
         struct lkg_span text = lkg_text_of(effect);
         char path[LKG_RULE_PATH_MAX];
-        int r = 0;
 
         if (lkg_text_of(lkg_map_get(taint, "key")).size == 0)
                 lkg_breach_missing(rules, lkg_rule_item_path(list, i, "key", path), taint,
                                    "one such as example.com/dedicated");
-        for (size_t k = 0; r == 0 && k < LKG_ARRAY_SIZE(pieces); k++) {
+        for (size_t k = 0; k < LKG_ARRAY_SIZE(pieces); k++) {
                 const struct lkg_value *piece = lkg_map_get(taint, pieces[k].member);
 
                 if (lkg_text_of(piece).size > 0)
-                        r = lkg_rule_parse_item(rules, LKG_F_BAD_FORMAT, list, i, pieces[k].member, piece,
-                                                pieces[k].parse);
+                        lkg_rule_parse_item(rules, LKG_F_BAD_FORMAT, list, i, pieces[k].member, piece,
+                                            pieces[k].parse);
         }
         if (text.size > 0 && !lkg_rule_word("NoSchedule, PreferNoSchedule, NoExecute", text.data, text.size))
                 lkg_breach(rules, LKG_F_NOT_ONE_OF, lkg_rule_item_path(list, i, "effect", path), effect,
@@ -427,21 +416,18 @@ static int check_taint(const struct lkg_rules *rules, const struct lkg_value *ta
         if (time)
                 lkg_breach(rules, LKG_F_CONTRADICTION, lkg_rule_item_path(list, i, "timeAdded", path), time,
                            "is not allowed here; remove the line");
-        return r;
 }
 
-static int check_taints(const struct lkg_rules *rules)
+static void check_taints(const struct lkg_rules *rules)
 {
         const struct lkg_value *list = lkg_rule_items(rules, "registerWithTaints");
-        int r = 0;
 
         lkg_rule_begin(rules);
-        for (size_t i = 0; r == 0 && list && i < lkg_value_size(list); i++)
-                r = check_taint(rules, lkg_list_get(list, i), i);
-        return r;
+        for (size_t i = 0; list && i < lkg_value_size(list); i++)
+                check_taint(rules, lkg_list_get(list, i), i);
 }
 
-static int check_allowlist(const struct lkg_rules *rules)
+static void check_allowlist(const struct lkg_rules *rules)
 {
         static const char policy[] = "imagePullCredentialsVerificationPolicy",
                           allowlist[] = "preloadedImagesVerificationAllowlist";
@@ -454,49 +440,45 @@ static int check_allowlist(const struct lkg_rules *rules)
         lkg_rule_begin(rules);
         list = lkg_rule_get(rules, allowlist);
         if (!lkg_rule_gate(rules, "KubeletEnsureSecretPulledImages") || !list || lkg_value_size(list) == 0)
-                return 0;
+                return;
         if (!lkg_span_is(lkg_rule_text(rules, policy), "NeverVerifyAllowlistedImages"))
                 between(rules, allowlist, "cannot go with", policy, "cannot go with",
                         "the list needs NeverVerifyAllowlistedImages");
-        return lkg_rules_apply(rules, &patterns, 1);
+        lkg_rules_apply(rules, &patterns, 1);
 }
 
 /* Two keys mean one sysctl if one of them has slashes where the other one has dots. */
-static int check_sysctl(const struct lkg_rules *rules, const struct lkg_value *map, struct lkg_span key,
-                        const struct lkg_value *value)
+static void check_sysctl(const struct lkg_rules *rules, const struct lkg_value *map, struct lkg_span key,
+                         const struct lkg_value *value)
 {
         char reason[LKG_REFUSAL_MAX] = "", path[LKG_RULE_PATH_MAX], name[256];
-        int r = lkg_sysctl_name(key.data, key.size, reason);
 
         (void)lkg_rule_key_path("defaultPodSysctls", key.data, key.size, path);
-        if (r == -EINVAL) {
+        if (lkg_sysctl_name(key.data, key.size, reason) < 0) {
                 lkg_breach(rules, LKG_F_BAD_FORMAT, path, value, "has a key that is %s", reason);
-                return 0;
+                return;
         }
         (void)snprintf(name, sizeof(name), "%.*s", (int)key.size, key.data);
         lkg_sysctl_normalise(name);
-        if (r == 0 && memcmp(name, key.data, key.size) != 0 && lkg_map_get(map, name))
+        if (memcmp(name, key.data, key.size) != 0 && lkg_map_get(map, name))
                 lkg_breach(rules, LKG_F_DUPLICATE, path, value,
                            "is set a second time, as %s; remove one of them", name);
-        return r;
 }
 
-static int check_sysctls(const struct lkg_rules *rules)
+static void check_sysctls(const struct lkg_rules *rules)
 {
         const struct lkg_value *map = lkg_rule_items(rules, "defaultPodSysctls");
         size_t n = map ? lkg_value_size(map) : 0;
-        int r = 0;
 
         lkg_rule_begin(rules);
         if (n == 0 || !lkg_rule_gate(rules, "DefaultPodSysctls"))
-                return 0; /* a row says that it needs the gate */
-        for (size_t i = 0; r == 0 && i < n; i++) {
+                return; /* a row says that it needs the gate */
+        for (size_t i = 0; i < n; i++) {
                 struct lkg_span key;
                 const struct lkg_value *value = lkg_map_at(map, i, &key.data, &key.size);
 
-                r = check_sysctl(rules, map, key, value);
+                check_sysctl(rules, map, key, value);
         }
-        return r;
 }
 
 static void check_memory(const struct lkg_rules *rules)
@@ -596,22 +578,14 @@ static void check_os(const struct lkg_rules *rules)
                            "is out of range; want a multiple of 65536, at most 4294967295");
 }
 
-int lkg_rules_kubelet(const struct lkg_rules *rules)
+void lkg_rules_kubelet(const struct lkg_rules *rules)
 {
-        int r = lkg_rules_apply(rules, lkg_kubelet_rules, lkg_n_kubelet_rules);
-
-        if (r == 0)
-                r = check_taints(rules);
-        if (r == 0)
-                r = check_reserved_memory(rules);
-        if (r == 0)
-                r = check_allowlist(rules);
-        if (r == 0)
-                r = check_sysctls(rules);
-        if (r == 0)
-                r = lkg_rules_logging(rules);
-        if (r < 0)
-                return r;
+        lkg_rules_apply(rules, lkg_kubelet_rules, lkg_n_kubelet_rules);
+        check_taints(rules);
+        check_reserved_memory(rules);
+        check_allowlist(rules);
+        check_sysctls(rules);
+        lkg_rules_logging(rules);
         check_images(rules);
         check_shutdown(rules);
         check_cgroups(rules);
@@ -621,5 +595,4 @@ int lkg_rules_kubelet(const struct lkg_rules *rules)
         check_pod_logs(rules);
         check_os(rules);
         lkg_rule_hidden_metrics(rules);
-        return 0;
 }

@@ -88,19 +88,21 @@ static void check_periods(const struct lkg_rules *rules)
                 lkg_breach_between(rules, LKG_F_OUT_OF_RANGE, &minimum, &period, NULL);
 }
 
-/* Up to 1.36: `primary` alone, and nothing behind it is checked. */
-static int check_node_ports_136(const struct lkg_rules *rules, const struct lkg_value *list, size_t i)
+/* Up to 1.36: `primary` alone, and nothing behind it is checked. Return: go on? */
+static bool check_node_ports_136(const struct lkg_rules *rules, const struct lkg_value *list, size_t i)
 {
         const struct lkg_value *item = lkg_list_get(list, i);
         char path[LKG_RULE_PATH_MAX];
 
         (void)lkg_rule_item_path("nodePortAddresses", i, NULL, path);
-        if (!lkg_span_is(lkg_text_of(item), "primary"))
-                return lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr);
+        if (!lkg_span_is(lkg_text_of(item), "primary")) {
+                lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr);
+                return true;
+        }
         if (lkg_value_size(list) != 1)
                 lkg_breach(rules, LKG_F_CONTRADICTION, path, item,
                            "must be the only entry; remove it or the CIDRs");
-        return 1;
+        return false;
 }
 
 static int parse_cidr_or_word(const char *text, size_t size, char *reason)
@@ -111,8 +113,8 @@ static int parse_cidr_or_word(const char *text, size_t size, char *reason)
 }
 
 /* @seen: a bit for each word that an earlier item was */
-static int check_node_port(const struct lkg_rules *rules, const struct lkg_value *list, size_t i,
-                           unsigned *seen)
+static void check_node_port(const struct lkg_rules *rules, const struct lkg_value *list, size_t i,
+                            unsigned *seen)
 {
         static const char *const words[] = { "primary", "localhost", "all" };
         const struct lkg_value *item = lkg_list_get(list, i);
@@ -125,23 +127,24 @@ static int check_node_port(const struct lkg_rules *rules, const struct lkg_value
                 if (*seen & 1u << k)
                         lkg_breach(rules, LKG_F_DUPLICATE, path, item, "is there twice; remove one of them");
                 *seen |= 1u << k;
-                return 0;
+                return;
         }
-        return lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr_or_word);
+        lkg_rule_parse(rules, LKG_F_BAD_FORMAT, path, item, parse_cidr_or_word);
 }
 
-static int check_node_ports(const struct lkg_rules *rules)
+static void check_node_ports(const struct lkg_rules *rules)
 {
         const struct lkg_value *list = lkg_rule_items(rules, "nodePortAddresses");
         size_t n = list ? lkg_value_size(list) : 0;
-        bool newer = lkg_schema_release(rules->schema) >= 137;
+        bool newer = lkg_schema_release(rules->schema) >= 137, more = true;
         unsigned seen = 0;
-        int r = 0;
 
         lkg_rule_begin(rules);
-        for (size_t i = 0; r == 0 && i < n; i++)
-                r = newer ? check_node_port(rules, list, i, &seen) : check_node_ports_136(rules, list, i);
-        return r < 0 ? r : 0;
+        for (size_t i = 0; more && i < n; i++)
+                if (newer)
+                        check_node_port(rules, list, i, &seen);
+                else
+                        more = check_node_ports_136(rules, list, i);
 }
 
 static void check_ipvs(const struct lkg_rules *rules)
@@ -203,19 +206,13 @@ static void check_cluster_cidrs(const struct lkg_rules *rules)
                            "has two of one IP family; want one CIDR, or one of each family");
 }
 
-int lkg_rules_kubeproxy(const struct lkg_rules *rules)
+void lkg_rules_kubeproxy(const struct lkg_rules *rules)
 {
-        int r = lkg_rules_apply(rules, lkg_kubeproxy_rules, lkg_n_kubeproxy_rules);
-
-        if (r == 0)
-                r = check_node_ports(rules);
-        if (r == 0)
-                r = lkg_rules_logging(rules);
-        if (r < 0)
-                return r;
+        lkg_rules_apply(rules, lkg_kubeproxy_rules, lkg_n_kubeproxy_rules);
+        check_node_ports(rules);
+        lkg_rules_logging(rules);
         check_periods(rules);
         check_ipvs(rules);
         check_cluster_cidrs(rules);
         lkg_rule_hidden_metrics(rules);
-        return 0;
 }

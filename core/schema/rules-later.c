@@ -44,13 +44,11 @@ static int percentage(struct lkg_span value, float *ret, char *reason)
 {
         struct lkg_span number = without_percent(value);
         double n;
-        int r = lkg_float_parse(number.data, number.size, 32, &n, NULL);
 
-        if (r == -EINVAL)
+        if (lkg_float_parse(number.data, number.size, 32, &n, NULL) < 0)
                 return lkg_refuse(reason, "not a percentage; want one such as 10%%");
-        if (r == 0)
-                *ret = (float)n / 100;
-        return r;
+        *ret = (float)n / 100;
+        return 0;
 }
 
 /* Check for a quantity whose sign is at least @min_sign: -1, 0 or 1. */
@@ -285,42 +283,30 @@ static void check_soft_eviction(const struct lkg_rules *rules)
         }
 }
 
-/*
- * Does the map @path reserve some of @resource?
- * Return: 1, 0 or -ENOMEM.
- */
-static int reserves(const struct lkg_rules *rules, const char *path, const char *resource)
+/* Does the map @path reserve some of @resource? */
+static bool reserves(const struct lkg_rules *rules, const char *path, const char *resource)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
         const struct lkg_value *map = lkg_rule_get(rules, path);
         struct lkg_span text = lkg_text_of(map ? lkg_map_get(map, resource) : NULL);
-        int r = text.size ? lkg_quantity_parse(text.data, text.size, &quantity, NULL) : -EINVAL;
 
-        if (r == -EINVAL)
-                return 0;
-        return r < 0 ? r : !lkg_quantity_is_zero(&quantity);
+        return text.size && lkg_quantity_parse(text.data, text.size, &quantity, NULL) == 0 &&
+               !lkg_quantity_is_zero(&quantity);
 }
 
-static int check_static_policies(const struct lkg_rules *rules)
+static void check_static_policies(const struct lkg_rules *rules)
 {
         const struct lkg_value *reserved, *eviction;
         bool memory;
-        int r;
 
         lkg_rule_begin(rules);
         if (lkg_span_is(lkg_rule_text(rules, "cpuManagerPolicy"), "static") &&
-            lkg_rule_text(rules, "reservedSystemCPUs").size == 0) {
-                r = reserves(rules, "systemReserved", "cpu");
-                if (r == 0)
-                        r = reserves(rules, "kubeReserved", "cpu");
-                if (r < 0)
-                        return r;
-                if (r == 0)
-                        lkg_breach(rules, LKG_F_REFUSED_LATER, "cpuManagerPolicy",
-                                   lkg_rule_get(rules, "cpuManagerPolicy"),
-                                   "needs CPUs that no container gets; set reservedSystemCPUs, or cpu in "
-                                   "systemReserved or kubeReserved");
-        }
+            lkg_rule_text(rules, "reservedSystemCPUs").size == 0 &&
+            !reserves(rules, "systemReserved", "cpu") && !reserves(rules, "kubeReserved", "cpu"))
+                lkg_breach(rules, LKG_F_REFUSED_LATER, "cpuManagerPolicy",
+                           lkg_rule_get(rules, "cpuManagerPolicy"),
+                           "needs CPUs that no container gets; set reservedSystemCPUs, or cpu in "
+                           "systemReserved or kubeReserved");
         lkg_rule_begin(rules);
         reserved = lkg_rule_get(rules, "reservedMemory");
         eviction = lkg_rule_get(rules, "evictionHard");
@@ -331,7 +317,6 @@ static int check_static_policies(const struct lkg_rules *rules)
                            lkg_rule_get(rules, "memoryManagerPolicy"),
                            "needs reservedMemory, in sum as much memory as kubeReserved, systemReserved and "
                            "evictionHard name");
-        return 0;
 }
 
 static void check_swap(const struct lkg_rules *rules)
@@ -527,8 +512,7 @@ static const char *quote_field(const char *path, struct lkg_span text, char quot
         if (lkg_name_secrecy(path, strlen(path)) == LKG_PUBLIC)
                 return lkg_quote(text.data, text.size, quoted);
         (void)lkg_mask_url(text.data, text.size, &masked);
-        return lkg_buf_failed(&masked) ? "a value that is not shown"
-                                       : lkg_quote(masked.data, masked.size, quoted);
+        return lkg_quote(lkg_buf_text(&masked), masked.size, quoted);
 }
 
 static void advise(const struct lkg_rules *rules, const char *path, const struct lkg_value *value,
@@ -580,17 +564,12 @@ static void check_cgroup_driver(const struct lkg_rules *rules)
                 lkg_quote(text.data, text.size, quoted));
 }
 
-int lkg_rules_later(const struct lkg_rules *rules)
+void lkg_rules_later(const struct lkg_rules *rules)
 {
-        int r;
-
         if (!lkg_schema_is_kubelet(rules->schema))
-                return 0;
-        r = lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
-        if (r == 0)
-                r = check_static_policies(rules);
-        if (r < 0)
-                return r;
+                return;
+        lkg_rules_apply(rules, table, LKG_ARRAY_SIZE(table));
+        check_static_policies(rules);
         check_curves(rules);
         check_soft_eviction(rules);
         check_swap(rules);
@@ -600,5 +579,4 @@ int lkg_rules_later(const struct lkg_rules *rules)
         check_exclusive_options(rules);
         check_ignored(rules);
         check_cgroup_driver(rules);
-        return 0;
 }

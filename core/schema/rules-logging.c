@@ -81,37 +81,27 @@ static void check_vmodule(const struct lkg_rules *rules)
         }
 }
 
-static int check_buffer(const struct lkg_rules *rules, const char *path)
+static void check_buffer(const struct lkg_rules *rules, const char *path)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = LKG_QUANTITY_INIT;
         const struct lkg_value *value;
-        const char *text;
-        size_t size;
-        int r;
+        struct lkg_span text;
 
         lkg_rule_begin(rules);
         value = lkg_rule_get(rules, path);
-        if (!value || lkg_value_type(value) != LKG_STRING || lkg_rule_gate(rules, alpha_gate))
-                return 0;
-        text = lkg_value_text(value, &size);
-        r = lkg_quantity_parse(text, size, &quantity, NULL);
-        if (r == 0 && lkg_quantity_value(&quantity) != 0)
+        text = lkg_text_of(value);
+        if (!lkg_rule_gate(rules, alpha_gate) &&
+            lkg_quantity_parse(text.data, text.size, &quantity, NULL) == 0 &&
+            lkg_quantity_value(&quantity) != 0)
                 lkg_breach_gate(rules, LKG_F_NEEDS_GATE, path, value, alpha_gate,
                                 "turn the gate on, or remove the line");
-        return r == -ENOMEM ? r : 0;
 }
 
-int lkg_rules_logging(const struct lkg_rules *rules)
+void lkg_rules_logging(const struct lkg_rules *rules)
 {
-        int r = lkg_rules_apply(rules, lkg_logging_rules, lkg_n_logging_rules);
-
-        if (r == 0)
-                r = check_buffer(rules, "logging.options.text.infoBufferSize");
-        if (r == 0)
-                r = check_buffer(rules, "logging.options.json.infoBufferSize");
-        if (r < 0)
-                return r;
+        lkg_rules_apply(rules, lkg_logging_rules, lkg_n_logging_rules);
+        check_buffer(rules, "logging.options.text.infoBufferSize");
+        check_buffer(rules, "logging.options.json.infoBufferSize");
         check_format(rules);
         check_vmodule(rules);
-        return 0;
 }

@@ -339,41 +339,25 @@ const char *lkg_rule_item_path(const char *list, size_t i, const char *member,
         return buf;
 }
 
-static void breach_reason(const struct lkg_rules *rules, unsigned code, const char *path,
-                          const struct lkg_value *value, const char *reason)
-{
-        lkg_breach(rules, code, path, value, "is not right: %s", lkg_reason(lkg_text_of(value), reason));
-}
-
-int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
-                   const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason))
+void lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
+                    const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason))
 {
         struct lkg_span text = lkg_text_of(value);
-        char reason[LKG_REFUSAL_MAX];
-        int r;
+        char reason[LKG_REFUSAL_MAX] = "";
 
-        *reason = '\0';
-        r = parse(text.data, text.size, reason);
-        if (r != -EINVAL)
-                return r;
-        breach_reason(rules, code, path, value, reason);
-        return 0;
+        if (parse(text.data, text.size, reason) < 0)
+                lkg_breach(rules, code, path, value, "is not right: %s", lkg_reason(text, reason));
 }
 
-int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char *list, size_t i,
-                        const char *member, const struct lkg_value *value,
-                        int (*parse)(const char *text, size_t size, char *reason))
+void lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char *list, size_t i,
+                         const char *member, const struct lkg_value *value,
+                         int (*parse)(const char *text, size_t size, char *reason))
 {
         struct lkg_span text = lkg_text_of(value);
-        char reason[LKG_REFUSAL_MAX], path[LKG_RULE_PATH_MAX];
-        int r;
+        char path[LKG_RULE_PATH_MAX];
 
-        *reason = '\0';
-        r = parse(text.data, text.size, reason);
-        if (r != -EINVAL)
-                return r;
-        breach_reason(rules, code, lkg_rule_item_path(list, i, member, path), value, reason);
-        return 0;
+        if (parse(text.data, text.size, NULL) < 0)
+                lkg_rule_parse(rules, code, lkg_rule_item_path(list, i, member, path), value, parse);
 }
 
 static bool concerns(const struct lkg_rules *rules, const struct lkg_value_rule *row)
@@ -424,19 +408,18 @@ static void report_row(const struct lkg_rules *rules, const struct lkg_value_rul
         }
 }
 
-static int parse_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,
-                     const struct lkg_value *value)
+static void parse_row(const struct lkg_rules *rules, const struct lkg_value_rule *row,
+                      const struct lkg_value *value)
 {
         unsigned code = row->flags & LKG_RULE_LATER ? LKG_F_REFUSED_LATER : LKG_F_BAD_FORMAT;
-        int r = 0;
 
-        if (!value || lkg_value_type(value) != LKG_LIST)
-                return (row->flags & LKG_RULE_EMPTY_OK) && is_empty(value)
-                               ? 0
-                               : lkg_rule_parse(rules, code, row->path, value, row->parse);
-        for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++)
-                r = lkg_rule_parse_item(rules, code, row->path, i, NULL, lkg_list_get(value, i), row->parse);
-        return r;
+        if (!value || lkg_value_type(value) != LKG_LIST) {
+                if (!(row->flags & LKG_RULE_EMPTY_OK) || !is_empty(value))
+                        lkg_rule_parse(rules, code, row->path, value, row->parse);
+                return;
+        }
+        for (size_t i = 0; i < lkg_value_size(value); i++)
+                lkg_rule_parse_item(rules, code, row->path, i, NULL, lkg_list_get(value, i), row->parse);
 }
 
 static bool is_within(const struct lkg_value_rule *row, int64_t n)
@@ -453,8 +436,8 @@ static bool is_word(const struct lkg_value_rule *row, const struct lkg_value *va
 }
 
 /* @type: of what has the entry, and @i the number or @key the name that it has there. */
-static int check_entry(const struct lkg_rules *rules, const struct lkg_value_rule *row, enum lkg_type type,
-                       size_t i, struct lkg_span key, const struct lkg_value *value)
+static void check_entry(const struct lkg_rules *rules, const struct lkg_value_rule *row, enum lkg_type type,
+                        size_t i, struct lkg_span key, const struct lkg_value *value)
 {
         char path[LKG_RULE_PATH_MAX], reason[LKG_REFUSAL_MAX] = "";
         const char *at = row->path;
@@ -462,34 +445,31 @@ static int check_entry(const struct lkg_rules *rules, const struct lkg_value_rul
                 : is_word(row, value) ? 0
                                       : lkg_refuse(reason, "%s", row->want);
 
-        if (r != -EINVAL)
-                return r;
+        if (r == 0)
+                return;
         if (type == LKG_LIST)
                 at = lkg_rule_item_path(row->path, i, NULL, path);
         else if (type == LKG_MAP)
                 at = lkg_rule_key_path(row->path, key.data, key.size, path);
         lkg_breach(rules, LKG_F_REFUSED_LATER, at, value, "is refused when the component starts: %s",
                    reason);
-        return 0;
 }
 
-static int check_entries(const struct lkg_rules *rules, const struct lkg_value_rule *row,
-                         const struct lkg_value *value)
+static void check_entries(const struct lkg_rules *rules, const struct lkg_value_rule *row,
+                          const struct lkg_value *value)
 {
         enum lkg_type type = value ? lkg_value_type(value) : LKG_NULL;
-        int r = 0;
 
-        if (type != LKG_LIST && type != LKG_MAP)
-                return value ? check_entry(rules, row, type, 0, lkg_span("", 0), value) : 0;
-        for (size_t i = 0; r == 0 && i < lkg_value_size(value); i++) {
+        if (value && type != LKG_LIST && type != LKG_MAP)
+                check_entry(rules, row, type, 0, lkg_span("", 0), value);
+        for (size_t i = 0; value && i < lkg_value_size(value); i++) {
                 struct lkg_span key = lkg_span("", 0);
                 const struct lkg_value *item = lkg_list_get(value, i);
 
                 if (type == LKG_MAP)
                         item = lkg_map_at(value, i, &key.data, &key.size);
-                r = check_entry(rules, row, type, i, key, item);
+                check_entry(rules, row, type, i, key, item);
         }
-        return r;
 }
 
 /* An absent field counts as zero, unless the release does not have it or it can be nil. */
@@ -500,14 +480,14 @@ static bool concerns_absent(const struct lkg_rules *rules, const struct lkg_valu
         return node && (!node->pointer || row->kind == LKG_RULE_SET);
 }
 
-static int apply_row(const struct lkg_rules *rules, const struct lkg_value_rule *row)
+static void apply_row(const struct lkg_rules *rules, const struct lkg_value_rule *row)
 {
         bool by_item = row->kind == LKG_RULE_PARSE || row->kind == LKG_RULE_ENTRY, holds = true;
         const struct lkg_value *value =
                 by_item ? lkg_rule_items(rules, row->path) : lkg_rule_get(rules, row->path);
 
         if (!value && !concerns_absent(rules, row))
-                return 0;
+                return;
         switch (row->kind) {
         case LKG_RULE_NUMBER:
                 holds = is_within(row, lkg_value_int(value));
@@ -525,25 +505,23 @@ static int apply_row(const struct lkg_rules *rules, const struct lkg_value_rule 
                 holds = is_unset(row, value);
                 break;
         case LKG_RULE_PARSE:
-                return parse_row(rules, row, value);
+                parse_row(rules, row, value);
+                break;
         case LKG_RULE_ENTRY:
-                return check_entries(rules, row, value);
+                check_entries(rules, row, value);
+                break;
         }
         if (!holds)
                 report_row(rules, row, value);
-        return 0;
 }
 
-int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows)
+void lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows)
 {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < n_rows; i++) {
+        for (size_t i = 0; i < n_rows; i++) {
                 lkg_rule_begin(rules);
                 if (concerns(rules, &rows[i]))
-                        r = apply_row(rules, &rows[i]);
+                        apply_row(rules, &rows[i]);
         }
-        return r;
 }
 
 /* ---- of both kinds: component-base, ValidateShowHiddenMetricsVersionForKubeletBackwardCompatOnly ---- */

@@ -5,8 +5,7 @@
  *
  *     maxPods (--max-pods): -5 is out of range; it must not be negative
  *
- * The flag is named only if the value came from the command line. Nothing here allocates, so only the parser
- * of a value can fail, and only for lack of memory.
+ * The flag is named only if the value came from the command line.
  */
 #pragma once
 
@@ -38,24 +37,24 @@ struct lkg_rules {
         bool *doubt; /* the current rule has used some of it, see lkg_rule_begin(); needed with @unread */
 };
 
-/* Each adds errors and warnings to rules->report. Fails only with -ENOMEM. */
-int lkg_rules_kubelet(const struct lkg_rules *rules);
-int lkg_rules_kubeproxy(const struct lkg_rules *rules);
+/* Each adds errors and warnings to rules->report. */
+void lkg_rules_kubelet(const struct lkg_rules *rules);
+void lkg_rules_kubeproxy(const struct lkg_rules *rules);
 /** lkg_rules_logging() - component-base/logs/api/v1 Validate; both kinds have the same `logging`. */
-int lkg_rules_logging(const struct lkg_rules *rules);
+void lkg_rules_logging(const struct lkg_rules *rules);
 /**
  * lkg_rules_later() - report values that pass validation and stop the component at its start: warnings, or
  * errors.
  */
-int lkg_rules_later(const struct lkg_rules *rules);
+void lkg_rules_later(const struct lkg_rules *rules);
 /**
  * lkg_startup_amount() - what a reservation or an eviction threshold comes to.
  * @capacity: of which a percentage is taken; 0 = unknown
- * Return: 0; -EINVAL: no quantity, or a percentage of what is unknown; -ENOMEM.
+ * Return: 0; -EINVAL: no quantity, or a percentage of what is unknown.
  */
 int lkg_startup_amount(struct lkg_span value, double capacity, double *ret);
 /** lkg_rules_host() - report values that this host cannot bear; nothing for facts that are unknown. */
-int lkg_rules_host(const struct lkg_rules *rules);
+void lkg_rules_host(const struct lkg_rules *rules);
 
 /* ---- rows ---- */
 
@@ -84,7 +83,7 @@ struct lkg_value_rule {
         const char *want; /* a clause: what would be right */
         int64_t min, max;
         const char *words; /* separated by ", ", for messages */
-        /* lkg/schema values: 0; -EINVAL and a reason (LKG_REFUSAL_MAX bytes); -ENOMEM */
+        /* lkg/schema values: 0; -EINVAL and a reason (LKG_REFUSAL_MAX bytes) */
         int (*parse)(const char *text, size_t size, char *reason);
         int (*entry)(struct lkg_span key, struct lkg_span value,
                      char *reason); /* the same; @key: of a map */
@@ -113,11 +112,8 @@ struct lkg_span lkg_rule_text(const struct lkg_rules *rules, const char *path); 
 /** lkg_rule_gate() - is the feature gate on? */
 bool lkg_rule_gate(const struct lkg_rules *rules, const char *name);
 
-/**
- * lkg_rules_apply() - check all rows.
- * Return: 0; -ENOMEM.
- */
-int lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows);
+/** lkg_rules_apply() - check all rows. */
+void lkg_rules_apply(const struct lkg_rules *rules, const struct lkg_value_rule *rows, size_t n_rows);
 
 /** lkg_breach_missing() - report a missing or empty text. @at: its parent, or the empty text. */
 void lkg_breach_missing(const struct lkg_rules *rules, const char *path, const struct lkg_value *at,
@@ -159,12 +155,10 @@ void lkg_breach_gate(const struct lkg_rules *rules, unsigned code, const char *p
 void lkg_breach_between(const struct lkg_rules *rules, unsigned code, const struct lkg_operand *a,
                         const struct lkg_operand *b, const char *want);
 
-/**
- * lkg_rule_parse() - check one value with a parser.
- * Return: 0, also if it was reported; -ENOMEM.
- */
-int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
-                   const struct lkg_value *value, int (*parse)(const char *text, size_t size, char *reason));
+/** lkg_rule_parse() - check one value with a parser. */
+void lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *path,
+                    const struct lkg_value *value,
+                    int (*parse)(const char *text, size_t size, char *reason));
 
 /**
  * lkg_rule_parse_item() - the same for an item of a list, or a member of one.
@@ -172,9 +166,9 @@ int lkg_rule_parse(const struct lkg_rules *rules, unsigned code, const char *pat
  *
  * Most values are valid: the path `list[i].member` is built only for invalid ones.
  */
-int lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char *list, size_t i,
-                        const char *member, const struct lkg_value *value,
-                        int (*parse)(const char *text, size_t size, char *reason));
+void lkg_rule_parse_item(const struct lkg_rules *rules, unsigned code, const char *list, size_t i,
+                         const char *member, const struct lkg_value *value,
+                         int (*parse)(const char *text, size_t size, char *reason));
 
 /** lkg_rule_item_path() - `list[i]` or `list[i].member` for messages. Return: @buf. */
 const char *lkg_rule_item_path(const char *list, size_t i, const char *member,

@@ -10,34 +10,63 @@
 
 #include "tree.h"
 
-/* ---- places: the text of `origin` ---- */
+/* ---- the map ---- */
 
-struct suspect_place {
-        char *layer, *file; /* "" = not known */
-        unsigned line;      /* 0 = not known */
-};
-
-static void place_deinit(struct suspect_place *place)
+static void put(struct lkg_value *map, const char *name, struct lkg_value *value)
 {
-        free(place->layer);
-        free(place->file);
+        (void)lkg_map_set(map, name, strlen(name), value);
 }
 
-/* The line of @shown, the pointer as `origin` shows it; NULL = it is not there. */
-static const char *line_of(const char *origin, const char *shown)
+/* At most @max bytes, whole characters. Return: what it takes, about. */
+static size_t put_text(struct lkg_value *map, const char *name, const char *text, size_t size, size_t max)
 {
-        size_t n = strlen(shown);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        size_t n = size;
 
-        for (const char *line = origin; line && *line; line = strchr(line, '\n'), line += line != NULL)
-                if (strncmp(line, shown, n) == 0 && line[n] == '\t')
-                        return line + n + 1;
-        return NULL;
+        if (n > max) {
+                n = 0;
+                for (size_t k; (k = lkg_utf8_length(text + n, max - n)) > 0 && n + k <= max;)
+                        n += k;
+        }
+        lkg_buf_append(&buf, text, n);
+        if (n < size)
+                lkg_buf_puts(&buf, "...");
+        put(map, name, lkg_value_new_string(lkg_buf_text(&buf), buf.size, NULL, 0, 0));
+        return buf.size + strlen(name);
+}
+
+static size_t put_word(struct lkg_value *map, const char *name, const char *text)
+{
+        return put_text(map, name, text, strlen(text), LKG_SUSPECT_TEXT_MAX);
+}
+
+static void put_number(struct lkg_value *map, const char *name, uint64_t n)
+{
+        char text[24];
+
+        (void)snprintf(text, sizeof(text), "%" PRIu64, n);
+        put(map, name, lkg_value_new_number(text, NULL, 0, 0));
+}
+
+/* As JSON text, masked like `origin`. */
+static size_t put_value(struct lkg_value *map, const char *name, const char *pointer,
+                        const struct lkg_value *value)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (!value)
+                return 0;
+        masked = lkg_mask_value(value, lkg_pointer_secrecy(pointer));
+        lkg_render_json_compact(masked, &buf);
+        return put_text(map, name, lkg_buf_text(&buf), buf.size, LKG_SUSPECT_VALUE_MAX);
 }
 
 /* `/etc/x.conf:3:10` */
-static int take_position(const char *text, size_t size, struct suspect_place *ret)
+static size_t put_position(struct lkg_value *map, const char *text, size_t size)
 {
         size_t colons[2] = { 0 }, n = 0;
+        unsigned line = 0;
 
         for (size_t i = size; i > 0 && n < LKG_ARRAY_SIZE(colons); i--) {
                 if (text[i - 1] == ':')
@@ -46,240 +75,86 @@ static int take_position(const char *text, size_t size, struct suspect_place *re
                         break;
         }
         if (n == 2)
-                ret->line = (unsigned)strtoul(text + colons[1] + 1, NULL, 10);
-        ret->file = strndup(text, n == 2 ? colons[1] : size);
-        return ret->file ? 0 : -ENOMEM;
+                line = (unsigned)strtoul(text + colons[1] + 1, NULL, 10);
+        if (line)
+                put_number(map, "line", line);
+        return put_text(map, "file", text, n == 2 ? colons[1] : size, LKG_SUSPECT_TEXT_MAX);
 }
 
-static int find_place(const char *origin, const char *shown, struct suspect_place *ret)
+/* The line of @origin with the pointer @shown: pointer, value, layer, position, separated by tabs. */
+static size_t put_place(struct lkg_value *map, const char *origin, const char *shown)
 {
-        const char *at = line_of(origin, shown);
+        size_t n = strlen(shown), layer, size;
+        const char *line = origin;
 
-        at = at ? strchr(at, '\t') : NULL;
-        if (!at)
-                return 0;
-        at++;
-        ret->layer = strndup(at, strcspn(at, "\t\n"));
-        at += strcspn(at, "\t\n");
-        if (!ret->layer)
-                return -ENOMEM;
-        at += *at == '\t';
-        return take_position(at, strcspn(at, "\t\n"), ret);
-}
-
-/* ---- the differences ---- */
-
-struct suspect {
-        char *pointer;
-        const struct lkg_value *before, *after; /* borrowed; NULL = the document does not have it */
-        const struct lkg_field *field;          /* NULL: no row */
-        enum lkg_danger danger;
-        enum lkg_change_class change_class;
-};
-
-struct finding {
-        const struct lkg_schema *schema;
-        struct suspect *items;
-        size_t n, allocated;
-};
-
-static void finding_deinit(struct finding *finding)
-{
-        for (size_t i = 0; i < finding->n; i++)
-                free(finding->items[i].pointer);
-        free(finding->items);
-}
-
-static int collect(const char *pointer, const struct lkg_value *before, const struct lkg_value *after,
-                   void *userdata)
-{
-        struct finding *finding = userdata;
-        struct suspect *item;
-        int r = lkg_schema_same_effect(finding->schema, pointer, before, after, /* has_base= */ false);
-
-        if (r != 0) /* what changes nothing is not to blame */
-                return r < 0 ? r : 0;
-        if (LKG_RESERVE(finding->items, finding->n, finding->allocated) < 0)
-                return -ENOMEM;
-        item = &finding->items[finding->n];
-        *item = (struct suspect){ .pointer = strdup(pointer), .before = before, .after = after };
-        if (!item->pointer)
-                return -ENOMEM;
-        finding->n++;
-        item->field = lkg_schema_field(finding->schema, pointer);
-        item->danger = item->field ? item->field->danger : LKG_DANGER_UNKNOWN;
-        item->change_class = lkg_change_class_of(item->field);
-        return 0;
-}
-
-static int worst_first(const void *a, const void *b)
-{
-        const struct suspect *x = a, *y = b;
-
-        if (x->danger != y->danger)
-                return (int)y->danger - (int)x->danger;
-        if (x->change_class != y->change_class)
-                return (int)y->change_class - (int)x->change_class;
-        return strcmp(x->pointer, y->pointer);
-}
-
-/* ---- the map ---- */
-
-struct writing {
-        struct lkg_value *map;
-        size_t size;
-        bool failed;
-};
-
-static void take(struct writing *w, const char *name, struct lkg_value *value)
-{
-        w->failed |= !value || lkg_map_set(w->map, name, strlen(name), value) < 0;
-}
-
-/* At most @max bytes, whole characters. */
-static void put_text(struct writing *w, const char *name, const char *text, size_t max)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        size_t n = strlen(text);
-
-        if (n > max) {
-                n = 0;
-                for (size_t k; (k = lkg_utf8_length(text + n, max - n)) > 0 && n + k <= max;)
-                        n += k;
+        while (line && *line && !(strncmp(line, shown, n) == 0 && line[n] == '\t')) {
+                line = strchr(line, '\n');
+                line += line != NULL;
         }
-        lkg_buf_append(&buf, text, n);
-        if (text[n])
-                lkg_buf_puts(&buf, "...");
-        w->failed |= lkg_buf_failed(&buf);
-        if (w->failed)
-                return;
-        w->size += buf.size + strlen(name);
-        take(w, name, lkg_value_new_string(buf.data ? buf.data : "", buf.size, NULL, 0, 0));
-}
-
-static void put_number(struct writing *w, const char *name, uint64_t n)
-{
-        char text[24];
-
-        (void)snprintf(text, sizeof(text), "%" PRIu64, n);
-        take(w, name, lkg_value_new_number(text, NULL, 0, 0));
-}
-
-/* As JSON text, masked like `origin`. */
-static void put_value(struct writing *w, const char *name, const char *pointer,
-                      const struct lkg_value *value)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-
-        if (!value)
-                return;
-        masked = lkg_mask_value(value, lkg_pointer_secrecy(pointer));
-        if (masked)
-                lkg_render_json_compact(masked, &buf);
-        lkg_buf_putc(&buf, '\0');
-        w->failed |= !masked || lkg_buf_failed(&buf);
-        if (!w->failed)
-                put_text(w, name, buf.data, LKG_SUSPECT_VALUE_MAX);
+        line = line && *line ? strchr(line + n + 1, '\t') : NULL;
+        if (!line++)
+                return 0;
+        layer = strcspn(line, "\t\n");
+        size = put_text(map, "layer", line, layer, LKG_SUSPECT_TEXT_MAX);
+        line += layer + (line[layer] == '\t');
+        return size + put_position(map, line, strcspn(line, "\t\n"));
 }
 
 /* The place of a field that is gone is where the last known good had it. */
-static void put_place(struct writing *w, const struct suspect *d, const char *shown,
-                      const struct lkg_suspects_side *good, const struct lkg_suspects_side *condemned)
-{
-        LKG_CLEANUP(place_deinit) struct suspect_place place = { 0 };
-
-        w->failed |= find_place(d->after ? condemned->origin : good->origin, shown, &place) < 0;
-        if (w->failed || !place.layer)
-                return;
-        put_text(w, "layer", place.layer, LKG_SUSPECT_TEXT_MAX);
-        put_text(w, "file", place.file, LKG_SUSPECT_TEXT_MAX);
-        if (place.line)
-                put_number(w, "line", place.line);
-}
-
-/* Return: one reference; NULL = no memory. */
-static struct lkg_value *describe(const struct suspect *d, const struct lkg_suspects_side *good,
-                                  const struct lkg_suspects_side *condemned, size_t *ret_size)
+static struct lkg_value *describe(const struct lkg_field_change *change,
+                                  const struct lkg_suspects_side *good,
+                                  const struct lkg_suspects_side *condemned, size_t *size)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf shown = LKG_BUF_INIT;
-        struct writing w = { .map = lkg_value_new_map(NULL, 0, 0) };
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
 
-        w.failed = !w.map || lkg_pointer_text(d->pointer, &shown) < 0;
-        lkg_buf_putc(&shown, '\0');
-        w.failed |= lkg_buf_failed(&shown);
-        if (!w.failed) {
-                put_text(&w, "pointer", shown.data, LKG_SUSPECT_TEXT_MAX);
-                if (d->field) {
-                        put_text(&w, "field", d->field->path, LKG_SUSPECT_TEXT_MAX);
-                        put_text(&w, "danger", lkg_danger_name(d->danger), LKG_SUSPECT_TEXT_MAX);
-                        put_text(&w, "changeClass", lkg_change_class_name(d->change_class),
-                                 LKG_SUSPECT_TEXT_MAX);
-                }
-                put_place(&w, d, shown.data, good, condemned);
-                put_value(&w, "old", d->pointer, d->before);
-                put_value(&w, "new", d->pointer, d->after);
+        (void)lkg_pointer_text(change->pointer, &shown);
+        *size += put_word(map, "pointer", lkg_buf_text(&shown));
+        if (change->field) {
+                *size += put_word(map, "field", change->field->path);
+                *size += put_word(map, "danger", lkg_danger_name(change->danger));
+                *size += put_word(map, "changeClass", lkg_change_class_name(change->change_class));
         }
-        *ret_size = w.size;
-        return w.failed ? lkg_value_unref(w.map) : w.map;
-}
-
-static int put_fields(struct writing *w, const struct finding *finding, const struct lkg_suspects_side *good,
-                      const struct lkg_suspects_side *condemned, bool whole)
-{
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_value_new_list(NULL, 0, 0);
-        size_t i = 0, size = 0, one;
-
-        for (; list && i < finding->n && (whole || i < LKG_SUSPECTS_MAX); i++) {
-                struct lkg_value *item = describe(&finding->items[i], good, condemned, &one);
-
-                size += one;
-                if (item && i > 0 && !whole && size > LKG_SUSPECTS_BYTES_MAX) {
-                        lkg_value_unref(item);
-                        break;
-                }
-                if (!item || lkg_list_append(list, item) < 0)
-                        return -ENOMEM;
-        }
-        if (!list)
-                return -ENOMEM;
-        take(w, "fields", LKG_STEAL(list));
-        if (finding->n > i)
-                put_number(w, "notListed", finding->n - i);
-        return 0;
+        *size += put_place(map, change->after ? condemned->origin : good->origin, lkg_buf_text(&shown));
+        *size += put_value(map, "old", change->pointer, change->before);
+        *size += put_value(map, "new", change->pointer, change->after);
+        return map;
 }
 
 int lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects_side *good,
                       const struct lkg_suspects_side *condemned, bool whole, struct lkg_value **ret)
 {
-        LKG_CLEANUP(finding_deinit) struct finding finding = { .schema = schema };
-        struct writing w = { .map = lkg_value_new_map(NULL, 0, 0) };
-        int r = w.map ? lkg_value_compare(good->doc, condemned->doc, collect, &finding) : -ENOMEM;
+        LKG_CLEANUP(lkg_field_changes_deinit) struct lkg_field_changes changes = { 0 };
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0), *list = lkg_value_new_list(NULL, 0, 0);
+        size_t i = 0, size = 0;
 
-        if (r >= 0 && finding.n > 0)
-                qsort(finding.items, finding.n, sizeof(*finding.items), worst_first);
-        if (r >= 0 && condemned->generation)
-                put_number(&w, "generation", condemned->generation);
-        if (r >= 0 && good->generation)
-                put_number(&w, "lastKnownGood", good->generation);
-        if (r >= 0)
-                r = put_fields(&w, &finding, good, condemned, whole);
-        if (r < 0 || w.failed) {
-                lkg_value_unref(w.map);
-                return -ENOMEM;
+        lkg_schema_dangers(schema, good->doc, condemned->doc, &changes);
+        for (; i < changes.n_items && (whole || i < LKG_SUSPECTS_MAX); i++) {
+                struct lkg_value *item = describe(&changes.items[i], good, condemned, &size);
+
+                if (i > 0 && !whole && size > LKG_SUSPECTS_BYTES_MAX) {
+                        lkg_value_unref(item);
+                        break;
+                }
+                lkg_list_append(list, item);
         }
-        *ret = w.map;
+        if (condemned->generation)
+                put_number(map, "generation", condemned->generation);
+        if (good->generation)
+                put_number(map, "lastKnownGood", good->generation);
+        put(map, "fields", list);
+        if (changes.n_items > i)
+                put_number(map, "notListed", changes.n_items - i);
+        *ret = map;
         return 0;
 }
 
 struct lkg_value *lkg_suspects_unknown(const char *why)
 {
-        struct writing w = { .map = lkg_value_new_map(NULL, 0, 0) };
+        struct lkg_value *map = lkg_value_new_map(NULL, 0, 0);
 
-        w.failed = !w.map;
-        if (!w.failed)
-                put_text(&w, "unknown", why, LKG_SUSPECT_TEXT_MAX);
-        return w.failed ? lkg_value_unref(w.map) : w.map;
+        (void)put_word(map, "unknown", why);
+        return map;
 }
 
 /* ---- reading it ---- */

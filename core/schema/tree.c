@@ -2,7 +2,7 @@
 /* Rows -> trees. Only this file parses the Go type of a row. */
 #include "tree.h"
 
-#include <limits.h>
+#include <assert.h>
 
 #include <lkg/base.h>
 #include <lkg/documents.h>
@@ -50,10 +50,10 @@ static const struct scalar scalars[] = {
         { "struct", LKG_CLASS_STRUCT, 0, 0 },
 };
 
-static struct lkg_schema_node *node_free(struct lkg_schema_node *node)
+static void node_free(struct lkg_schema_node *node)
 {
         if (!node)
-                return NULL;
+                return;
         for (size_t i = 0; i < node->n_members; i++)
                 node_free(node->members[i]);
         free(node->members);
@@ -62,12 +62,6 @@ static struct lkg_schema_node *node_free(struct lkg_schema_node *node)
         lkg_value_unref(node->def);
         lkg_value_unref(node->names);
         free(node);
-        return NULL;
-}
-
-static void node_freep(struct lkg_schema_node **node)
-{
-        *node = node_free(*node);
 }
 
 static bool starts(const char **text, const char *with)
@@ -82,13 +76,11 @@ static bool starts(const char **text, const char *with)
 
 static uint16_t last_number;
 
-/* Return: NULL = no memory. A row with an impossible type is a bug; test-tables finds it. */
+/* A row with an impossible type is a bug; test-tables finds it. */
 static struct lkg_schema_node *node_new(const struct lkg_field *field, const char *name, const char *type)
 {
-        LKG_CLEANUP(node_freep) struct lkg_schema_node *node = calloc(1, sizeof(*node));
+        struct lkg_schema_node *node = lkg_must(calloc(1, sizeof(*node)));
 
-        if (!node)
-                return NULL;
         node->field = field;
         node->name = name;
         node->name_size = strlen(name);
@@ -99,7 +91,7 @@ static struct lkg_schema_node *node_new(const struct lkg_field *field, const cha
                 node->item = node_new(field, "", type);
                 if (node->class == LKG_CLASS_LIST && last_number < LKG_NODE_NUMBER_MAX)
                         node->number = ++last_number;
-                return node->item ? LKG_STEAL(node) : NULL;
+                return node;
         }
         for (size_t i = 0; i < LKG_ARRAY_SIZE(scalars); i++) {
                 if (strcmp(type, scalars[i].name) != 0)
@@ -109,7 +101,7 @@ static struct lkg_schema_node *node_new(const struct lkg_field *field, const cha
                 node->max = scalars[i].max;
                 node->single = strcmp(type, "float32") == 0;
         }
-        return LKG_STEAL(node);
+        return node;
 }
 
 /* ---- building ---- */
@@ -146,19 +138,17 @@ static struct lkg_schema_node *member_n(const struct lkg_schema_node *node, cons
         return NULL;
 }
 
-static int add_member(struct lkg_schema_node *node, struct lkg_schema_node *member)
+static void add_member(struct lkg_schema_node *node, struct lkg_schema_node *member)
 {
         struct lkg_schema_node **members;
         size_t i = node->n_members;
 
-        if (LKG_GROW(node->members, node->n_members) < 0)
-                return -ENOMEM;
+        lkg_need(LKG_GROW(node->members, node->n_members));
         members = node->members;
         for (; i > 0 && strcmp(members[i - 1]->name, member->name) > 0; i--)
                 members[i] = members[i - 1];
         members[i] = member;
         node->n_members++;
-        return 0;
 }
 
 /* Return the struct that contains the last part of a path: down through members, items and map values. */
@@ -178,63 +168,38 @@ static struct lkg_schema_node *holder(struct lkg_schema_node *root, const char *
         return node;
 }
 
-static int parse_default(const char *json, struct lkg_value **ret)
+static struct lkg_value *parse_default(const char *json)
 {
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         struct lkg_source *source = lkg_source_new("default", "");
-        int r;
-
-        if (!source)
-                return -ENOMEM;
-        r = lkg_decode_json(json, strlen(json), LKG_DECODE_UNTYPED, source, &report, ret);
-        lkg_source_unref(source);
-        if (r == 0)
-                lkg_value_place(*ret, 0, 0);
-        return r;
-}
-
-int lkg_schema_default(const char *json, struct lkg_value **ret)
-{
         struct lkg_value *value = NULL;
-        int r;
 
-        for (size_t i = 0; i < n_constants; i++) {
-                if (constants[i].json == json) {
-                        *ret = lkg_value_ref(constants[i].value);
-                        return 0;
-                }
-        }
-        if (LKG_GROW(constants, n_constants) < 0)
-                return -ENOMEM;
-        r = parse_default(json, &value);
-        if (r < 0)
-                return r;
-        constants[n_constants++] = (struct constant){ json, value };
-        *ret = lkg_value_ref(value);
-        return 0;
+        (void)lkg_decode_json(json, strlen(json), LKG_DECODE_UNTYPED, source, NULL, &value);
+        assert(value);
+        lkg_source_unref(source);
+        lkg_value_place(value, 0, 0);
+        return value;
 }
 
-static int add_row(struct lkg_schema_node *root, const struct lkg_field *field)
+struct lkg_value *lkg_schema_default(const char *json)
 {
-        LKG_CLEANUP(node_freep) struct lkg_schema_node *node = NULL;
-        const char *name;
-        struct lkg_schema_node *parent = holder(root, field->path, &name);
-        int r;
+        for (size_t i = 0; i < n_constants; i++)
+                if (constants[i].json == json)
+                        return lkg_value_ref(constants[i].value);
+        lkg_need(LKG_GROW(constants, n_constants));
+        constants[n_constants] = (struct constant){ json, parse_default(json) };
+        return lkg_value_ref(constants[n_constants++].value);
+}
 
-        if (!parent)
-                return -EINVAL;
+static void add_row(struct lkg_schema_node *root, const struct lkg_field *field)
+{
+        const char *name;
+        struct lkg_schema_node *parent = holder(root, field->path, &name), *node;
+
+        assert(parent); /* test-tables */
         node = node_new(field, name, field->type);
-        if (!node)
-                return -ENOMEM;
-        if (field->def) {
-                r = parse_default(field->def, &node->def);
-                if (r < 0)
-                        return r;
-        }
-        r = add_member(parent, node);
-        if (r == 0)
-                LKG_STEAL(node);
-        return r;
+        if (field->def)
+                node->def = parse_default(field->def);
+        add_member(parent, node);
 }
 
 /* Return the index in `initials` for names of @size. */
@@ -249,70 +214,41 @@ static uint32_t initial(const char *name)
 }
 
 /* Make the keys of all structs below @node; the names then point to them. */
-static int make_names(struct lkg_schema_node *node)
+static void make_names(struct lkg_schema_node *node)
 {
-        int r = node->item ? make_names(node->item) : 0;
-
-        if (r < 0 || node->class != LKG_CLASS_STRUCT)
-                return r;
+        if (node->item)
+                make_names(node->item);
+        if (node->class != LKG_CLASS_STRUCT)
+                return;
         node->names = lkg_value_new_map(NULL, 0, 0);
-        node->name_sizes = calloc(node->n_members + 1, 1);
-        if (!node->names || !node->name_sizes)
-                return -ENOMEM;
+        node->name_sizes = lkg_must(calloc(node->n_members + 1, 1));
         for (size_t i = 0; i < node->n_members; i++) {
                 struct lkg_schema_node *member = node->members[i];
 
                 node->name_sizes[i] =
                         (uint8_t)(member->name_size < UINT8_MAX ? member->name_size : UINT8_MAX);
                 node->initials[size_class(member->name_size)] |= initial(member->name);
-                r = lkg_map_set(node->names, member->name, member->name_size,
-                                lkg_value_new_null(NULL, 0, 0));
-                if (r >= 0)
-                        r = make_names(member);
-                if (r < 0)
-                        return r;
+                (void)lkg_map_set(node->names, member->name, member->name_size,
+                                  lkg_value_new_null(NULL, 0, 0));
+                make_names(member);
         }
         for (size_t i = 0; i < node->n_members; i++)
                 (void)lkg_map_at(node->names, i, &node->members[i]->name, NULL);
-        return 0;
 }
 
-static struct lkg_schema *schema_free(struct lkg_schema *schema)
-{
-        if (schema)
-                node_free(schema->root);
-        free(schema);
-        return NULL;
-}
-
-static void schema_freep(struct lkg_schema **schema)
-{
-        *schema = schema_free(*schema);
-}
-
-static int build(const struct lkg_kind *kind, unsigned release, struct lkg_schema **ret)
+static struct lkg_schema *build(const struct lkg_kind *kind, unsigned release)
 {
         static const struct lkg_field top = { "", "struct" };
-        LKG_CLEANUP(schema_freep) struct lkg_schema *schema = calloc(1, sizeof(*schema));
+        struct lkg_schema *schema = lkg_must(calloc(1, sizeof(*schema)));
 
-        if (!schema)
-                return -ENOMEM;
         schema->kind = kind;
         schema->release = release;
         schema->root = node_new(&top, "", top.type);
-        if (!schema->root)
-                return -ENOMEM;
-        for (size_t i = 0; i < *kind->n_fields; i++) {
-                int r = lkg_field_in(&kind->fields[i], release) ? add_row(schema->root, &kind->fields[i])
-                                                                : 0;
-
-                if (r < 0)
-                        return r;
-        }
-        if (make_names(schema->root) < 0)
-                return -ENOMEM;
-        *ret = LKG_STEAL(schema);
-        return 0;
+        for (size_t i = 0; i < *kind->n_fields; i++)
+                if (lkg_field_in(&kind->fields[i], release))
+                        add_row(schema->root, &kind->fields[i]);
+        make_names(schema->root);
+        return schema;
 }
 
 /* Frees permanent data at exit, so that a leak checker reports only leaks. */
@@ -321,7 +257,8 @@ __attribute__((destructor)) static void forget(void)
         while (schemas) {
                 struct lkg_schema *next = schemas->next;
 
-                schema_free(schemas);
+                node_free(schemas->root);
+                free(schemas);
                 schemas = next;
         }
         while (n_constants > 0)
@@ -335,7 +272,6 @@ int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
 {
         const struct lkg_kind *row = NULL;
         struct lkg_schema *schema;
-        int r;
 
         release = lkg_release_judged(release);
         for (size_t i = 0; i < lkg_n_kinds; i++)
@@ -350,9 +286,7 @@ int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
                         return 0;
                 }
         }
-        r = build(row, release, &schema);
-        if (r < 0)
-                return r;
+        schema = build(row, release);
         schema->next = schemas;
         schemas = schema;
         *ret = schema;

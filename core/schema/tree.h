@@ -52,11 +52,11 @@ struct lkg_schema_node {
 /** lkg_schema_root() - the tree of @schema; never NULL. */
 const struct lkg_schema_node *lkg_schema_root(const struct lkg_schema *schema);
 /**
- * lkg_schema_default() - return a value that is in no document: the JSON text @json, layer "default".
+ * lkg_schema_default() - a value that is in no document: the JSON text @json, layer "default".
  * @json: a constant string; its value is made only once
- * @ret:  one reference, shared
+ * Return: one reference, shared.
  */
-int lkg_schema_default(const char *json, struct lkg_value **ret);
+struct lkg_value *lkg_schema_default(const char *json);
 /** lkg_node_member() - field @name of a struct, exactly as written. NULL = none. */
 const struct lkg_schema_node *lkg_node_member(const struct lkg_schema_node *node, const char *name,
                                               size_t size);
@@ -97,7 +97,13 @@ const struct lkg_schema_node *lkg_node_find(const struct lkg_schema_node *node, 
  * @has_base: see lkg_schema_changes()
  *
  * Only of fields with a single value. Defaults that depend on other fields are not known here: such a field differs.
- * Return: 0, 1; -ENOMEM.
  */
-int lkg_schema_same_effect(const struct lkg_schema *schema, const char *pointer,
-                           const struct lkg_value *before, const struct lkg_value *after, bool has_base);
+bool lkg_schema_same_effect(const struct lkg_schema *schema, const char *pointer,
+                            const struct lkg_value *before, const struct lkg_value *after, bool has_base);
+
+/**
+ * lkg_schema_dangers() - like lkg_schema_changes(), for those who look for the one to blame: every difference, the most dangerous
+ * first. Without knowledge of a base: what sets a default that depends on it differs.
+ */
+void lkg_schema_dangers(const struct lkg_schema *schema, const struct lkg_value *before,
+                        const struct lkg_value *after, struct lkg_field_changes *ret);

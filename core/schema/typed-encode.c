@@ -12,156 +12,140 @@
 /* A list that is printed unchanged. */
 #define STAMP_PRINTED 0x8000u
 
-static int encode_quantity(const struct lkg_value *value, struct lkg_value **ret)
+/* What may have set a zero value, which a typed document does not contain. */
+struct said {
+        const struct lkg_value *zeros, *doc;
+};
+
+static struct lkg_value *encode_quantity(const struct lkg_value *value)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         struct lkg_span given;
-        int r;
 
         given.data = lkg_value_text(value, &given.size);
-        r = lkg_quantity_parse(given.data, given.size, &quantity, NULL);
-        if (r < 0)
-                return r;
+        (void)lkg_quantity_parse(given.data, given.size, &quantity, NULL);
         lkg_quantity_text(&quantity, given, &text);
-        if (lkg_buf_failed(&text))
-                return -ENOMEM;
-        return lkg_typed_canonical(value, LKG_STRING, text.data, ret);
+        return lkg_typed_canonical(value, LKG_STRING, lkg_buf_text(&text));
 }
 
-int lkg_typed_rebuild(const struct lkg_schema_node *node, const struct lkg_value *value,
-                      int (*member)(const struct lkg_schema_node *node, const struct lkg_value *was,
-                                    const void *userdata, struct lkg_value **ret),
-                      const void *userdata, struct lkg_value **ret)
+struct lkg_value *lkg_typed_rebuild(const struct lkg_schema_node *node, const struct lkg_value *value,
+                                    struct lkg_value *(*member)(const struct lkg_schema_node *node,
+                                                                const struct lkg_value *was,
+                                                                const void *userdata),
+                                    const void *userdata)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
         struct lkg_beside beside = { .map = value };
+        struct lkg_value *map = NULL;
 
         for (size_t m = 0; m < node->n_members; m++) {
                 const struct lkg_value *was = lkg_node_value(node->members[m], &beside);
-                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
-                int r = member(node->members[m], was, userdata, &item);
+                LKG_CLEANUP(lkg_value_unrefp)
+                struct lkg_value *item = member(node->members[m], was, userdata);
 
-                if (r < 0)
-                        return r;
                 if (!map && item == was && (!value || lkg_typed_may_share(NULL, value)))
                         continue;
                 if (!map)
                         map = value ? lkg_typed_start_map(NULL, value, beside.i)
                                     : lkg_value_new_map(NULL, 0, 0);
-                if (!map)
-                        return -ENOMEM;
                 if (item)
-                        r = lkg_map_set_like(map, node->names, m, LKG_STEAL(item));
-                if (r < 0)
-                        return r;
+                        (void)lkg_map_set_like(map, node->names, m, LKG_STEAL(item));
         }
-        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        return map ? map : lkg_value_ref((struct lkg_value *)value);
 }
 
-static int encode_value(const struct lkg_schema_node *node, const struct lkg_value *value,
-                        struct lkg_value **ret);
+/* What sets this zero value explicitly; NULL = nothing. */
+static const struct lkg_value *who_said(const struct said *said, const char *path)
+{
+        const struct lkg_value *value = said->zeros ? lkg_map_get(said->zeros, path) : NULL;
 
-/* Return what Go prints for a field with its zero value. *ret stays NULL if it prints nothing. */
-static int encode_zero(const struct lkg_schema_node *node, struct lkg_value **ret)
+        if (!value && said->doc)
+                value = lkg_object_get(said->doc, path);
+        return value && lkg_value_type(value) != LKG_NULL ? value : NULL;
+}
+
+static struct lkg_value *encode_value(const struct lkg_schema_node *node, const struct lkg_value *value,
+                                      const void *said);
+
+/* What Go prints for a field with its zero value; NULL: nothing. */
+static struct lkg_value *encode_zero(const struct lkg_schema_node *node, const struct said *said)
 {
         bool always = node->field->flags & LKG_FIELD_ALWAYS;
 
-        if (node->pointer) {
-                if (always)
-                        *ret = lkg_value_new_null(NULL, 0, 0);
-                return !always || *ret ? 0 : -ENOMEM;
-        }
+        if (node->pointer)
+                return always ? lkg_value_new_null(NULL, 0, 0) : NULL;
         if (node->class == LKG_CLASS_STRUCT)
-                return encode_value(node, NULL, ret);
+                return encode_value(node, NULL, said);
         /* omitempty never leaves out a Go struct, and these are structs */
         if (!always && node->class != LKG_CLASS_DURATION && node->class != LKG_CLASS_QUANTITY &&
             node->class != LKG_CLASS_FLUSH)
-                return 0;
-        return lkg_typed_zero(node, NULL, ret);
+                return NULL;
+        return lkg_typed_zero(node, node->class < LKG_CLASS_TIME ? who_said(said, node->field->path) : NULL);
 }
 
-static int encode_member(const struct lkg_schema_node *member, const struct lkg_value *was,
-                         const void *userdata, struct lkg_value **ret)
+static struct lkg_value *encode_member(const struct lkg_schema_node *member, const struct lkg_value *was,
+                                       const void *said)
 {
-        (void)userdata;
-        return was ? encode_value(member, was, ret) : encode_zero(member, ret);
+        return was ? encode_value(member, was, said) : encode_zero(member, said);
 }
 
 /* @value: NULL = all zero. */
-static int encode_struct(const struct lkg_schema_node *node, const struct lkg_value *value,
-                         struct lkg_value **ret)
+static struct lkg_value *encode_struct(const struct lkg_schema_node *node, const struct lkg_value *value,
+                                       const void *said)
 {
-        int r = lkg_typed_rebuild(node, value, encode_member, NULL, ret);
+        struct lkg_value *made = lkg_typed_rebuild(node, value, encode_member, said);
 
-        if (r < 0 || *ret)
-                return r;
-        *ret = lkg_value_new_map(NULL, 0, 0);
-        return *ret ? 0 : -ENOMEM;
+        return made ? made : lkg_value_new_map(NULL, 0, 0);
 }
 
-static int encode_list(const struct lkg_schema_node *node, const struct lkg_value *value,
-                       struct lkg_value **ret)
+static struct lkg_value *encode_item(const struct lkg_value *list, const char *key, size_t size,
+                                     const struct lkg_value *member, void *userdata)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+        static const struct said nothing = { 0 };
 
-        if (node->item->class != LKG_CLASS_STRUCT || lkg_typed_is_stamped(node, value, STAMP_PRINTED)) {
-                *ret = lkg_value_ref((struct lkg_value *)value);
-                return 0;
-        }
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                struct lkg_value *item = NULL;
-                int r = encode_struct(node->item, lkg_list_get(value, i), &item);
+        (void)list;
+        (void)key;
+        (void)size;
+        return encode_struct(userdata, member, &nothing);
+}
 
-                if (r == 0)
-                        r = lkg_typed_put_item(value, i, item, &list);
-                if (r < 0)
-                        return r;
-        }
-        if (!list && lkg_typed_is_stamped(node, value, 0))
+static struct lkg_value *encode_list(const struct lkg_schema_node *node, const struct lkg_value *value)
+{
+        struct lkg_value *list;
+
+        if (node->item->class != LKG_CLASS_STRUCT || lkg_typed_is_stamped(node, value, STAMP_PRINTED))
+                return lkg_value_ref((struct lkg_value *)value);
+        list = lkg_value_rewrite(value, encode_item, node->item);
+        if (list == value && lkg_typed_is_stamped(node, value, 0))
                 lkg_list_stamp(value, (uint16_t)(node->number | STAMP_PRINTED));
-        *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        return list;
 }
 
-static int encode_value(const struct lkg_schema_node *node, const struct lkg_value *value,
-                        struct lkg_value **ret)
+static struct lkg_value *encode_value(const struct lkg_schema_node *node, const struct lkg_value *value,
+                                      const void *said)
 {
-        switch (node->class) {
-        case LKG_CLASS_STRUCT:
-                return encode_struct(node, value, ret);
-        case LKG_CLASS_LIST:
-                if (lkg_value_size(value) == 0 && !(node->field->flags & LKG_FIELD_ALWAYS))
-                        return 0;
-                return encode_list(node, value, ret);
-        case LKG_CLASS_MAP:
-                if (lkg_value_size(value) == 0 && !(node->field->flags & LKG_FIELD_ALWAYS))
-                        return 0;
-                break;
-        case LKG_CLASS_BOOL:
-        case LKG_CLASS_STRING:
-        case LKG_CLASS_INT:
-        case LKG_CLASS_FLOAT:
-        case LKG_CLASS_DURATION:
-        case LKG_CLASS_FLUSH:
-        case LKG_CLASS_TIME:
-                break;
-        case LKG_CLASS_QUANTITY:
-                return encode_quantity(value, ret);
-        }
-        *ret = lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        bool collection = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
+
+        if (collection && lkg_value_size(value) == 0 && !(node->field->flags & LKG_FIELD_ALWAYS))
+                return NULL;
+        if (node->class == LKG_CLASS_STRUCT)
+                return encode_struct(node, value, said);
+        if (node->class == LKG_CLASS_LIST)
+                return encode_list(node, value);
+        if (node->class == LKG_CLASS_QUANTITY)
+                return encode_quantity(value);
+        return lkg_value_ref((struct lkg_value *)value);
 }
 
-int lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value *object,
-                     struct lkg_value **ret)
+struct lkg_value *lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value *object,
+                                   const struct lkg_value *zeros, const struct lkg_value *doc)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *encoded = NULL;
-        int r = encode_struct(root, object, &encoded);
+        const struct said said = { zeros, doc };
+        struct lkg_value *encoded = encode_struct(root, object, &said), *copy;
 
-        if (r < 0)
-                return r;
-        *ret = encoded == object ? lkg_value_clone_shallow(object) : LKG_STEAL(encoded);
-        return *ret ? 0 : -ENOMEM;
+        if (encoded != object)
+                return encoded;
+        copy = lkg_value_clone_shallow(object);
+        lkg_value_unref(encoded);
+        return copy;
 }

@@ -90,31 +90,26 @@ static struct lkg_value *own_member(struct lkg_value *map, const char *key, size
 
         mine = was && lkg_value_type(was) == LKG_MAP ? lkg_value_clone_shallow(was)
                                                      : lkg_value_new_map(lkg_value_source_mut(map), 0, 0);
-        if (!mine || lkg_map_set(map, key, size, mine) < 0)
-                return NULL;
+        (void)lkg_map_set(map, key, size, mine);
         return mine;
 }
 
-int lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value *item)
+void lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value *item)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *owned = item;
         struct lkg_value *map = object;
         const char *dot;
-        int r;
 
-        while ((dot = strchr(path, '.'))) {
+        for (; (dot = strchr(path, '.')); path = dot + 1) {
                 size_t size = (size_t)(dot - path);
 
                 if (!item && !lkg_map_get_n(map, path, size))
-                        return 0;
+                        return;
                 map = own_member(map, path, size);
-                if (!map)
-                        return -ENOMEM;
-                path = dot + 1;
         }
-        r = owned ? lkg_map_set(map, path, strlen(path), LKG_STEAL(owned))
-                  : lkg_map_remove(map, path, strlen(path));
-        return r < 0 ? r : 0;
+        if (item)
+                (void)lkg_map_set(map, path, strlen(path), item);
+        else
+                (void)lkg_map_remove(map, path, strlen(path));
 }
 
 /* ---- what could not be read ---- */

@@ -87,19 +87,19 @@ static const char *shown(const struct lkg_schema_node *node, const struct lkg_va
 /* Every rule asks for all of them: of a thousand wrong items, the list is enough. */
 #define UNREAD_MAX 64
 
-static int note_unread(struct decode *d, const char *path, const struct lkg_value *value)
+static void note_unread(struct decode *d, const char *path, const struct lkg_value *value)
 {
         size_t size = d->n_misfits < UNREAD_MAX ? strlen(path) : strcspn(path, ".[");
-        int r = d->unread ? lkg_map_set(d->unread, path, size, lkg_value_ref((struct lkg_value *)value)) : 0;
 
-        return r < 0 ? r : 0;
+        if (d->unread)
+                (void)lkg_map_set(d->unread, path, size, lkg_value_ref((struct lkg_value *)value));
 }
 
-static int misfit(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                  const struct step *step, unsigned code, const char *fmt, ...) LKG_PRINTF(6, 7);
-
-static int misfit(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                  const struct step *step, unsigned code, const char *fmt, ...)
+/* Return: NULL. */
+LKG_PRINTF(6, 7)
+static struct lkg_value *misfit(struct decode *d, const struct lkg_schema_node *node,
+                                const struct lkg_value *value, const struct step *step, unsigned code,
+                                const char *fmt, ...)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf path = LKG_BUF_INIT;
         struct lkg_where where = lkg_where_of(value);
@@ -110,12 +110,11 @@ static int misfit(struct decode *d, const struct lkg_schema_node *node, const st
         (void)vsnprintf(why, sizeof(why), fmt, ap);
         va_end(ap);
         format_path(step, &path);
-        if (lkg_buf_failed(&path))
-                return -ENOMEM;
         lkg_report_add(d->report, LKG_ERROR, code, &where, "%s: %s %s",
-                       path.data ? path.data : "the document", shown(node, value, quoted), why);
+                       path.size ? lkg_buf_text(&path) : "the document", shown(node, value, quoted), why);
         d->n_misfits++;
-        return note_unread(d, path.data ? path.data : "", value);
+        note_unread(d, lkg_buf_text(&path), value);
+        return NULL;
 }
 
 static const char *wanted(const struct lkg_schema_node *node)
@@ -183,8 +182,8 @@ static const char *hint(const struct lkg_schema_node *node, const struct lkg_val
         return "";
 }
 
-static int wrong_type(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                      const struct step *step)
+static struct lkg_value *wrong_type(struct decode *d, const struct lkg_schema_node *node,
+                                    const struct lkg_value *value, const struct step *step)
 {
         enum lkg_type type = lkg_value_type(value);
 
@@ -195,8 +194,8 @@ static int wrong_type(struct decode *d, const struct lkg_schema_node *node, cons
                       lkg_type_name(type), wanted(node), hint(node, value));
 }
 
-static int wrong_value(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                       const struct step *step, const char *why)
+static struct lkg_value *wrong_value(struct decode *d, const struct lkg_schema_node *node,
+                                     const struct lkg_value *value, const struct step *step, const char *why)
 {
         enum lkg_type type = lkg_value_type(value);
         struct lkg_span text = { "", 0 };
@@ -207,70 +206,47 @@ static int wrong_value(struct decode *d, const struct lkg_schema_node *node, con
                       lkg_reason(text, why));
 }
 
-/* Make a value with the same position and history, and another text. */
-static int rewritten(const struct lkg_value *value, enum lkg_type type, const char *text, size_t size,
-                     struct lkg_value **ret)
+/* Make a value with the same position and history, and another text, unless its text is already canonical. */
+struct lkg_value *lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const char *text)
 {
-        const struct lkg_value *shadowed = lkg_value_shadowed(value);
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
         struct lkg_source *source = lkg_value_source_mut(value);
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *made =
-                type == LKG_STRING
-                        ? lkg_value_new_string(text, size, source, lkg_value_line(value),
-                                               lkg_value_column(value))
-                        : lkg_value_new_number(text, source, lkg_value_line(value), lkg_value_column(value));
-
-        if (!made)
-                return -ENOMEM;
-        *ret = shadowed ? lkg_value_over(made, shadowed) : LKG_STEAL(made);
-        return *ret ? 0 : -ENOMEM;
-}
-
-/* Return @value itself if its text is already canonical. */
-int lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const char *text,
-                        struct lkg_value **ret)
-{
+        unsigned line = lkg_value_line(value), column = lkg_value_column(value);
         size_t size, n = strlen(text);
-        const char *was;
+        const char *was = lkg_value_text(value, &size);
 
-        if (lkg_value_type(value) == type) {
-                was = lkg_value_text(value, &size);
-                if (size == n && memcmp(was, text, n) == 0) {
-                        *ret = lkg_value_ref((struct lkg_value *)value);
-                        return 0;
-                }
-        }
-        return rewritten(value, type, text, n, ret);
+        if (lkg_value_type(value) == type && size == n && memcmp(was, text, n) == 0)
+                return lkg_value_ref((struct lkg_value *)value);
+        made = type == LKG_STRING ? lkg_value_new_string(text, n, source, line, column)
+                                  : lkg_value_new_number(text, source, line, column);
+        return lkg_value_shadowed(value) ? lkg_value_over(made, lkg_value_shadowed(value)) : LKG_STEAL(made);
 }
 
-/* ---- scalars ---- */
+/* ---- scalars: the value in normal form, one reference; NULL: it is zero, or does not fit ---- */
 
 static bool keeps_zero(const struct lkg_schema_node *node, bool item)
 {
         return node->pointer || item;
 }
 
-static int decode_bool(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                       const struct step *step, bool item, struct lkg_value **ret)
+static struct lkg_value *decode_bool(struct decode *d, const struct lkg_schema_node *node,
+                                     const struct lkg_value *value, const struct step *step, bool item)
 {
         if (lkg_value_type(value) != LKG_BOOL)
                 return wrong_type(d, node, value, step);
-        if (lkg_value_bool(value) || keeps_zero(node, item))
-                *ret = lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        return lkg_value_bool(value) || keeps_zero(node, item) ? lkg_value_ref((struct lkg_value *)value)
+                                                               : NULL;
 }
 
-static int decode_string(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                         const struct step *step, bool item, struct lkg_value **ret)
+static struct lkg_value *decode_string(struct decode *d, const struct lkg_schema_node *node,
+                                       const struct lkg_value *value, const struct step *step, bool item)
 {
         size_t size;
 
         if (lkg_value_type(value) != LKG_STRING)
                 return wrong_type(d, node, value, step);
         (void)lkg_value_text(value, &size);
-        if (size > 0 || keeps_zero(node, item))
-                *ret = lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        return size > 0 || keeps_zero(node, item) ? lkg_value_ref((struct lkg_value *)value) : NULL;
 }
 
 /* Is the text an integer in canonical form: no sign but '-', no leading zero? */
@@ -291,29 +267,25 @@ static int integer(const char *number, intmax_t *ret)
         return *end != '\0' ? -EINVAL : errno == ERANGE ? -ERANGE : 0;
 }
 
-static int decoded_integer(const struct lkg_value *value, intmax_t n, struct lkg_value **ret)
+static struct lkg_value *decoded_integer(const struct lkg_value *value, intmax_t n)
 {
         char text[24];
 
-        if (is_plain_int(lkg_value_text(value, NULL))) {
-                *ret = lkg_value_ref((struct lkg_value *)value);
-                return 0;
-        }
+        if (is_plain_int(lkg_value_text(value, NULL)))
+                return lkg_value_ref((struct lkg_value *)value);
         (void)snprintf(text, sizeof(text), "%jd", n);
-        return lkg_typed_canonical(value, LKG_NUMBER, text, ret);
+        return lkg_typed_canonical(value, LKG_NUMBER, text);
 }
 
-static int decode_int(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                      const struct step *step, bool item, struct lkg_value **ret)
+static struct lkg_value *decode_int(struct decode *d, const struct lkg_schema_node *node,
+                                    const struct lkg_value *value, const struct step *step, bool item)
 {
-        const char *number;
-        size_t size;
+        const char *number = lkg_value_text(value, NULL);
         intmax_t n;
         int r;
 
         if (lkg_value_type(value) != LKG_NUMBER)
                 return wrong_type(d, node, value, step);
-        number = lkg_value_text(value, &size);
         r = integer(number, &n);
         if (r == -EINVAL)
                 return misfit(d, node, value, step, LKG_F_NOT_FITTING,
@@ -323,28 +295,23 @@ static int decode_int(struct decode *d, const struct lkg_schema_node *node, cons
                 return misfit(d, node, value, step, LKG_F_NOT_FITTING,
                               "does not fit %s; it must be from %" PRId64 " to %" PRId64, node->go,
                               node->min, node->max);
-        if (n == 0 && !keeps_zero(node, item))
-                return 0;
-        return decoded_integer(value, n, ret);
+        return n != 0 || keeps_zero(node, item) ? decoded_integer(value, n) : NULL;
 }
 
-static int decode_float(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                        const struct step *step, bool item, struct lkg_value **ret)
+static struct lkg_value *decode_float(struct decode *d, const struct lkg_schema_node *node,
+                                      const struct lkg_value *value, const struct step *step, bool item)
 {
         char text[LKG_NUMBER_TEXT_MAX];
-        const char *number;
-        size_t size;
+        const char *number = lkg_value_text(value, NULL);
         double n;
 
         if (lkg_value_type(value) != LKG_NUMBER)
                 return wrong_type(d, node, value, step);
-        number = lkg_value_text(value, &size);
-        errno = 0;
         n = node->single ? (double)strtof(number, NULL) : strtod(number, NULL);
         if (n > __DBL_MAX__ || n < -__DBL_MAX__ || (node->single && (n > __FLT_MAX__ || n < -__FLT_MAX__)))
                 return misfit(d, node, value, step, LKG_F_NOT_FITTING, "does not fit %s", node->go);
         if (n == 0 && !keeps_zero(node, item))
-                return 0;
+                return NULL;
         if (node->single) { /* the shortest digits that give this float32 back */
                 char digits[64];
 
@@ -356,180 +323,131 @@ static int decode_float(struct decode *d, const struct lkg_schema_node *node, co
                 n = strtod(digits, NULL);
         }
         lkg_float_json(n, text);
-        return lkg_typed_canonical(value, LKG_NUMBER, text, ret);
+        return lkg_typed_canonical(value, LKG_NUMBER, text);
 }
 
-static int decode_duration(struct decode *d, const struct lkg_schema_node *node,
-                           const struct lkg_value *value, const struct step *step, bool item,
-                           struct lkg_value **ret)
+static struct lkg_value *decode_duration(struct decode *d, const struct lkg_schema_node *node,
+                                         const struct lkg_value *value, const struct step *step, bool item)
 {
         char text[LKG_DURATION_MAX], why[LKG_REFUSAL_MAX];
-        const char *given;
         size_t size;
+        const char *given = lkg_value_text(value, &size);
         int64_t ns;
 
         if (lkg_value_type(value) != LKG_STRING)
                 return wrong_type(d, node, value, step);
-        given = lkg_value_text(value, &size);
         if (lkg_duration_parse(given, size, &ns, why) < 0)
                 return wrong_value(d, node, value, step, why);
         if (ns == 0 && !keeps_zero(node, item))
-                return 0;
+                return NULL;
         (void)lkg_duration_format(ns, text);
-        return lkg_typed_canonical(value, LKG_STRING, text, ret);
+        return lkg_typed_canonical(value, LKG_STRING, text);
 }
 
-static int decode_flush(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                        const struct step *step, struct lkg_value **ret)
+static struct lkg_value *decode_flush(struct decode *d, const struct lkg_schema_node *node,
+                                      const struct lkg_value *value, const struct step *step)
 {
-        size_t size;
         intmax_t n;
 
         if (lkg_value_type(value) != LKG_NUMBER)
-                return decode_duration(d, node, value, step, false, ret);
-        if (integer(lkg_value_text(value, &size), &n) < 0)
+                return decode_duration(d, node, value, step, false);
+        if (integer(lkg_value_text(value, NULL), &n) < 0)
                 return wrong_value(d, node, value, step, "an integer of nanoseconds must fit 64 bits");
-        return n == 0 ? 0 : decoded_integer(value, n, ret);
+        return n == 0 ? NULL : decoded_integer(value, n);
 }
 
 /*
  * A quantity in a map is kept in printed form. A quantity in a field keeps its text until it is printed,
  * because printing changes some values (`1000E` prints as `1`), and rules apply to the value that was read.
  */
-static int decode_quantity(struct decode *d, const struct lkg_schema_node *node,
-                           const struct lkg_value *value, const struct step *step, bool item,
-                           struct lkg_value **ret)
+static struct lkg_value *decode_quantity(struct decode *d, const struct lkg_schema_node *node,
+                                         const struct lkg_value *value, const struct step *step, bool item)
 {
         LKG_CLEANUP(lkg_quantity_deinit) struct lkg_quantity quantity = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
         char why[LKG_REFUSAL_MAX];
         struct lkg_span given;
-        int r;
 
         if (lkg_value_type(value) != LKG_STRING && lkg_value_type(value) != LKG_NUMBER)
                 return wrong_type(d, node, value, step);
         given.data = lkg_value_text(value, &given.size);
         given = lkg_quantity_trim(given.data, given.size);
-        r = lkg_quantity_parse(given.data, given.size, &quantity, why);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0)
+        if (lkg_quantity_parse(given.data, given.size, &quantity, why) < 0)
                 return wrong_value(d, node, value, step, why);
-        if (item && d->flags & LKG_TYPED_ROUND && lkg_quantity_round(&quantity, -3) < 0)
-                return -ENOMEM;
+        if (item && d->flags & LKG_TYPED_ROUND)
+                lkg_quantity_round(&quantity, -3);
         if (item)
                 lkg_quantity_text(&quantity, given, &text);
         else
                 lkg_buf_append(&text, given.data, given.size);
-        if (lkg_buf_failed(&text))
-                return -ENOMEM;
-        return lkg_typed_canonical(value, LKG_STRING, text.data, ret);
+        return lkg_typed_canonical(value, LKG_STRING, lkg_buf_text(&text));
 }
 
 /* metav1.Time: RFC 3339; the kubelet refuses any taint that has one, so only its form matters. */
-static int decode_time(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                       const struct step *step, struct lkg_value **ret)
+static struct lkg_value *decode_time(struct decode *d, const struct lkg_schema_node *node,
+                                     const struct lkg_value *value, const struct step *step)
 {
         struct tm tm = { 0 };
-        const char *text, *rest;
-        size_t size;
+        const char *rest;
 
         if (lkg_value_type(value) != LKG_STRING)
                 return wrong_type(d, node, value, step);
-        text = lkg_value_text(value, &size);
-        rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+        rest = strptime(lkg_value_text(value, NULL), "%Y-%m-%dT%H:%M:%S", &tm);
         if (!rest || (*rest != 'Z' && *rest != '+' && *rest != '-' && *rest != '.'))
                 return wrong_value(d, node, value, step, "RFC 3339 wants date, T, time and zone");
-        *ret = lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        return lkg_value_ref((struct lkg_value *)value);
 }
 
 /* ---- collections ---- */
 
-static int decode_value(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                        const struct lkg_value *before, bool item, const struct step *step,
-                        struct lkg_value **ret);
+static struct lkg_value *decode_value(struct decode *d, const struct lkg_schema_node *node,
+                                      const struct lkg_value *value, const struct lkg_value *before,
+                                      bool item, const struct step *step);
 
-/*
- * The zero value as an item of a list or map: it is present, so it must be printed. @at: NULL = no source.
- */
-int lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at, struct lkg_value **ret)
+struct lkg_value *lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at)
 {
         struct lkg_source *source = at ? lkg_value_source_mut(at) : NULL;
         unsigned line = at ? lkg_value_line(at) : 0, column = at ? lkg_value_column(at) : 0;
 
         switch (node->class) {
         case LKG_CLASS_BOOL:
-                *ret = lkg_value_new_bool(false, source, line, column);
-                break;
+                return lkg_value_new_bool(false, source, line, column);
         case LKG_CLASS_STRING:
-                *ret = lkg_value_new_string("", 0, source, line, column);
-                break;
+                return lkg_value_new_string("", 0, source, line, column);
         case LKG_CLASS_INT:
         case LKG_CLASS_FLOAT:
         case LKG_CLASS_FLUSH:
-                *ret = lkg_value_new_number("0", source, line, column);
-                break;
+                return lkg_value_new_number("0", source, line, column);
         case LKG_CLASS_DURATION:
-                *ret = lkg_value_new_string("0s", 2, source, line, column);
-                break;
+                return lkg_value_new_string("0s", 2, source, line, column);
         case LKG_CLASS_QUANTITY:
-                *ret = lkg_value_new_string("0", 1, source, line, column);
-                break;
+                return lkg_value_new_string("0", 1, source, line, column);
         case LKG_CLASS_STRUCT:
-                *ret = lkg_value_new_map(source, line, column);
-                break;
+                return lkg_value_new_map(source, line, column);
         case LKG_CLASS_TIME:
         case LKG_CLASS_LIST:
         case LKG_CLASS_MAP:
-                *ret = lkg_value_new_null(source, line, column);
                 break;
         }
-        return *ret ? 0 : -ENOMEM;
+        return lkg_value_new_null(source, line, column);
 }
 
-/* Return item @i of a list that an earlier spelling of the field set: Go decodes into it. */
-static struct lkg_value *earlier_item(const struct lkg_value *before, size_t i)
+static bool is_nilable(const struct lkg_schema_node *node)
 {
-        if (!before || lkg_value_type(before) != LKG_LIST || i >= lkg_value_size(before))
-                return NULL;
-        return lkg_list_get(before, i);
+        return node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
 }
 
-static int decode_item(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                       struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+/* @before: what an earlier spelling of the field set there; NULL = nothing. Go decodes into it. */
+static struct lkg_value *decode_item(struct decode *d, const struct lkg_schema_node *node,
+                                     const struct lkg_value *value, struct lkg_value *before,
+                                     const struct step *step)
 {
-        bool nilable = node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
-        int r = decode_value(d, node, value, before, true, step, ret);
+        struct lkg_value *made = decode_value(d, node, value, before, true, step);
 
-        if (r < 0 || *ret)
-                return r;
-        if (before && !nilable) { /* null leaves it unchanged */
-                *ret = lkg_value_ref(before);
-                return 0;
-        }
-        return lkg_typed_zero(node, value, ret);
-}
-
-/*
- * Values in normal form (nearly all) are shared and not copied: the list gets @item, which is taken over, in place of @value's own.
- * *list stays NULL while nothing differs.
- */
-int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value *item,
-                       struct lkg_value **list)
-{
-        if (!*list && item == lkg_list_get(value, i)) {
-                lkg_value_unref(item);
-                return 0;
-        }
-        if (!*list)
-                *list = lkg_value_clone_shallow(value);
-        if (!*list) {
-                lkg_value_unref(item);
-                return -ENOMEM;
-        }
-        lkg_list_set(*list, i, item);
-        return 0;
+        if (made)
+                return made;
+        return before && !is_nilable(node) ? lkg_value_ref(before) /* null leaves it unchanged */
+                                           : lkg_typed_zero(node, value);
 }
 
 /*
@@ -554,154 +472,156 @@ static bool can_round(const struct lkg_schema_node *node)
         return node->item && (node->item->class == LKG_CLASS_QUANTITY || can_round(node->item));
 }
 
-static int decode_list(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                       const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+/* A list that is being decoded. */
+struct items {
+        struct decode *d;
+        const struct lkg_schema_node *node;
+        const struct lkg_value *before;
+        struct step at;
+};
+
+static struct lkg_value *decode_next(const struct lkg_value *list, const char *key, size_t size,
+                                     const struct lkg_value *member, void *userdata)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
+        struct items *items = userdata;
+        struct lkg_value *before = items->before ? lkg_list_get(items->before, items->at.index) : NULL;
+        struct lkg_value *made = decode_item(items->d, items->node, member, before, &items->at);
+
+        (void)list;
+        (void)key;
+        (void)size;
+        items->at.index++;
+        return made;
+}
+
+static struct lkg_value *decode_list(struct decode *d, const struct lkg_schema_node *node,
+                                     const struct lkg_value *value, const struct lkg_value *before,
+                                     const struct step *step)
+{
+        struct items items = { d, node->item, before, { .up = step } };
         size_t n_before = d->n_misfits;
+        struct lkg_value *list;
 
         if (lkg_value_type(value) != LKG_LIST)
                 return wrong_type(d, node, value, step);
-        if (!before && lkg_typed_is_stamped(node, value, 0)) {
-                *ret = lkg_value_ref((struct lkg_value *)value);
-                return 0;
-        }
-        for (size_t i = 0; i < lkg_value_size(value); i++) {
-                struct step at = { .up = step, .index = i };
-                struct lkg_value *item = NULL;
-                int r = decode_item(d, node->item, lkg_list_get(value, i), earlier_item(before, i), &at,
-                                    &item);
-
-                if (r == 0)
-                        r = lkg_typed_put_item(value, i, item, &list);
-                if (r < 0)
-                        return r;
-        }
+        if (!before && lkg_typed_is_stamped(node, value, 0))
+                return lkg_value_ref((struct lkg_value *)value);
+        list = lkg_value_rewrite(value, decode_next, &items);
         /* A value that is normal with rounding is normal without it, but not the reverse. */
-        if (!before && !list && d->n_misfits == n_before && (d->flags & LKG_TYPED_ROUND || !can_round(node)))
+        if (!before && list == value && d->n_misfits == n_before &&
+            (d->flags & LKG_TYPED_ROUND || !can_round(node)))
                 lkg_list_stamp(value, node->number);
-        *ret = list ? LKG_STEAL(list) : lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        return list;
 }
 
-/* Start the result of @value, a map, with its first @n members, which are already final. */
 struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const struct lkg_value *value,
                                       size_t n)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+        struct lkg_value *map;
 
         if (before && lkg_value_type(before) == LKG_MAP)
                 return lkg_value_clone_shallow(before);
         map = lkg_value_new_map(lkg_value_source_mut(value), lkg_value_line(value), lkg_value_column(value));
-        if (!map)
-                return NULL;
         for (size_t i = 0; i < n; i++)
-                if (lkg_map_set_like(map, value, i, lkg_value_ref(lkg_map_at(value, i, NULL, NULL))) < 0)
-                        return NULL;
-        return LKG_STEAL(map);
+                (void)lkg_map_set_like(map, value, i, lkg_value_ref(lkg_map_at(value, i, NULL, NULL)));
+        return map;
 }
 
-/* Can @value itself be the result, if its members can? A typed map has no history of its own. */
 bool lkg_typed_may_share(const struct lkg_value *before, const struct lkg_value *value)
 {
         return !before && !lkg_value_shadowed(value);
 }
 
-static int decode_map(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                      const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+/* @map: NULL = nothing differs from @value so far */
+static struct lkg_value *finish_map(struct lkg_value *map, const struct lkg_value *before,
+                                    const struct lkg_value *value)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+        if (map)
+                return map;
+        return lkg_typed_may_share(before, value) ? lkg_value_ref((struct lkg_value *)value)
+                                                  : lkg_typed_start_map(before, value, 0); /* an empty one */
+}
+
+static struct lkg_value *decode_map(struct decode *d, const struct lkg_schema_node *node,
+                                    const struct lkg_value *value, const struct lkg_value *before,
+                                    const struct step *step)
+{
+        struct lkg_value *map = NULL;
 
         if (lkg_value_type(value) != LKG_MAP)
                 return wrong_type(d, node, value, step);
         for (size_t i = 0; i < lkg_value_size(value); i++) {
                 struct step at = { .up = step };
-                LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *item = NULL;
                 const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
-                int r = decode_item(d, node->item, member, NULL, &at, &item);
+                struct lkg_value *item = decode_item(d, node->item, member, NULL, &at);
 
-                if (r < 0)
-                        return r;
-                if (!map && item == member && lkg_typed_may_share(before, value))
+                if (!map && item == member && lkg_typed_may_share(before, value)) {
+                        lkg_value_unref(item);
                         continue;
+                }
                 if (!map)
                         map = lkg_typed_start_map(before, value, i);
-                r = map ? lkg_map_set(map, at.name, at.size, LKG_STEAL(item)) : -ENOMEM;
-                if (r < 0)
-                        return r;
+                (void)lkg_map_set(map, at.name, at.size, item);
         }
-        if (!map && !lkg_typed_may_share(before, value)) { /* an empty map */
-                map = lkg_typed_start_map(before, value, 0);
-                if (!map)
-                        return -ENOMEM;
-        }
-        *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        return finish_map(map, before, value);
 }
 
-/* A field of the document. *ret stays NULL for its zero value; @before: the value set by an earlier spelling. */
-static int decode_member(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                         const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+/* A field of the document. NULL for its zero value; @before: the value set by an earlier spelling. */
+static struct lkg_value *decode_member(struct decode *d, const struct lkg_schema_node *node,
+                                       const struct lkg_value *value, const struct lkg_value *before,
+                                       const struct step *step)
 {
-        bool nilable = node->pointer || node->class == LKG_CLASS_LIST || node->class == LKG_CLASS_MAP;
+        bool nilable = node->pointer || is_nilable(node);
 
-        if (lkg_value_type(value) != LKG_NULL)
-                return decode_value(d, node, value, before, false, step, ret);
         /* null sets nil where that is possible; Duration's own decoder refuses it; elsewhere it has no effect */
-        if (node->class == LKG_CLASS_DURATION && !nilable)
-                return decode_value(d, node, value, before, false, step, ret);
+        if (lkg_value_type(value) != LKG_NULL || (node->class == LKG_CLASS_DURATION && !nilable))
+                return decode_value(d, node, value, before, false, step);
         /* these two have their own decoder, which treats it as no value */
-        if (node->class == LKG_CLASS_QUANTITY || node->class == LKG_CLASS_TIME)
-                return 0;
-        if (before && !nilable)
-                *ret = lkg_value_ref((struct lkg_value *)before);
-        return 0;
+        if (!before || nilable || node->class == LKG_CLASS_QUANTITY || node->class == LKG_CLASS_TIME)
+                return NULL;
+        return lkg_value_ref((struct lkg_value *)before);
 }
 
 /* Decode the field's value, after the earlier values with the same key. */
-static int decode_twice(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                        const struct lkg_value *before, const struct step *step, struct lkg_value **ret)
+static struct lkg_value *decode_twice(struct decode *d, const struct lkg_schema_node *node,
+                                      const struct lkg_value *value, const struct lkg_value *before,
+                                      const struct step *step)
 {
         const struct lkg_value *earlier = d->flags & LKG_TYPED_TWICE ? lkg_value_shadowed(value) : NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *first = NULL;
-        int r = 0;
 
         if (!earlier || lkg_value_source(earlier) != lkg_value_source(value))
-                return decode_member(d, node, value, before, step, ret);
-        r = decode_twice(d, node, earlier, before, step, &first);
-        return r < 0 ? r : decode_member(d, node, value, first, step, ret);
+                return decode_member(d, node, value, before, step);
+        first = decode_twice(d, node, earlier, before, step);
+        return decode_member(d, node, value, first, step);
 }
 
 /*
  * Decode a field under a name of another case, or after one: the existing value may be extended or replaced.
  */
-static int decode_again(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                        const struct step *step, struct lkg_value *map)
+static void decode_again(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
+                         const struct step *step, struct lkg_value *map)
 {
         const struct lkg_value *before = lkg_map_get(map, node->name);
-        struct lkg_value *item = NULL;
-        int r = decode_twice(d, node, value, before, step, &item);
+        struct lkg_value *item = decode_twice(d, node, value, before, step);
 
-        if (r < 0)
-                return r;
         if (item)
-                r = lkg_map_set(map, node->name, strlen(node->name), item);
+                (void)lkg_map_set(map, node->name, node->name_size, item);
         else if (before)
-                r = lkg_map_remove(map, node->name, strlen(node->name));
-        return r < 0 ? r : 0;
+                (void)lkg_map_remove(map, node->name, node->name_size);
 }
 
 /*
  * Keys and fields are both in byte order, so they are walked in parallel; that ends at the first name that
  * matches only without regard to case.
  */
-static int decode_struct(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                         const struct lkg_value *before, bool item, const struct step *step,
-                         struct lkg_value **ret)
+static struct lkg_value *decode_struct(struct decode *d, const struct lkg_schema_node *node,
+                                       const struct lkg_value *value, const struct lkg_value *before,
+                                       bool item, const struct step *step)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = NULL;
+        struct lkg_value *map = NULL;
         bool in_order = !before;
-        size_t m = 0, size;
+        size_t m = 0;
 
         if (lkg_value_type(value) != LKG_MAP)
                 return wrong_type(d, node, value, step);
@@ -710,92 +630,71 @@ static int decode_struct(struct decode *d, const struct lkg_schema_node *node, c
                 const struct lkg_value *member = lkg_map_at(value, i, &at.name, &at.size);
                 const struct lkg_schema_node *field = lkg_node_next(node, at.name, at.size, &m);
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *made = NULL;
-                int r = 0;
 
                 if (!field && d->flags & LKG_TYPED_FOLD) {
                         field = lkg_node_member_folded(node, at.name, at.size);
                         in_order &= !field;
                 }
                 if (field && in_order)
-                        r = decode_twice(d, field, member, NULL, &at, &made);
-                if (r < 0)
-                        return r;
+                        made = decode_twice(d, field, member, NULL, &at);
                 if (!map && made == member && lkg_typed_may_share(before, value))
                         continue;
                 if (!map)
                         map = lkg_typed_start_map(before, value, i);
-                if (!map)
-                        return -ENOMEM;
                 if (field && !in_order)
-                        r = decode_again(d, field, member, &at, map);
+                        decode_again(d, field, member, &at, map);
                 else if (made)
-                        r = lkg_map_set_like(map, node->names, m, LKG_STEAL(made));
-                if (r < 0)
-                        return r;
+                        (void)lkg_map_set_like(map, node->names, m, LKG_STEAL(made));
         }
-        if (!map && !lkg_typed_may_share(before, value)) { /* an empty struct */
-                map = lkg_typed_start_map(before, value, 0);
-                if (!map)
-                        return -ENOMEM;
-        }
-        size = lkg_value_size(map ? map : value);
-        if (size > 0 || keeps_zero(node, item))
-                *ret = map ? LKG_STEAL(map) : lkg_value_ref((struct lkg_value *)value);
-        return 0;
+        map = finish_map(map, before, value);
+        return lkg_value_size(map) > 0 || keeps_zero(node, item) ? map : lkg_value_unref(map);
 }
 
-static int decode_value(struct decode *d, const struct lkg_schema_node *node, const struct lkg_value *value,
-                        const struct lkg_value *before, bool item, const struct step *step,
-                        struct lkg_value **ret)
+static struct lkg_value *decode_value(struct decode *d, const struct lkg_schema_node *node,
+                                      const struct lkg_value *value, const struct lkg_value *before,
+                                      bool item, const struct step *step)
 {
         if (lkg_value_type(value) == LKG_NULL && item && node->class != LKG_CLASS_DURATION)
-                return 0;
+                return NULL;
         switch (node->class) {
         case LKG_CLASS_BOOL:
-                return decode_bool(d, node, value, step, item, ret);
+                return decode_bool(d, node, value, step, item);
         case LKG_CLASS_STRING:
-                return decode_string(d, node, value, step, item, ret);
+                return decode_string(d, node, value, step, item);
         case LKG_CLASS_INT:
-                return decode_int(d, node, value, step, item, ret);
+                return decode_int(d, node, value, step, item);
         case LKG_CLASS_FLOAT:
-                return decode_float(d, node, value, step, item, ret);
+                return decode_float(d, node, value, step, item);
         case LKG_CLASS_DURATION:
-                return decode_duration(d, node, value, step, item, ret);
+                return decode_duration(d, node, value, step, item);
         case LKG_CLASS_FLUSH:
-                return decode_flush(d, node, value, step, ret);
+                return decode_flush(d, node, value, step);
         case LKG_CLASS_QUANTITY:
-                return decode_quantity(d, node, value, step, item, ret);
+                return decode_quantity(d, node, value, step, item);
         case LKG_CLASS_TIME:
-                return decode_time(d, node, value, step, ret);
+                return decode_time(d, node, value, step);
         case LKG_CLASS_LIST:
-                return decode_list(d, node, value, before, step, ret);
+                return decode_list(d, node, value, before, step);
         case LKG_CLASS_MAP:
-                return decode_map(d, node, value, before, step, ret);
+                return decode_map(d, node, value, before, step);
         case LKG_CLASS_STRUCT:
-                return decode_struct(d, node, value, before, item, step, ret);
+                return decode_struct(d, node, value, before, item, step);
         }
-        return -EINVAL;
+        return NULL;
 }
 
-int lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value, unsigned flags,
-                     struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret)
+struct lkg_value *lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value,
+                                   unsigned flags, struct lkg_report *report, struct lkg_value *unread)
 {
         struct decode d = { .flags = flags, .report = report, .unread = unread };
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *object = NULL;
-        int r = decode_value(&d, root, value, NULL, true, NULL, &object);
+        struct lkg_value *object = decode_value(&d, root, value, NULL, true, NULL);
 
-        if (r < 0)
-                return r;
         if (!object) /* the document is null */
-                object = lkg_value_new_map(lkg_value_source_mut(value), 0, 0);
-        else if (object == value) {
-                lkg_value_unref(object);
-                object = lkg_value_clone_shallow(value);
-        }
-        if (!object)
-                return -ENOMEM;
-        *ret = LKG_STEAL(object);
-        return d.n_misfits > 0 ? -EBADMSG : 0;
+                return lkg_value_new_map(lkg_value_source_mut(value), 0, 0);
+        if (object != value)
+                return object;
+        lkg_value_unref(object);
+        return lkg_value_clone_shallow(value);
 }
 
 int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
@@ -803,7 +702,7 @@ int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value 
 {
         struct decode d = { .report = report };
         struct step step = { .name = path, .size = strlen(path) };
-        int r = decode_value(&d, node, value, NULL, false, &step, ret);
 
-        return r < 0 ? r : d.n_misfits > 0 ? -EBADMSG : 0;
+        *ret = decode_value(&d, node, value, NULL, false, &step);
+        return d.n_misfits > 0 ? -EBADMSG : 0;
 }

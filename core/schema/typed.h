@@ -24,72 +24,57 @@ enum lkg_typed_flags {
 
 /**
  * lkg_typed_decode() - decode @value as Go would into a new object of @root's type.
- * @report: every value that does not fit, at its position. Unknown fields are dropped silently (lint.c
+ * @report: every value that does not fit, at its position, and is left out. Unknown fields are dropped silently (lint.c
  * reports them).
  * @unread: a map, gets every such value under its path (see lkg_object_unread()); NULL = nobody asks
- * @ret:    one reference, an unshared map
  *
- * Return: 0; -EBADMSG (@report says why; *ret is set, without the values that do not fit); -ENOMEM.
+ * Return: one reference, an unshared map.
  */
-int lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value, unsigned flags,
-                     struct lkg_report *report, struct lkg_value *unread, struct lkg_value **ret);
+struct lkg_value *lkg_typed_decode(const struct lkg_schema_node *root, const struct lkg_value *value,
+                                   unsigned flags, struct lkg_report *report, struct lkg_value *unread);
 
 /**
  * lkg_typed_encode() - encode @object as Go's encoder prints it: omitempty, zero values of fields that are
- * always printed; those have no source.
- * @ret: one reference, an unshared map
+ * always printed; those have no source, unless something has set them.
+ * @zeros: values that the command line set to zero: path -> value; NULL = nobody asks for the sources of zeros
+ * @doc:   the merged document, with its zeros
+ * Return: one reference, an unshared map.
  */
-int lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value *object,
-                     struct lkg_value **ret);
+struct lkg_value *lkg_typed_encode(const struct lkg_schema_node *root, const struct lkg_value *object,
+                                   const struct lkg_value *zeros, const struct lkg_value *doc);
 
 /**
  * lkg_typed_scalar() - is @value, alone, of @node's type? For values that do not come from a document.
  * @ret: as in a typed document, one reference; NULL = the zero value
+ * Return: 0; -EBADMSG (@report).
  */
 int lkg_typed_scalar(const struct lkg_schema_node *node, const struct lkg_value *value, const char *path,
                      struct lkg_report *report, struct lkg_value **ret);
 
 /* ---- shared by what makes a typed document of another one: copying as little of it as possible ---- */
 
-/**
- * lkg_typed_canonical() - return @value with this text: itself if it already has this text.
- * Return: 0 or -ENOMEM.
- */
-int lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const char *text,
-                        struct lkg_value **ret);
-
-/** lkg_typed_zero() - return the zero value of @node, with the source of @at; NULL = no source. */
-int lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at, struct lkg_value **ret);
-
-/**
- * lkg_typed_start_map() - start the result of @value, a map, with its first @n members. NULL = no memory.
- */
+/** lkg_typed_canonical() - @value with this text: itself if it already has this text. Return: one reference. */
+struct lkg_value *lkg_typed_canonical(const struct lkg_value *value, enum lkg_type type, const char *text);
+/** lkg_typed_zero() - the zero value as an item of a list or map, with the position of @at, if it is not NULL. */
+struct lkg_value *lkg_typed_zero(const struct lkg_schema_node *node, const struct lkg_value *at);
+/** lkg_typed_may_share() - can @value itself be the result, if its members can? A typed map has no history of its own. */
+bool lkg_typed_may_share(const struct lkg_value *before, const struct lkg_value *value);
+/** lkg_typed_start_map() - start the result of @value, a map, with its first @n members, which are already final. */
 struct lkg_value *lkg_typed_start_map(const struct lkg_value *before, const struct lkg_value *value,
                                       size_t n);
-
-/** lkg_typed_may_share() - can @value itself be the result, if its members can? */
-bool lkg_typed_may_share(const struct lkg_value *before, const struct lkg_value *value);
-
-/**
- * lkg_typed_put_item() - put @item (taken over) in place of item @i of @value; *@list stays NULL while
- * nothing differs.
- */
-int lkg_typed_put_item(const struct lkg_value *value, size_t i, struct lkg_value *item,
-                       struct lkg_value **list);
-
-/** lkg_typed_is_stamped() - is this list stamped as being of @node's type, and with the bits of @also? */
+/** lkg_typed_is_stamped() - has decoding (and what @also says) left @list unchanged before? */
 bool lkg_typed_is_stamped(const struct lkg_schema_node *node, const struct lkg_value *list, uint16_t also);
-
 /**
  * lkg_typed_rebuild() - make a struct of what becomes of each of its fields.
  * @value:  typed; NULL = no field is there
- * @member: @was: the field's value, or NULL; *@ret: its new value, one reference; stays NULL for none
- * @ret:    @value itself if nothing differs; NULL if there is no field
+ * @member: @was: the field's value, or NULL; its new value, one reference; NULL = none
+ * Return: @value itself if nothing differs; NULL if there is no field.
  */
-int lkg_typed_rebuild(const struct lkg_schema_node *node, const struct lkg_value *value,
-                      int (*member)(const struct lkg_schema_node *node, const struct lkg_value *was,
-                                    const void *userdata, struct lkg_value **ret),
-                      const void *userdata, struct lkg_value **ret);
+struct lkg_value *lkg_typed_rebuild(const struct lkg_schema_node *node, const struct lkg_value *value,
+                                    struct lkg_value *(*member)(const struct lkg_schema_node *node,
+                                                                const struct lkg_value *was,
+                                                                const void *userdata),
+                                    const void *userdata);
 
 /* ---- typed-object.c: reading and changing a typed document ---- */
 
@@ -120,8 +105,8 @@ bool lkg_object_unread(const struct lkg_value *object, const struct lkg_value *u
                        enum lkg_unread_extent extent);
 
 /**
- * lkg_object_set() - put @item at @path, creating maps as needed; takes over @item, also on failure.
+ * lkg_object_set() - put @item at @path, creating maps as needed; takes over @item.
  * @object: only one reference to the top; shared parts below are copied
  * @item:   NULL = remove
  */
-int lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value *item);
+void lkg_object_set(struct lkg_value *object, const char *path, struct lkg_value *item);

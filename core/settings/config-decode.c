@@ -19,7 +19,6 @@ struct decoder {
         const char *directory, *component;
         struct lkg_report *report;
         char prefix[256]; /* "components[kubelet].match." */
-        bool no_memory;
 };
 
 /* ---- one value ---- */
@@ -29,20 +28,10 @@ static void *member(const struct decoder *d, const struct lkg_config_field *f)
         return (char *)d->target + f->offset;
 }
 
-static void set_text(struct decoder *d, char **to, const char *text)
+static void set_text(char **to, const char *text)
 {
-        char *copy = strdup(text);
-
-        if (!copy)
-                d->no_memory = true;
         free(*to);
-        *to = copy;
-}
-
-static void add_text(struct decoder *d, struct lkg_strings *to, const char *text, size_t size)
-{
-        if (lkg_strings_add(to, text, size) < 0)
-                d->no_memory = true;
+        *to = lkg_must(strdup(text));
 }
 
 static void complain(struct decoder *d, const struct lkg_config_field *f, const struct lkg_value *value,
@@ -80,11 +69,11 @@ static void set_path(struct decoder *d, char **to, const char *text)
         char path[PATH_MAX];
 
         if (!*text || *text == '/' || !d->directory) {
-                set_text(d, to, text);
+                set_text(to, text);
                 return;
         }
         if (snprintf(path, sizeof(path), "%s/%s", d->directory, text) < (int)sizeof(path))
-                set_text(d, to, path);
+                set_text(to, path);
 }
 
 static int word_index(const struct lkg_config_field *f, const char *text)
@@ -141,11 +130,11 @@ static bool convert(struct decoder *d, const struct lkg_config_field *f, const c
         case F_LAYER:
                 if (f->type == F_LAYER ? !layer_path_ok(text) : *text && !lkg_bare_name_ok(text))
                         return false;
-                set_text(d, to, text);
+                set_text(to, text);
                 return true;
         case F_TEXT:
         case F_ACCOUNT:
-                set_text(d, to, text);
+                set_text(to, text);
                 return true;
         case F_PATH:
                 set_path(d, to, text);
@@ -191,7 +180,7 @@ static void add_item(struct decoder *d, const struct lkg_config_field *f, const 
             (f->type == F_WORDS && word_index(f, text) < 0))
                 misfit(d, f, value, text);
         else
-                add_text(d, member(d, f), text, size);
+                lkg_need(lkg_strings_add(member(d, f), text, size));
 }
 
 static bool is_list(const struct lkg_config_field *f)
@@ -204,29 +193,25 @@ static bool is_list(const struct lkg_config_field *f)
 static void apply_defaults(struct decoder *d, const struct lkg_config_field *table)
 {
         for (const struct lkg_config_field *f = table; f->name; f++) {
-                struct lkg_buf text = LKG_BUF_INIT;
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+                char *rest, *item;
 
                 if (f->type == F_OBJECT)
                         apply_defaults(d, f->sub);
                 if (!f->fallback || f->type == F_OBJECT || f->type == F_SKIP)
                         continue;
-                lkg_buf_append(&text, "", 0);
                 for (const char *p = f->fallback; *p; p++)
                         if (*p == '%')
                                 lkg_buf_puts(&text, d->component);
                         else
                                 lkg_buf_putc(&text, *p);
-                if (lkg_buf_failed(&text)) {
-                        d->no_memory = true;
-                } else if (is_list(f)) {
-                        char *rest = text.data, *item;
-
+                (void)lkg_buf_text(&text);
+                rest = text.data;
+                if (is_list(f))
                         while ((item = strsep(&rest, ",")))
-                                add_text(d, member(d, f), item, strlen(item));
-                } else {
+                                lkg_need(lkg_strings_add(member(d, f), item, strlen(item)));
+                else
                         set_scalar(d, f, text.data, NULL);
-                }
-                lkg_buf_deinit(&text);
         }
 }
 
@@ -317,7 +302,7 @@ static void unknown_field(struct decoder *d, const struct lkg_config_field *tabl
 {
         const struct lkg_where where = lkg_where_of(value);
         const char *guess = nearest(table, key);
-        struct lkg_buf known = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf known = LKG_BUF_INIT;
         char quoted[5 * 64 + 8], place[sizeof(d->prefix) + 2] = "";
         int n = (int)strlen(d->prefix);
 
@@ -330,8 +315,7 @@ static void unknown_field(struct decoder *d, const struct lkg_config_field *tabl
                                place, lkg_quote(key, size, quoted), guess);
         else
                 lkg_report_add(d->report, LKG_ERROR, 3003, &where, "%sunknown field %s (known: %s)", place,
-                               lkg_quote(key, size, quoted), lkg_buf_failed(&known) ? "" : known.data);
-        lkg_buf_deinit(&known);
+                               lkg_quote(key, size, quoted), lkg_buf_text(&known));
 }
 
 /* A field of an earlier build; an empty list, its default, asks for nothing. */
@@ -390,7 +374,7 @@ static void decode_component(struct decoder *d, struct lkg_config_component *com
         if (map)
                 decode_table(d, lkg_component_fields, map);
         if (!component->base)
-                set_text(d, &component->base, component->file ? component->file : "");
+                set_text(&component->base, component->file ? component->file : "");
         d->prefix[0] = '\0';
 }
 
@@ -408,11 +392,7 @@ static void decode_components(struct decoder *d, struct lkg_config *config, cons
                                "components: %zu components, the limit is %u", n, LKG_COMPONENTS_MAX);
                 n = LKG_COMPONENTS_MAX;
         }
-        config->components = calloc(n ? n : 1, sizeof(*config->components));
-        if (!config->components) {
-                d->no_memory = true;
-                return;
-        }
+        config->components = lkg_must(calloc(n ? n : 1, sizeof(*config->components)));
         for (size_t i = 0; i < n; i++) {
                 const struct lkg_value *map = lkg_list_get(list, i);
 
@@ -455,12 +435,10 @@ static void find_engine_user(struct lkg_config *config)
 int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct lkg_config **ret,
                       struct lkg_report *report)
 {
-        struct lkg_config *config = calloc(1, sizeof(*config));
+        struct lkg_config *config = lkg_must(calloc(1, sizeof(*config)));
         struct decoder d = { .target = config, .directory = directory, .component = "", .report = report };
         size_t errors = report->n_severity[LKG_ERROR];
 
-        if (!config)
-                return -ENOMEM;
         apply_defaults(&d, lkg_config_fields);
         if (doc && lkg_value_type(doc) == LKG_MAP) {
                 decode_header(&d, doc, "apiVersion", LKG_CONFIG_API_VERSION);
@@ -475,10 +453,6 @@ int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct
                                        lkg_type_name(lkg_value_type(doc)));
                 }
                 decode_components(&d, config, NULL);
-        }
-        if (d.no_memory) {
-                lkg_config_free(config);
-                return -ENOMEM;
         }
         find_engine_user(config);
         lkg_config_check(config, doc, report);

@@ -41,13 +41,11 @@ static void print_findings(struct lkg_report *report)
 static int print_settings(const struct lkg_config *config)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_settings *settings = NULL;
-        int r = lkg_config_to_settings(config, &settings);
+        struct lkg_settings *settings = lkg_config_to_settings(config);
 
-        if (r >= 0)
-                lkg_settings_format(settings, &buf);
+        lkg_settings_format(settings, &buf);
         lkg_settings_free(settings);
-        if (r < 0 || lkg_buf_failed(&buf))
+        if (lkg_buf_failed(&buf))
                 return EX_SOFTWARE;
         return lkg_write_all(STDOUT_FILENO, buf.data, buf.size) < 0 ? EX_IOERR : EX_OK;
 }

@@ -36,6 +36,7 @@ int main(int argc, char **argv)
         struct lkg_tool tool;
         char message[512];
 
+        lkg_at_no_memory(lkg_tool_no_memory);
         if (argc > 1 && strcmp(argv[1], "--complete") == 0)
                 return lkg_tool_complete(argc - 2, argv + 2);
         if (lkg_tool_parse(&tool, argc, argv, message) < 0) {

@@ -258,6 +258,8 @@ void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, 
  * value.c: memory. The tool is a process of a moment: without memory it says so and ends with LKG_TOOL_FAILED, wherever it is. What
  * adopt has made by then is in its record, and every file is written as a whole.
  */
+/** lkg_tool_no_memory() - end so: lkg_at_no_memory(). */
+void lkg_tool_no_memory(void);
 /** lkg_tool_own() - @p, which was allocated just now. */
 void *lkg_tool_own(void *p);
 /** lkg_tool_need() - @r, of a call that fails without memory. */

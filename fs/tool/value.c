@@ -8,7 +8,7 @@
 
 /* ---- memory ---- */
 
-_Noreturn static void no_memory(void)
+void lkg_tool_no_memory(void)
 {
         (void)dprintf(STDERR_FILENO, "lkgfs: %s\n", strerror(ENOMEM));
         _exit(LKG_TOOL_FAILED);
@@ -17,14 +17,14 @@ _Noreturn static void no_memory(void)
 void *lkg_tool_own(void *p)
 {
         if (!p)
-                no_memory();
+                lkg_no_memory();
         return p;
 }
 
 int lkg_tool_need(int r)
 {
         if (r == -ENOMEM)
-                no_memory();
+                lkg_no_memory();
         return r;
 }
 
@@ -50,7 +50,7 @@ const char *lkg_tool_text(struct lkg_buf *buf)
 {
         lkg_buf_putc(buf, '\0');
         if (lkg_buf_failed(buf))
-                no_memory();
+                lkg_no_memory();
         buf->size--;
         return buf->data;
 }
@@ -94,12 +94,12 @@ struct lkg_value *lkg_tool_list(void)
 
 void lkg_tool_map_value(struct lkg_value *map, const char *key, struct lkg_value *value)
 {
-        (void)lkg_tool_need(lkg_map_set(map, key, strlen(key), lkg_tool_own(value)));
+        (void)lkg_map_set(map, key, strlen(key), value);
 }
 
 void lkg_tool_append(struct lkg_value *list, struct lkg_value *item)
 {
-        (void)lkg_tool_need(lkg_list_append(list, lkg_tool_own(item)));
+        lkg_list_append(list, item);
 }
 
 struct lkg_value *lkg_tool_document(void)

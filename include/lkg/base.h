@@ -178,6 +178,34 @@ static inline int lkg_array_reserve(void *items, size_t n, size_t *allocated, si
 /** LKG_GROW() - make room for exactly one more: for arrays with few items. */
 #define LKG_GROW(items, n) LKG_RESIZE(items, (n) + 1)
 
+/* ---- no memory ---- */
+
+/*
+ * What reads, merges and judges documents (core/documents and the folders above it that say so) does not go on without memory, see
+ * docs/decisions/034-no-memory.md: all of it is in processes that can be replaced at any moment, and half a document is none.
+ */
+
+/** lkg_no_memory() - end this process with EX_OSERR, after what lkg_at_no_memory() has set. */
+_Noreturn void lkg_no_memory(void);
+/** lkg_at_no_memory() - @last is called then, and may end the process itself; without memory of its own. */
+void lkg_at_no_memory(void (*last)(void));
+
+/** lkg_must() - @memory, which was allocated just now. */
+static inline void *lkg_must(void *memory)
+{
+        if (!memory)
+                lkg_no_memory();
+        return memory;
+}
+
+/** lkg_need() - @r, of a call that fails without memory. */
+static inline int lkg_need(int r)
+{
+        if (r == -ENOMEM)
+                lkg_no_memory();
+        return r;
+}
+
 /* ---- error ---- */
 
 /*

@@ -129,7 +129,7 @@ struct lkg_config_options {
  * file or directory is empty.
  *
  * Return: 0; -EBADMSG: @report has errors; -EPERM: a file or a directory of its path is not owned by
- * root or is writable by others (the report says which); -ENOMEM.
+ * root or is writable by others (the report says which).
  */
 int lkg_config_load(const struct lkg_config_options *options, struct lkg_config **ret,
                     struct lkg_report *report);
@@ -139,16 +139,16 @@ int lkg_config_load(const struct lkg_config_options *options, struct lkg_config 
  * @doc:       a map, or NULL for all defaults
  * @directory: absolute; relative paths of the document start here
  *
- * Return: 0; -EBADMSG when @report has errors; -ENOMEM.
+ * Return: 0; -EBADMSG when @report has errors.
  */
 int lkg_config_decode(const struct lkg_value *doc, const char *directory, struct lkg_config **ret,
                       struct lkg_report *report);
 
 /**
  * lkg_config_merge() - merge one drop-in into the document: a JSON merge patch, `components` by name.
- * Return: 0; -ENOMEM.
+ * Return: one reference.
  */
-int lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch, struct lkg_value **ret);
+struct lkg_value *lkg_config_merge(const struct lkg_value *doc, const struct lkg_value *patch);
 
 /** lkg_config_check() - checks that involve several settings: duplicates, reserved names, contradictions. */
 void lkg_config_check(const struct lkg_config *config, const struct lkg_value *doc,
@@ -167,8 +167,8 @@ bool lkg_config_is_virtual(const struct lkg_config *config, const char *name);
 extern const char *const lkg_config_virtual_dirs[];
 
 struct lkg_settings;
-/** lkg_config_to_settings() - the part the supervisor needs. Return: 0 or -ENOMEM. */
-int lkg_config_to_settings(const struct lkg_config *config, struct lkg_settings **ret);
+/** lkg_config_to_settings() - the part the supervisor needs; lkg_settings_free(). */
+struct lkg_settings *lkg_config_to_settings(const struct lkg_config *config);
 
 /**
  * lkg_config_keep_mount() - settings of the mount itself stay as @config has them until the next mount; what differs changes

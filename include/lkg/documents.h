@@ -47,7 +47,7 @@ static inline void lkg_value_unrefp(struct lkg_value **value)
         *value = lkg_value_unref(*value);
 }
 
-/* Builders; @source may be NULL. Each returns one reference or NULL (no memory). Text is copied. */
+/* Builders; @source may be NULL. Each returns one reference; without memory see lkg_no_memory(). Text is copied. */
 struct lkg_value *lkg_value_new_null(struct lkg_source *source, unsigned line, unsigned column);
 struct lkg_value *lkg_value_new_bool(bool b, struct lkg_source *source, unsigned line, unsigned column);
 struct lkg_value *lkg_value_new_number(const char *json_text, struct lkg_source *source, unsigned line,
@@ -57,14 +57,11 @@ struct lkg_value *lkg_value_new_string(const char *text, size_t size, struct lkg
 struct lkg_value *lkg_value_new_list(struct lkg_source *source, unsigned line, unsigned column);
 struct lkg_value *lkg_value_new_map(struct lkg_source *source, unsigned line, unsigned column);
 
-/*
- * Only for a list or map that has exactly one reference. Both take over the reference to @item, even on
- * failure.
- */
-int lkg_list_append(struct lkg_value *list, struct lkg_value *item);
-/** lkg_map_set() - add or replace @key. Return: 0; 1: an earlier value was replaced; -ENOMEM. */
+/* Only for a list or map that has exactly one reference. Both take over the reference to @item. */
+void lkg_list_append(struct lkg_value *list, struct lkg_value *item);
+/** lkg_map_set() - add or replace @key. Return: 0; 1: an earlier value was replaced. */
 int lkg_map_set(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item);
-/** lkg_map_remove() - drop @key. Return: 1 if it was there, else 0; -ENOMEM. */
+/** lkg_map_remove() - drop @key. Return: 1 if it was there, else 0. */
 int lkg_map_remove(struct lkg_value *map, const char *key, size_t key_size);
 /** lkg_value_clone_shallow() - a new list or map (one reference) with shared members, to be changed. */
 struct lkg_value *lkg_value_clone_shallow(const struct lkg_value *value);
@@ -112,7 +109,7 @@ struct lkg_value *lkg_value_get_pointer(const struct lkg_value *root, const char
 /**
  * lkg_pointer_next() - take the first name off a JSON pointer, which begins with `/`.
  * @ret: the name, not escaped any more; heap, NUL-terminated
- * Return: the rest of the pointer; NULL = no memory.
+ * Return: the rest of the pointer.
  */
 const char *lkg_pointer_next(const char *pointer, char **ret, size_t *ret_size);
 /** lkg_pointer_append() - append `/` and a name, escaped, to a JSON pointer. */
@@ -124,15 +121,13 @@ void lkg_pointer_append(struct lkg_buf *pointer, const char *name, size_t size);
  */
 struct lkg_above {
         const struct lkg_value *map;
-        size_t i;            /* the member after the one that leads to the leaf */
-        size_t pointer_size; /* size of the part of the leaf's pointer that leads to this map */
+        const struct lkg_above *up; /* the map around it; NULL = none */
+        size_t pointer_size;        /* size of the part of the leaf's pointer that leads to this map */
 };
 struct lkg_leaf {
         const char *pointer; /* JSON pointer, valid during the call */
         const struct lkg_value *value;
-        /* @n_above maps around it, the outermost first; valid during the call */
-        const struct lkg_above *above;
-        size_t n_above;
+        const struct lkg_above *above; /* the map that has it; NULL = the leaf is the document */
 };
 typedef int (*lkg_leaf_fn)(const struct lkg_leaf *leaf, void *userdata);
 /** lkg_value_walk() - call @fn for each leaf in key order; stops on a non-zero return and returns it. */
@@ -155,7 +150,7 @@ int lkg_value_compare(const struct lkg_value *a, const struct lkg_value *b, lkg_
  * stringified keys), with our own parser; JSON with positions, as Go's encoding/json reads it.
  *
  * Bounded in memory and time for any input: LKG_DOC_BYTES_MAX, LKG_DOC_DEPTH_MAX, LKG_DOC_NODES_MAX and
- * the alias guard (limits.h). No recursion on input depth.
+ * the alias guard (limits.h).
  */
 
 enum lkg_format { LKG_FORMAT_YAML, LKG_FORMAT_JSON };
@@ -188,7 +183,7 @@ enum lkg_format lkg_detect_format(const char *data, size_t size);
  * @report: everything that is wrong with the document, with line and column
  * @ret:    the tree, caller owns one reference; an empty document is LKG_NULL
  *
- * Return: 0; -EBADMSG: @report has the reason why there is no tree; -ENOMEM.
+ * Return: 0; -EBADMSG: @report has the reason why there is no tree.
  */
 int lkg_decode(const char *data, size_t size, enum lkg_format format, unsigned flags,
                struct lkg_source *source, struct lkg_report *report, struct lkg_value **ret);
@@ -205,7 +200,7 @@ int lkg_decode_json(const char *data, size_t size, unsigned flags, struct lkg_so
  *
  * lkg_decode() and lkg_decode_patch() ask it themselves after a syntax error.
  *
- * Return: heap; NULL = nothing that is known, or no memory.
+ * Return: heap; NULL = nothing that is known.
  */
 char *lkg_resembles(const char *data, size_t size, unsigned line, const struct lkg_value *doc);
 
@@ -234,30 +229,25 @@ extern const char *const lkg_header_fields[LKG_HEADER_FIELDS];
 
 /**
  * lkg_without_header() - @doc without those that @running has, so that they keep their origin. @running: NULL = without both
- * Return: 0 or -ENOMEM.
+ * Return: one reference.
  */
-int lkg_without_header(const struct lkg_value *doc, const struct lkg_value *running, struct lkg_value **ret);
+struct lkg_value *lkg_without_header(const struct lkg_value *doc, const struct lkg_value *running);
 
 /**
  * lkg_merge_json() - JSON merge patch as gopkg.in/evanphx/json-patch.v4 applies it (mergePatch).
  * @base: a map (anything else is replaced by the patch)
- * @ret:  caller owns one reference
- *
- * Return: 0 or -ENOMEM.
+ * Return: one reference.
  */
-int lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_value **ret);
+struct lkg_value *lkg_merge_json(const struct lkg_value *base, const struct lkg_value *patch);
 
-/**
- * lkg_merge_json_into() - the same, but the result replaces *@base, whose reference is taken over.
- * Parts without other references are changed in place. On failure *@base is NULL.
- */
-int lkg_merge_json_into(struct lkg_value **base, const struct lkg_value *patch);
+/** lkg_merge_json_into() - the same, but takes over @base, which is changed in place if nobody else holds it. */
+struct lkg_value *lkg_merge_json_into(struct lkg_value *base, const struct lkg_value *patch);
 
 /**
  * lkg_merge_json_patch() - the same for two whole documents of any shape, as json-patch's MergePatch handles
  * them: a target that is not a map is replaced; a list as a patch replaces any target.
  *
- * Return: 0; -EBADMSG: @report says which of the two is unsuitable; -ENOMEM.
+ * Return: 0; -EBADMSG: @report says which of the two is unsuitable.
  */
 int lkg_merge_json_patch(const struct lkg_value *target, const struct lkg_value *patch,
                          struct lkg_report *report, struct lkg_value **ret);
@@ -296,7 +286,7 @@ bool lkg_merge_key_folds(const char *name, const char *key, size_t key_size);
  * @type: of the kind; NULL = unknown. If known, a map or list is merged into another only where the kind has
  *        a struct or list field; scalars, and members of one side only, pass through.
  *
- * Return: 0; -EBADMSG: @report says what is wrong with the patch; -ENOMEM.
+ * Return: 0; -EBADMSG: @report says what is wrong with the patch.
  */
 int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_value *patch,
                               const struct lkg_merge_type *type, struct lkg_report *report,
@@ -304,7 +294,7 @@ int lkg_merge_strategic_typed(const struct lkg_value *base, const struct lkg_val
 /** lkg_merge_strategic() - the same without a type. */
 int lkg_merge_strategic(const struct lkg_value *base, const struct lkg_value *patch,
                         struct lkg_report *report, struct lkg_value **ret);
-/** lkg_patch_json() - RFC 6902 like evanphx/json-patch v4. Return: 0; -EBADMSG (@report); -ENOMEM. */
+/** lkg_patch_json() - RFC 6902 like evanphx/json-patch v4. Return: 0; -EBADMSG (@report). */
 int lkg_patch_json(const struct lkg_value *base, const struct lkg_value *patch, struct lkg_report *report,
                    struct lkg_value **ret);
 
@@ -336,7 +326,7 @@ void lkg_render_commented(const struct lkg_value *map, lkg_comment_fn *comment, 
 void lkg_render_json_compact(const struct lkg_value *value, struct lkg_buf *buf);
 /**
  * lkg_render_diff() - unified diff of two texts.
- * Return: 1: they differ; 0: equal; -ENOMEM.
+ * Return: 1: they differ; 0: equal.
  */
 int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char *b_name, const char *b,
                     size_t b_size, struct lkg_buf *buf);
@@ -358,7 +348,7 @@ size_t lkg_render_origin_upto(const struct lkg_value *root, size_t size_max, str
  * JSON patch operation is as secret as the field that its path names.
  *
  * Parts without secrets are shared; a masked value does not keep the value that it shadows.
- * Return: one reference, NULL = no memory.
+ * Return: one reference.
  */
 struct lkg_value *lkg_mask_secrets(const struct lkg_value *root);
 enum lkg_secrecy {
@@ -377,7 +367,7 @@ enum lkg_secrecy lkg_pointer_secrecy(const char *pointer);
 /**
  * lkg_pointer_text() - write a JSON pointer as it may be shown: URLs in names masked, control bytes as \xNN,
  * so that it is one word on one line.
- * Return: 0; -ENOMEM.
+ * Return: 0.
  */
 int lkg_pointer_text(const char *pointer, struct lkg_buf *buf);
 /** lkg_name_secrecy() - of a field with this name, anywhere and in any case. */
@@ -404,7 +394,7 @@ enum lkg_secrecy lkg_name_secrecy(const char *name, size_t size);
  *
  * It must read a sample of every construct, and tell documents that differ, with the strictest flags with which it can. The first
  * call takes some 50 us, further ones have its answer. For one thread.
- * Return: 0; LKG_READBACK_LEFT_OUT: @why names library, version and what it does; -ENOMEM.
+ * Return: 0; LKG_READBACK_LEFT_OUT: @why names library, version and what it does.
  */
 int lkg_readback_test(enum lkg_format format, struct lkg_error *why);
 
@@ -415,7 +405,7 @@ int lkg_readback_test(enum lkg_format format, struct lkg_error *why);
  * Time and memory are proportional to the text.
  * Return: 0; 1: not read back, because it is JSON with too many values, or with something that json-c cannot
  * represent: a NUL in a name, an integer beyond 64 bits, -0; LKG_READBACK_LEFT_OUT: not read back, as lkg_readback_test();
- * -EBADMSG: @err says what differs, with the field and the line, but without a value; -ENOMEM.
+ * -EBADMSG: @err says what differs, with the field and the line, but without a value.
  */
 int lkg_readback(const struct lkg_value *value, enum lkg_format format, const char *text, size_t size,
                  struct lkg_error *err);

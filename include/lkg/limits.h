@@ -7,7 +7,7 @@
 
 /* documents (reference: sigs.k8s.io/yaml and go.yaml.in/yaml/v2 limits) */
 #define LKG_DOC_BYTES_MAX     (4u << 20) /* one layer file; etcd's own limit for an object is 1.5 MiB */
-#define LKG_DOC_DEPTH_MAX     10000u     /* nested collections, as go-yaml's max_depth */
+#define LKG_DOC_DEPTH_MAX     1000u      /* nested collections: code that walks a document recurses */
 #define LKG_DOC_NODES_MAX     1000000u   /* values in one document after alias expansion */
 #define LKG_ALIAS_DECODED_MIN 1000u      /* alias bomb guard starts above this many nodes ... */
 #define LKG_ALIAS_INSIDE_MIN  100u       /* ... of which this many came from aliases */

@@ -192,7 +192,7 @@ struct lkg_schema;
  * @release:     any: lkg_release_judged()
  * @ret:         never freed
  *
- * Return: 0; -ENOENT: a kind without a table; -ENOMEM.
+ * Return: 0; -ENOENT: a kind without a table.
  */
 int lkg_schema_get(const char *kind, const char *api_version, unsigned release,
                    const struct lkg_schema **ret);
@@ -243,13 +243,15 @@ void lkg_host_look(struct lkg_host *host, enum lkg_host_fact fact, const char *r
 
 /* One field in which two documents differ. */
 struct lkg_field_change {
-        char *pointer;                 /* JSON pointer of the first value that differs */
-        const struct lkg_field *field; /* NULL: the kind does not have it */
+        char *pointer;                          /* JSON pointer of the first value that differs */
+        const struct lkg_value *before, *after; /* borrowed from the documents; NULL = it does not have it */
+        const struct lkg_field *field;          /* NULL: the kind does not have it */
+        enum lkg_danger danger;
         enum lkg_change_class change_class;
 };
 struct lkg_field_changes {
         struct lkg_field_change *items; /* the most expensive class first, then by pointer */
-        size_t n_items;
+        size_t n_items, allocated;
 };
 
 /**
@@ -257,7 +259,7 @@ struct lkg_field_changes {
  * the default, or writes in another way, is no difference.
  * @before, @after: documents of the kind, not masked
  * @has_base: both have a base; otherwise, or if it is not known, fields whose default depends on it differ when one is left out
- * Return: 0; -ENOMEM.
+ * Return: 0.
  */
 int lkg_schema_changes(const struct lkg_schema *schema, const struct lkg_value *before,
                        const struct lkg_value *after, bool has_base, struct lkg_field_changes *ret);
@@ -312,7 +314,7 @@ struct lkg_judge_config {
 
 struct lkg_judge;
 
-/** lkg_judge_new() - @config is copied. Return: 0 or -ENOMEM. */
+/** lkg_judge_new() - @config is copied. Return: 0. */
 int lkg_judge_new(const struct lkg_judge_config *config, struct lkg_judge **ret);
 struct lkg_judge *lkg_judge_free(struct lkg_judge *judge);
 static inline void lkg_judge_freep(struct lkg_judge **judge)
@@ -340,7 +342,7 @@ int lkg_judge_candidate(struct lkg_candidate *candidate, void *judge);
  * @ret: defaults, @doc, flags; one reference. NULL: a kind without a table, or the component would not load @doc
  *
  * What @judge has cached about the layers of its candidate is kept.
- * Return: 0, also for NULL; -ENOMEM.
+ * Return: 0, also for NULL.
  */
 int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, struct lkg_value **ret);
 
@@ -348,7 +350,7 @@ int lkg_judge_document(const struct lkg_judge *judge, struct lkg_value *doc, str
  * lkg_judge_upgrade() - what the release of @judge makes of the same document without a word: LKG5070 to LKG5072, all notes.
  * @now:     a valid candidate of the release that runs; of any other nothing is said
  * @changes: a list: gets {"field" or "gate", "now", "then"} for each; a value that there is none of is null
- * Return: 0; -ENOMEM.
+ * Return: 0.
  */
 int lkg_judge_upgrade(const struct lkg_judge *judge, const struct lkg_candidate *now,
                       struct lkg_report *report, struct lkg_value *changes);
@@ -432,11 +434,11 @@ struct lkg_suspects_side {
  * @whole:  all of them; otherwise within the limits above
  * @ret:    one reference
  *
- * Return: 0; -ENOMEM.
+ * Return: 0.
  */
 int lkg_suspects_find(const struct lkg_schema *schema, const struct lkg_suspects_side *good,
                       const struct lkg_suspects_side *condemned, bool whole, struct lkg_value **ret);
-/** lkg_suspects_unknown() - the map for a mark whose documents cannot be compared: @why. Return: one reference; NULL = no memory. */
+/** lkg_suspects_unknown() - the map for a mark whose documents cannot be compared: @why. Return: one reference. */
 struct lkg_value *lkg_suspects_unknown(const char *why);
 /** lkg_suspects_known() - are there fields, or is it known that there are none? @suspects: may be NULL, or anything from a disk */
 bool lkg_suspects_known(const struct lkg_value *suspects);

@@ -101,6 +101,8 @@ static inline bool lkg_buf_failed(const struct lkg_buf *buf)
 {
         return buf->failed;
 }
+/** lkg_buf_text() - what @buf has as a string, "" for nothing; without memory see lkg_no_memory(). Valid until it changes. */
+const char *lkg_buf_text(struct lkg_buf *buf);
 
 /** lkg_escape() - append @text, with bytes up to @max_control, 0x7f and '%' as %XX. */
 void lkg_escape(struct lkg_buf *buf, const char *text, unsigned char max_control);

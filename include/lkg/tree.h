@@ -69,22 +69,24 @@ enum lkg_config_code {
 
 /* doc.c */
 struct lkg_value *lkg_map_get_n(const struct lkg_value *map, const char *key, size_t key_size);
-/**
- * lkg_map_replace() - like lkg_map_set(), but the replaced value is stored in *ret_earlier, which does not
- * change if there was none; the caller owns the reference.
- */
-int lkg_map_replace(struct lkg_value *map, const char *key, size_t key_size, struct lkg_value *item,
-                    struct lkg_value **ret_earlier);
-/** lkg_value_over() - a copy of @value (with shared members) that shadows @shadowed. NULL = no memory. */
+/** lkg_value_over() - a copy of @value (with shared members) that shadows @shadowed. */
 struct lkg_value *lkg_value_over(const struct lkg_value *value, const struct lkg_value *shadowed);
 /** lkg_map_set_like() - lkg_map_set() under the key of member @i of @other, which is shared. */
 int lkg_map_set_like(struct lkg_value *map, const struct lkg_value *other, size_t i, struct lkg_value *item);
+/**
+ * lkg_value_rewrite() - @value with other members; what does not change is shared.
+ * @fn: the new value of a member, one reference, which may be the same; NULL = it is left out. @key: of a map
+ * Return: one reference.
+ */
+typedef struct lkg_value *lkg_rewrite_fn(const struct lkg_value *value, const char *key, size_t size,
+                                         const struct lkg_value *member, void *userdata);
+struct lkg_value *lkg_value_rewrite(const struct lkg_value *value, lkg_rewrite_fn *fn, void *userdata);
 /** lkg_value_is_own() - is there one reference only, so that the holder may change it? */
 bool lkg_value_is_own(const struct lkg_value *value);
 /** lkg_list_set() - replace item @i; takes over @item. */
 void lkg_list_set(struct lkg_value *list, size_t i, struct lkg_value *item);
-/** lkg_list_insert() - insert @item before item @i <= size; takes over @item, even on failure. */
-int lkg_list_insert(struct lkg_value *list, size_t i, struct lkg_value *item);
+/** lkg_list_insert() - insert @item before item @i <= size; takes over @item. */
+void lkg_list_insert(struct lkg_value *list, size_t i, struct lkg_value *item);
 void lkg_list_remove(struct lkg_value *list, size_t i);
 /** lkg_value_place() - set line and column of a value that is not shared yet. */
 void lkg_value_place(struct lkg_value *value, unsigned line, unsigned column);

@@ -317,13 +317,13 @@ static void put_object(struct lkg_buf *buf, const char *path, const char *value)
                 LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
                 LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
-                struct lkg_value *merged = NULL;
+                struct lkg_value *merged;
 
                 put_value(&text, last ? path : members[i][0], last ? path : members[i][0],
                           last ? value : members[i][1]);
-                if (lkg_decode(text.data, text.size, LKG_FORMAT_JSON, 0, NULL, &report, &patch) < 0 ||
-                    lkg_merge_json(object, patch, &merged) < 0)
+                if (lkg_decode(text.data, text.size, LKG_FORMAT_JSON, 0, NULL, &report, &patch) < 0)
                         abort();
+                merged = lkg_merge_json(object, patch);
                 lkg_value_unref(object);
                 object = merged;
         }

@@ -69,7 +69,8 @@ static inline int layer_merge(const struct made_layer *layer, const struct lkg_v
         }
         if (layer->role == LKG_LAYER_INSTANCE)
                 return lkg_merge_strategic(below, layer->doc, report, ret);
-        return lkg_merge_json(below, layer->doc, ret);
+        *ret = lkg_merge_json(below, layer->doc);
+        return 0;
 }
 
 /** candidate_build() - fold @layers. Return: 0; -EBADMSG: a layer that does not merge; -ENOMEM. */

@@ -47,7 +47,7 @@ static inline struct lkg_value *layers(const struct trial *t)
         if (!t->dropin)
                 return base;
         dropin = layer("drop-in 10-x.conf", "d/10-x.conf", t->dropin);
-        assert_int_equal(lkg_merge_json(base, dropin, &merged), 0);
+        merged = lkg_merge_json(base, dropin);
         lkg_value_unref(base);
         lkg_value_unref(dropin);
         return merged;
@@ -59,7 +59,7 @@ static inline void set_flag(struct lkg_value *object, const struct trial *t)
         char text[32];
 
         (void)snprintf(text, sizeof(text), "%lld", (long long)t->flag_value);
-        assert_int_equal(lkg_object_set(object, t->flag_path, lkg_value_new_number(text, source, 0, 0)), 0);
+        lkg_object_set(object, t->flag_path, lkg_value_new_number(text, source, 0, 0));
         lkg_source_unref(source);
 }
 
@@ -73,20 +73,18 @@ static inline const struct lkg_report *judged(const struct trial *t)
         struct lkg_gates gates = { 0 };
         const struct lkg_schema *schema = NULL;
         struct lkg_rules rules;
-        int r;
         bool kubelet = strcmp(lkg_map_get_string(doc, "kind"), "KubeletConfiguration") == 0;
 
         lkg_report_deinit(&report);
         report = (struct lkg_report)LKG_REPORT_INIT;
         assert_int_equal(lkg_schema_get(lkg_map_get_string(doc, "kind"), NULL, t->release, &schema), 0);
-        assert_int_equal(lkg_gates_init(&gates, lkg_schema_release(schema)), 0);
-        r = kubelet ? lkg_kubelet_load(schema, doc, NULL, 0, &gates, &loading, NULL, &object)
-                    : lkg_kubeproxy_load(schema, doc, 0, &loading, NULL, &object);
-        if (r == 0 && t->flag)
+        lkg_gates_init(&gates, lkg_schema_release(schema));
+        object = kubelet ? lkg_kubelet_load(schema, doc, NULL, 0, &gates, &loading, NULL)
+                         : lkg_kubeproxy_load(schema, doc, 0, &loading, NULL);
+        if (t->flag)
                 set_flag(object, t);
-        if (r == 0)
-                r = lkg_gates_apply(&gates, object, NULL, &loading);
-        if (r < 0 || loading.n_severity[LKG_ERROR] > 0) {
+        (void)lkg_gates_apply(&gates, object, NULL, &loading);
+        if (loading.n_severity[LKG_ERROR] > 0) {
                 char *text = lkg_report_format(&loading, NULL);
 
                 fail_msg("%s\n%s", t->base, text ? text : "");
@@ -96,11 +94,13 @@ static inline const struct lkg_report *judged(const struct trial *t)
                 rules.host = t->on;
         rules.startup_refuses = t->on != NULL;
         if (t->on)
-                assert_int_equal(lkg_rules_host(&rules), 0);
+                lkg_rules_host(&rules);
         else if (t->later)
-                assert_int_equal(lkg_rules_later(&rules), 0);
+                lkg_rules_later(&rules);
+        else if (kubelet)
+                lkg_rules_kubelet(&rules);
         else
-                assert_int_equal(kubelet ? lkg_rules_kubelet(&rules) : lkg_rules_kubeproxy(&rules), 0);
+                lkg_rules_kubeproxy(&rules);
         lkg_gates_deinit(&gates);
         lkg_report_deinit(&loading);
         lkg_value_unref(object);

@@ -22,11 +22,11 @@ static struct outcome apply(unsigned release, const char *gate, const char *cons
         struct lkg_gates gates = { 0 };
         struct outcome outcome = { 0 };
 
-        assert_int_equal(lkg_gates_init(&gates, release), 0);
+        lkg_gates_init(&gates, release);
         for (size_t i = 0; i < n_maps; i++) {
                 struct lkg_value *object = lkg_value_new_map(NULL, 0, 0);
 
-                assert_int_equal(lkg_object_set(object, "featureGates", flow(maps[i], 0)), 0);
+                lkg_object_set(object, "featureGates", flow(maps[i], 0));
                 outcome.r = lkg_gates_apply(&gates, object, NULL, &report);
                 lkg_value_unref(object);
         }

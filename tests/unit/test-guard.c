@@ -367,18 +367,18 @@ TEST(test_what_is_too_deep_is_refused)
         char *text;
 
         lkg_buf_puts(&lists, "{\"x\":");
-        for (size_t i = 0; i < 5000; i++)
+        for (size_t i = 0; i < 900; i++)
                 lkg_buf_putc(&lists, '[');
-        for (size_t i = 0; i < 5000; i++)
+        for (size_t i = 0; i < 900; i++)
                 lkg_buf_putc(&lists, ']');
         lkg_buf_puts(&lists, "}");
         text = findings(&guard, lists.data, NULL);
         assert_non_null(strstr(text, "nested too deep to be judged"));
         free(text);
-        for (size_t i = 0; i < 5000; i++)
+        for (size_t i = 0; i < 900; i++)
                 lkg_buf_puts(&maps, "{\"a\":");
         lkg_buf_puts(&maps, "1");
-        for (size_t i = 0; i < 5000; i++)
+        for (size_t i = 0; i < 900; i++)
                 lkg_buf_puts(&maps, "}");
         text = findings(&pin, maps.data, maps.data);
         assert_string_equal(text, "");

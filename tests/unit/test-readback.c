@@ -143,7 +143,7 @@ static void test_every_character(void **state)
                                        forms[i].after);
                         assert_true(lkg_map_set(map, text, strlen(text),
                                                 lkg_value_new_string(text, strlen(text), NULL, 0, 0)) >= 0);
-                        assert_int_equal(lkg_list_append(list, map), 0);
+                        lkg_list_append(list, map);
                 }
                 expect_same(list);
                 lkg_value_unref(list);
@@ -257,7 +257,7 @@ static void test_what_json_c_cannot_tell(void **state)
                 lkg_value_unref(value);
         }
         for (size_t i = 0; i < LKG_READBACK_JSON_VALUES_MAX; i++)
-                assert_int_equal(lkg_list_append(many, lkg_value_new_map(NULL, 0, 0)), 0);
+                lkg_list_append(many, lkg_value_new_map(NULL, 0, 0));
         assert_int_equal(read_text(many, LKG_FORMAT_JSON, "[]", &err), 1);
         lkg_value_unref(many);
 }
@@ -267,14 +267,14 @@ static void test_depth(void **state)
         struct lkg_value *value = lkg_value_new_list(NULL, 0, 0);
 
         (void)state;
-        for (unsigned i = 1; i < 2000; i++) {
+        for (unsigned i = 1; i < LKG_DOC_DEPTH_MAX; i++) {
                 struct lkg_value *outer =
                         i % 2 ? lkg_value_new_map(NULL, 0, 0) : lkg_value_new_list(NULL, 0, 0);
 
                 if (i % 2)
                         assert_true(lkg_map_set(outer, "a", 1, value) >= 0);
                 else
-                        assert_int_equal(lkg_list_append(outer, value), 0);
+                        lkg_list_append(outer, value);
                 value = outer;
         }
         expect_same(value);

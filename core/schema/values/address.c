@@ -1,139 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <ctype.h>
+
 #include "values.h"
 
 #define WANT_IP "; want an IP address, such as 10.0.0.1 or fd00::1"
 
-/* The position of a parser. */
-struct address_cursor {
-        const char *p, *end;
-        bool strict; /* no leading zeros in IPv4, at most four digits in a group of IPv6 */
-};
-
-static bool at(const struct address_cursor *c, char want)
+/*
+ * @sloppy: numbers may have leading zeros, which inet_pton() does not take and which are left out for it. A text that is longer
+ * than any address without them is none.
+ */
+static bool parse_as(int family, struct lkg_span text, bool sloppy, void *ret)
 {
-        return c->p < c->end && *c->p == want;
-}
+        char plain[INET6_ADDRSTRLEN];
+        size_t n = 0;
 
-static bool take(struct address_cursor *c, char want)
-{
-        if (!at(c, want))
-                return false;
-        c->p++;
-        return true;
-}
+        for (size_t i = 0; i < text.size; i++) {
+                bool first = i == 0 || !isxdigit((unsigned char)text.data[i - 1]);
+                size_t zeros = i;
 
-static int hex_value(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* Take digits of @base up to @max, at least one. */
-static bool take_number(struct address_cursor *c, unsigned base, unsigned max, unsigned *ret)
-{
-        const char *start = c->p;
-        unsigned n = 0;
-
-        for (; c->p < c->end; c->p++) {
-                int digit = hex_value(*c->p);
-
-                if (digit < 0 || (unsigned)digit >= base)
-                        break;
-                n = n * base + (unsigned)digit;
-                if (n > max)
+                while (sloppy && first && zeros + 1 < text.size && text.data[zeros] == '0' &&
+                       isxdigit((unsigned char)text.data[zeros + 1]))
+                        zeros++;
+                i = zeros;
+                if (n + 1 == sizeof(plain) || text.data[i] == '\0')
                         return false;
+                plain[n++] = text.data[i];
         }
-        *ret = n;
-        return c->p > start;
-}
-
-/* Take four decimal numbers up to the end of the text. */
-static bool take_v4(struct address_cursor *c, uint8_t ret[static 4])
-{
-        for (size_t i = 0; i < 4; i++) {
-                const char *start;
-                unsigned n;
-
-                if (i > 0 && !take(c, '.'))
-                        return false;
-                start = c->p;
-                if (!take_number(c, 10, 255, &n))
-                        return false;
-                if (c->strict && *start == '0' && c->p - start > 1)
-                        return false;
-                ret[i] = (uint8_t)n;
-        }
-        return c->p == c->end;
-}
-
-/* Take one group, or an IPv4 address in place of the last two. */
-static bool take_group(struct address_cursor *c, bool gap, uint8_t *bytes, size_t *n_bytes)
-{
-        const char *start = c->p;
-        unsigned n;
-
-        if (!take_number(c, 16, 0xffff, &n) || (c->strict && c->p - start > 4))
-                return false;
-        if (at(c, '.')) {
-                if ((!gap && *n_bytes != 12) || *n_bytes > 12)
-                        return false;
-                c->p = start;
-                if (!take_v4(c, bytes + *n_bytes))
-                        return false;
-                *n_bytes += 4;
-                return true;
-        }
-        bytes[(*n_bytes)++] = (uint8_t)(n >> 8);
-        bytes[(*n_bytes)++] = (uint8_t)n;
-        return true;
-}
-
-/* Take groups between colons, with at most one gap `::` for a run of zeros. */
-static bool take_v6(struct address_cursor *c, struct lkg_ip *ret)
-{
-        struct lkg_ip ip = { 0 };
-        size_t n = 0, gap = SIZE_MAX;
-
-        if (c->end - c->p >= 2 && c->p[0] == ':' && c->p[1] == ':') {
-                gap = 0;
-                c->p += 2;
-        }
-        while (n < 16 && !(gap == 0 && n == 0 && c->p == c->end)) {
-                if (!take_group(c, gap != SIZE_MAX, ip.bytes, &n))
-                        return false;
-                if (c->p == c->end)
-                        break;
-                if (!take(c, ':') || c->p == c->end)
-                        return false;
-                if (!at(c, ':'))
-                        continue;
-                if (gap != SIZE_MAX)
-                        return false;
-                gap = n;
-                c->p++;
-                if (c->p == c->end)
-                        break;
-        }
-        /* A gap stands for at least one group; without a gap, all groups must be there. */
-        if (c->p != c->end || (n == 16) != (gap == SIZE_MAX))
-                return false;
-        if (n < 16) {
-                memmove(ip.bytes + 16 - (n - gap), ip.bytes + gap, n - gap);
-                memset(ip.bytes + gap, 0, 16 - n);
-        }
-        *ret = ip;
-        return true;
+        plain[n] = '\0';
+        return inet_pton(family, plain, ret) == 1;
 }
 
 static bool parse_v4(struct lkg_span text, struct lkg_ip *ret)
 {
-        struct address_cursor c = { text.data, text.data + text.size, false };
         struct lkg_ip ip = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff } };
 
-        if (!take_v4(&c, ip.bytes + 12))
+        if (!parse_as(AF_INET, text, true, ip.bytes + 12))
                 return false;
         *ret = ip;
         return true;
@@ -141,9 +43,7 @@ static bool parse_v4(struct lkg_span text, struct lkg_ip *ret)
 
 static bool parse_v6(struct lkg_span text, struct lkg_ip *ret)
 {
-        struct address_cursor c = { text.data, text.data + text.size, false };
-
-        return take_v6(&c, ret);
+        return parse_as(AF_INET6, text, true, ret->bytes);
 }
 
 int lkg_ip_parse(const char *text, size_t size, struct lkg_ip *ret, char *reason)
@@ -176,10 +76,9 @@ bool lkg_ip_is_v4(const struct lkg_ip *ip)
 
 bool lkg_ip_is_v6_strict(const char *text, size_t size)
 {
-        struct address_cursor c = { text, text + size, true };
         struct lkg_ip ip;
 
-        return take_v6(&c, &ip);
+        return parse_as(AF_INET6, lkg_span(text, size), false, ip.bytes);
 }
 
 /* ---- networks ---- */
@@ -189,13 +88,14 @@ int lkg_cidr_parse(const char *text, size_t size, struct lkg_cidr *ret, char *re
         struct lkg_span all = { text, size }, address, prefix;
         char piece[LKG_PIECE_MAX];
         struct lkg_cidr cidr;
+        uint64_t bits;
 
         if (lkg_span_cut(all, '/', &address, &prefix)) {
-                struct address_cursor c = { prefix.data, prefix.data + prefix.size, false };
-
                 cidr.v4 = parse_v4(address, &cidr.ip);
                 if ((cidr.v4 || parse_v6(address, &cidr.ip)) &&
-                    take_number(&c, 10, cidr.v4 ? 32 : 128, &cidr.prefix) && c.p == c.end) {
+                    lkg_uint_parse(prefix.data, prefix.size, 10, 8, &bits, NULL) == 0 &&
+                    bits <= (cidr.v4 ? 32 : 128)) {
+                        cidr.prefix = (unsigned)bits;
                         *ret = cidr;
                         return 0;
                 }

@@ -1,116 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <regex.h>
+
 #include "values.h"
 
 #define PATH_MAX_SIZE 255
+#define NAME_MAX_SIZE 4096 /* of a registry and a path; no registry is as long */
 
-static bool is_lower(char c)
+/* The grammar of a path, and of a registry with an optional port; brackets are not checked to have an address. */
+static const char path_pattern[] =
+        "^[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*$";
+#define LABEL "([a-zA-Z0-9]|[a-zA-Z0-9][-a-zA-Z0-9]*[a-zA-Z0-9])"
+static const char registry_pattern[] = "^(" LABEL "([.]" LABEL ")*|\\[[a-fA-F0-9:]+\\])(:[0-9]+)?$";
+
+static bool matches(const char *pattern, struct lkg_span s)
 {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        regex_t regex;
+        bool found;
 
-static bool is_alphanumeric(char c)
-{
-        return is_lower(c) || (c >= 'A' && c <= 'Z');
-}
-
-/*
- * Return the size of the separator at @p: one point, one or two underscores, any number of hyphens; 0: none.
- */
-static size_t separator(const char *p, const char *end)
-{
-        size_t n = 0;
-
-        if (*p == '.')
-                return 1;
-        if (*p == '_')
-                return p + 1 < end && p[1] == '_' ? 2 : 1;
-        while (p + n < end && p[n] == '-')
-                n++;
-        return n;
-}
-
-static bool path_component(struct lkg_span s)
-{
-        const char *p = s.data, *end = s.data + s.size;
-
-        while (p < end && is_lower(*p)) {
-                size_t n;
-
-                while (p < end && is_lower(*p))
-                        p++;
-                if (p == end)
-                        return true;
-                n = separator(p, end);
-                if (n == 0)
-                        return false;
-                p += n;
-        }
-        return false;
-}
-
-static bool domain_label(struct lkg_span s)
-{
-        if (s.size == 0 || s.data[0] == '-' || s.data[s.size - 1] == '-')
+        if (s.size > NAME_MAX_SIZE || memchr(s.data, '\0', s.size))
                 return false;
-        for (size_t i = 0; i < s.size; i++) {
-                if (!is_alphanumeric(s.data[i]) && s.data[i] != '-')
-                        return false;
-        }
-        return true;
-}
-
-/* `[hex digits and colons]`. The grammar does not check whether it is an address. */
-static bool bracketed(struct lkg_span s)
-{
-        if (s.size < 3 || s.data[0] != '[' || s.data[s.size - 1] != ']')
-                return false;
-        for (size_t i = 1; i < s.size - 1; i++) {
-                char c = s.data[i];
-
-                if (!(c >= '0' && c <= ':') && !(c >= 'a' && c <= 'f') && !(c >= 'A' && c <= 'F'))
-                        return false;
-        }
-        return true;
-}
-
-/* A registry with an optional port. */
-static bool registry(struct lkg_span s)
-{
-        const char *colon = s.size > 0 ? memrchr(s.data, ':', s.size) : NULL;
-        struct lkg_span label, rest;
-
-        if (bracketed(s))
-                return true;
-        if (colon) {
-                const char *end = s.data + s.size;
-
-                if (colon + 1 == end)
-                        return false;
-                for (const char *p = colon + 1; p < end; p++) {
-                        if (*p < '0' || *p > '9')
-                                return false;
-                }
-                s.size = (size_t)(colon - s.data);
-                if (bracketed(s))
-                        return true;
-        }
-        rest = s;
-        while (lkg_span_next(&rest, '.', &label)) {
-                if (!domain_label(label))
-                        return false;
-        }
-        return true;
-}
-
-static bool path(struct lkg_span s)
-{
-        struct lkg_span component;
-
-        while (lkg_span_next(&s, '/', &component)) {
-                if (!path_component(component))
-                        return false;
-        }
-        return true;
+        text = lkg_must(lkg_span_dup(s));
+        if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
+                lkg_no_memory();
+        found = regexec(&regex, text, 0, NULL, 0) == 0;
+        regfree(&regex);
+        return found;
 }
 
 /* A name with or without registry, without tag and digest. */
@@ -122,9 +37,9 @@ static int image_name(const char *text, size_t size, char *reason)
                 return lkg_refuse(reason,
                                   "empty; want an image name, such as registry.example.com/team/app");
         /* If the first part can be a registry, it is one, even if it could be part of the path. */
-        if (!lkg_span_cut(all, '/', &first, &rest) || !registry(first))
+        if (!lkg_span_cut(all, '/', &first, &rest) || !matches(registry_pattern, first))
                 rest = all;
-        if (!path(rest))
+        if (!matches(path_pattern, rest))
                 return lkg_refuse(reason,
                                   "not an image name without tag and digest; want lower case, such as "
                                   "registry.example.com/team/app");

@@ -235,9 +235,7 @@ int lkg_float_parse(const char *text, size_t size, unsigned bits, double *ret, c
                 return 0;
         if (!float_shape(s))
                 return lkg_refuse(reason, "not a number; want digits, such as 0.25");
-        plain = lkg_span_dup(s);
-        if (!plain)
-                return -ENOMEM;
+        plain = lkg_must(lkg_span_dup(s));
         for (size_t i = 0; i < size; i++) {
                 if (plain[i] != '_')
                         plain[n++] = plain[i];

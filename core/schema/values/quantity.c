@@ -104,22 +104,11 @@ static bool split(struct lkg_span text, struct parts *ret)
 /* Parse the digits after e or E as an int64, of which upstream keeps 32 bits. */
 static bool exponent_of(struct lkg_span text, int32_t *ret)
 {
-        const char *p = text.data, *end = text.data + text.size;
-        bool negative = false;
-        uint64_t n = 0;
+        int64_t n;
 
-        if (p < end && (*p == '-' || *p == '+'))
-                negative = *p++ == '-';
-        if (p == end)
+        if (lkg_int_parse(text.data, text.size, 10, 64, &n, NULL) < 0)
                 return false;
-        for (; p < end; p++) {
-                if (*p < '0' || *p > '9' || __builtin_mul_overflow(n, 10, &n) ||
-                    __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
-                        return false;
-        }
-        if (n > (uint64_t)INT64_MAX + negative)
-                return false;
-        *ret = (int32_t)(uint32_t)(negative ? -n : n);
+        *ret = (int32_t)(uint32_t)n;
         return true;
 }
 
@@ -212,18 +201,15 @@ static void decimal_trim(struct decimal *d)
         }
 }
 
-static bool decimal_init(struct decimal *d, const struct parts *parts)
+static void decimal_init(struct decimal *d, const struct parts *parts)
 {
         *d = (struct decimal){ .start = SHIFTED_MAX + 1, .n = parts->whole.size + parts->fraction.size };
-        d->buffer = malloc(d->start + d->n);
-        if (!d->buffer)
-                return false;
+        d->buffer = lkg_must(malloc(d->start + d->n));
         memset(d->buffer, '0', d->start);
         memcpy(d->buffer + d->start, parts->whole.data, parts->whole.size);
         if (parts->fraction.size > 0)
                 memcpy(d->buffer + d->start + parts->whole.size, parts->fraction.data, parts->fraction.size);
         d->scale = -(int64_t)parts->fraction.size;
-        return true;
 }
 
 /* x 2^@bits, at most 60: a digit times 2^60 and the carry fit into 64 bits. */
@@ -289,20 +275,17 @@ static void decimal_cap(struct decimal *d)
 }
 
 /* Move the digits into @ret: as a number if they fit. */
-static int decimal_finish(struct decimal *d, struct lkg_quantity *ret)
+static void decimal_finish(struct decimal *d, struct lkg_quantity *ret)
 {
         ret->scale = (int32_t)d->scale;
         if (d->n <= CAP_DIGITS) {
                 ret->value = number(lkg_span(d->buffer + d->start, d->n), lkg_span(NULL, 0));
-                return 0;
+                return;
         }
-        ret->digits = malloc(d->n);
-        if (!ret->digits)
-                return -ENOMEM;
+        ret->digits = lkg_must(malloc(d->n));
         memcpy(ret->digits, d->buffer + d->start, d->n);
         ret->n_digits = d->n;
         ret->value = 1; /* not zero */
-        return 0;
 }
 
 static int long_path(const struct parts *parts, const struct suffix *suffix, struct lkg_quantity *ret,
@@ -313,13 +296,11 @@ static int long_path(const struct parts *parts, const struct suffix *suffix, str
                                          .negative = parts->negative,
                                          .wide = true };
         struct decimal d;
-        int r;
 
         /* The short path parses `Ki` as zero; this one refuses `Ei`. */
         if (!parts->digits)
                 return lkg_refuse(reason, "no digits; want a number and a suffix, such as 100m, 2 or 1.5Gi");
-        if (!decimal_init(&d, parts))
-                return -ENOMEM;
+        decimal_init(&d, parts);
         buffer = d.buffer;
         if (suffix->format == LKG_QUANTITY_BINARY)
                 decimal_shift(&d, suffix->exponent);
@@ -338,9 +319,7 @@ static int long_path(const struct parts *parts, const struct suffix *suffix, str
                 decimal_cap(&d);
                 decimal_trim(&d);
         }
-        r = decimal_finish(&d, &quantity);
-        if (r < 0)
-                return r;
+        decimal_finish(&d, &quantity);
         *ret = quantity;
         return 0;
 }
@@ -496,7 +475,7 @@ void lkg_quantity_text(const struct lkg_quantity *quantity, struct lkg_span sour
 
 /* ---- round ---- */
 
-int lkg_quantity_round(struct lkg_quantity *quantity, int32_t unit)
+void lkg_quantity_round(struct lkg_quantity *quantity, int32_t unit)
 {
         LKG_CLEANUP(lkg_freep) char *buffer = NULL;
         struct lkg_quantity rounded = { .format = quantity->format,
@@ -506,28 +485,22 @@ int lkg_quantity_round(struct lkg_quantity *quantity, int32_t unit)
         struct lkg_span digits;
         char small[24];
         int32_t scale;
-        int r;
 
         if (quantity->scale < unit || quantity->wide)
                 quantity->as_written = false;
         digits = mantissa(quantity, small, &scale);
         if (lkg_quantity_is_zero(quantity) || scale >= unit)
-                return 0;
-        buffer = malloc(digits.size + 1);
-        if (!buffer)
-                return -ENOMEM;
+                return;
+        buffer = lkg_must(malloc(digits.size + 1));
         buffer[0] = '0';
         memcpy(buffer + 1, digits.data, digits.size);
         d.buffer = buffer;
         d.n = digits.size;
         d.scale = scale;
         decimal_round(&d, unit);
-        r = decimal_finish(&d, &rounded);
-        if (r < 0)
-                return r;
+        decimal_finish(&d, &rounded);
         lkg_quantity_deinit(quantity);
         *quantity = rounded;
-        return 0;
 }
 
 /* ---- compare ---- */

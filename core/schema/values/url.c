@@ -235,9 +235,7 @@ int lkg_url_trace_endpoint(const char *text, size_t size, char *reason)
         int r;
 
         if (!memmem(text, size, "//", 2)) {
-                dns = malloc(size + 6);
-                if (!dns)
-                        return -ENOMEM;
+                dns = lkg_must(malloc(size + 6));
                 memcpy(dns, "dns://", 6);
                 memcpy(dns + 6, text, size);
                 text = dns;

@@ -2,8 +2,8 @@
 /*
  * Single values exactly as Go and the components read them; nothing here knows a document.
  *
- * A parser returns 0, or -EINVAL and a reason in LKG_REFUSAL_MAX bytes (NULL = not wanted), or -ENOMEM. White space is not
- * trimmed unless it is said.
+ * A parser returns 0, or -EINVAL and a reason in LKG_REFUSAL_MAX bytes (NULL = not wanted). White space is not trimmed unless it is
+ * said.
  */
 #pragma once
 
@@ -37,7 +37,7 @@ int lkg_uint_parse(const char *text, size_t size, unsigned base, unsigned bits, 
  * lkg_float_parse() - a decimal or hexadecimal (`0x1p-2`) number, `inf`, `infinity` or `nan` in any case
  * @bits: 32 (rounded once, to float precision) or 64
  *
- * Return: 0; -EINVAL, also when the value is too large for the type; -ENOMEM.
+ * Return: 0; -EINVAL, also when the value is too large for the type.
  */
 int lkg_float_parse(const char *text, size_t size, unsigned bits, double *ret, char *reason);
 
@@ -91,7 +91,7 @@ void lkg_quantity_deinit(struct lkg_quantity *quantity);
  * White space is not trimmed. An exponent above a million together with more than 18 digits is refused: the
  * component would compute for hours.
  *
- * Return: 0; -EINVAL; -ENOMEM.
+ * Return: 0; -EINVAL.
  */
 int lkg_quantity_parse(const char *text, size_t size, struct lkg_quantity *ret, char *reason);
 
@@ -115,9 +115,8 @@ void lkg_quantity_canonical(const struct lkg_quantity *quantity, struct lkg_buf 
 /**
  * lkg_quantity_round() - round to whole multiples of 10^@unit, away from zero, like Quantity.RoundUp; -3 =
  * 1m.
- * Return: 0; -ENOMEM.
  */
-int lkg_quantity_round(struct lkg_quantity *quantity, int32_t unit);
+void lkg_quantity_round(struct lkg_quantity *quantity, int32_t unit);
 
 bool lkg_quantity_is_zero(const struct lkg_quantity *quantity);
 /** lkg_quantity_sign() - -1, 0 or 1. */
@@ -323,6 +322,6 @@ int lkg_url_parse(const char *text, size_t size, struct lkg_span *ret_scheme, ch
  * Without `//` it means `dns://` followed by the text. The scheme must be dns, unix or unix-abstract. The
  * empty text is accepted.
  *
- * Return: 0; -EINVAL; -ENOMEM.
+ * Return: 0; -EINVAL.
  */
 int lkg_url_trace_endpoint(const char *text, size_t size, char *reason);
