@@ -2,18 +2,15 @@
 /*
  * Unified diff of two texts, three lines of context, like `diff -u`.
  *
- * Myers' O(ND) algorithm in its linear-space form (the middle of a shortest edit path is found from both
- * ends, then each half alone), on lines that were numbered first, so comparing two lines means comparing two
- * integers. Memory is proportional to the number of lines; a search that would need more than COST_MAX steps
- * gives up and takes the best split so far: the diff is then correct but not the shortest.
+ * Myers' O(ND) algorithm, on lines that were numbered first, so comparing two lines means comparing two integers. How far one gets
+ * with each number of edits is kept for the way back, so memory grows with its square: with more than EDITS_MAX edits all lines
+ * between the first and the last difference count as changed. The diff is then correct but not the shortest.
  */
-#include <limits.h>
-
 #include <lkg/documents.h>
 #include <lkg/tree.h>
 
-#define CONTEXT  3
-#define COST_MAX 2048
+#define CONTEXT   3
+#define EDITS_MAX 2048
 
 struct line {
         const char *text;
@@ -29,8 +26,6 @@ struct side {
 
 struct diff {
         struct side a, b;
-        long *forward, *backward; /* furthest x per diagonal; diagonal 0 is at @middle */
-        long middle;
 };
 
 /* ---- lines ---- */
@@ -87,149 +82,84 @@ static void number_lines(struct diff *d)
 
 /* ---- the shortest edit ---- */
 
-struct box {
-        long a_low, a_high, b_low, b_high;
+/* The lines between the first difference and the last one. */
+struct middle {
+        const unsigned *a, *b;
+        bool *a_changed, *b_changed;
+        int n, m;
 };
 
-/* The diagonals (x - y) that one direction has reached, and how far it got on each. Stays inside the box. */
-struct front {
-        long *x; /* indexed by diagonal */
-        long low, high;
-};
-
-/*
- * Add one more edit: the range grows by one diagonal on each side, or shrinks where it would leave the box.
- */
-static void widen(struct front *f, const struct box *box, long sentinel)
+/* The furthest x on diagonal @k (x - y) with @edits edits: every second diagonal is reached. */
+static int furthest(int *const *fronts, int edits, int k)
 {
-        long d_min = box->a_low - box->b_high, d_max = box->a_high - box->b_low;
-
-        if (f->low > d_min)
-                f->x[--f->low - 1] = sentinel;
-        else
-                f->low++;
-        if (f->high < d_max)
-                f->x[++f->high + 1] = sentinel;
-        else
-                f->high--;
+        return fronts[edits][(k + edits) / 2];
 }
 
-/* Return: true when the fronts met at (@ret_x, @ret_y). */
-static bool advance(const struct diff *d, const struct box *box, struct front *f, const struct front *back,
-                    bool odd, long *ret_x, long *ret_y)
+/* Is the last of @edits edits on the way to diagonal @k an insertion? */
+static bool is_insertion(int *const *fronts, int edits, int k)
 {
-        widen(f, box, -1);
-        for (long k = f->high; k >= f->low; k -= 2) {
-                long x = f->x[k - 1] < f->x[k + 1] ? f->x[k + 1] : f->x[k - 1] + 1;
+        return k == -edits ||
+               (k != edits && furthest(fronts, edits - 1, k - 1) < furthest(fronts, edits - 1, k + 1));
+}
 
-                while (x < box->a_high && x - k < box->b_high && d->a.ids[x] == d->b.ids[x - k])
+/* Go on from each front to the next one. Return: has the end been reached? */
+static bool advance(const struct middle *d, int **fronts, int edits)
+{
+        fronts[edits] = lkg_must(calloc((size_t)edits + 1, sizeof(int)));
+        for (int k = -edits; k <= edits; k += 2) {
+                int x = edits == 0                       ? 0
+                        : is_insertion(fronts, edits, k) ? furthest(fronts, edits - 1, k + 1)
+                                                         : furthest(fronts, edits - 1, k - 1) + 1;
+
+                while (x < d->n && x - k < d->m && d->a[x] == d->b[x - k])
                         x++;
-                f->x[k] = x;
-                if (odd && k >= back->low && k <= back->high && back->x[k] <= x) {
-                        *ret_x = x;
-                        *ret_y = x - k;
+                fronts[edits][(k + edits) / 2] = x;
+                if (x == d->n && x - k == d->m)
                         return true;
-                }
         }
         return false;
 }
 
-static bool retreat(const struct diff *d, const struct box *box, struct front *back, const struct front *f,
-                    bool odd, long *ret_x, long *ret_y)
+static void mark_way(const struct middle *d, int *const *fronts, int edits)
 {
-        widen(back, box, LONG_MAX);
-        for (long k = back->high; k >= back->low; k -= 2) {
-                long x = back->x[k - 1] < back->x[k + 1] ? back->x[k - 1] : back->x[k + 1] - 1;
+        int k = d->n - d->m;
 
-                while (x > box->a_low && x - k > box->b_low && d->a.ids[x - 1] == d->b.ids[x - k - 1])
-                        x--;
-                back->x[k] = x;
-                if (!odd && k >= f->low && k <= f->high && x <= f->x[k]) {
-                        *ret_x = x;
-                        *ret_y = x - k;
-                        return true;
-                }
-        }
-        return false;
-}
+        for (; edits > 0; edits--) {
+                bool insertion = is_insertion(fronts, edits, k);
+                int x;
 
-/* The search took too long: take the point furthest from the start. */
-static void settle(const struct box *box, const struct front *f, long *ret_x, long *ret_y)
-{
-        long best = -1;
-
-        for (long k = f->high; k >= f->low; k -= 2) {
-                long x = f->x[k] < box->a_high ? f->x[k] : box->a_high, y = x - k;
-
-                if (y > box->b_high) {
-                        y = box->b_high;
-                        x = y + k;
-                }
-                if (x + y > best) {
-                        best = x + y;
-                        *ret_x = x;
-                        *ret_y = y;
-                }
+                k += insertion ? 1 : -1;
+                x = furthest(fronts, edits - 1, k);
+                if (insertion)
+                        d->b_changed[x - k] = true;
+                else
+                        d->a_changed[x] = true;
         }
 }
 
-/* Split a box at a point on a shortest path (or, after COST_MAX rounds, on a longer one). */
-static void find_middle(struct diff *d, const struct box *box, long *ret_x, long *ret_y)
+static void compare(struct diff *d)
 {
-        long f_start = box->a_low - box->b_low, b_start = box->a_high - box->b_high;
-        struct front f = { d->forward + d->middle, f_start, f_start };
-        struct front back = { d->backward + d->middle, b_start, b_start };
-        bool odd = (f_start - b_start) & 1;
+        int *fronts[EDITS_MAX + 1], edits = 0;
+        size_t start = 0, n = d->a.n, m = d->b.n;
+        struct middle middle;
+        bool found = false;
 
-        f.x[f_start] = box->a_low;
-        back.x[b_start] = box->a_high;
-        for (long cost = 0; cost < COST_MAX; cost++)
-                if (advance(d, box, &f, &back, odd, ret_x, ret_y) ||
-                    retreat(d, box, &back, &f, odd, ret_x, ret_y))
-                        return;
-        settle(box, &f, ret_x, ret_y);
-}
-
-static void mark(bool *changed, long low, long high)
-{
-        for (; low < high; low++)
-                changed[low] = true;
-}
-
-/* Recursion takes the smaller half and the loop the larger one: its depth is logarithmic. */
-static void compare_box(struct diff *d, struct box box)
-{
-        while (true) {
-                struct box left;
-                long x = 0, y = 0;
-
-                while (box.a_low < box.a_high && box.b_low < box.b_high &&
-                       d->a.ids[box.a_low] == d->b.ids[box.b_low]) {
-                        box.a_low++;
-                        box.b_low++;
-                }
-                while (box.a_low < box.a_high && box.b_low < box.b_high &&
-                       d->a.ids[box.a_high - 1] == d->b.ids[box.b_high - 1]) {
-                        box.a_high--;
-                        box.b_high--;
-                }
-                if (box.a_low == box.a_high || box.b_low == box.b_high) {
-                        mark(d->a.changed, box.a_low, box.a_high);
-                        mark(d->b.changed, box.b_low, box.b_high);
-                        return;
-                }
-                find_middle(d, &box, &x, &y);
-                left = (struct box){ box.a_low, x, box.b_low, y };
-                box.a_low = x;
-                box.b_low = y;
-                if ((left.a_high - left.a_low) + (left.b_high - left.b_low) <
-                    (box.a_high - box.a_low) + (box.b_high - box.b_low)) {
-                        compare_box(d, left);
-                } else {
-                        compare_box(d, box);
-                        box = left;
-                }
+        while (start < n && start < m && d->a.ids[start] == d->b.ids[start])
+                start++;
+        for (; n > start && m > start && d->a.ids[n - 1] == d->b.ids[m - 1]; n--)
+                m--;
+        middle = (struct middle){ d->a.ids + start,     d->b.ids + start, d->a.changed + start,
+                                  d->b.changed + start, (int)(n - start), (int)(m - start) };
+        while (!found && edits <= EDITS_MAX)
+                found = advance(&middle, fronts, edits++);
+        if (found) {
+                mark_way(&middle, fronts, edits - 1);
+        } else {
+                memset(middle.a_changed, true, n - start);
+                memset(middle.b_changed, true, m - start);
         }
+        while (edits > 0)
+                free(fronts[--edits]);
 }
 
 /* ---- printing ---- */
@@ -318,23 +248,16 @@ int lkg_render_diff(const char *a_name, const char *a, size_t a_size, const char
                     size_t b_size, struct lkg_buf *buf)
 {
         struct diff d = { 0 };
-        size_t n_diagonals;
 
         if (a_size == b_size && (a_size == 0 || memcmp(a, b, a_size) == 0))
                 return 0;
         split(a, a_size, &d.a);
         split(b, b_size, &d.b);
         number_lines(&d);
-        n_diagonals = d.a.n + d.b.n + 3;
-        d.middle = (long)d.b.n + 1;
-        d.forward = lkg_must(calloc(n_diagonals, sizeof(*d.forward)));
-        d.backward = lkg_must(calloc(n_diagonals, sizeof(*d.backward)));
-        compare_box(&d, (struct box){ 0, (long)d.a.n, 0, (long)d.b.n });
+        compare(&d);
         lkg_buf_printf(buf, "--- %s\n+++ %s\n", a_name, b_name);
         print_diff(&d, buf);
         side_deinit(&d.a);
         side_deinit(&d.b);
-        free(d.forward);
-        free(d.backward);
         return 1;
 }
