@@ -260,15 +260,16 @@ static bool same(char a, char b)
         return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Levenshtein distance with swapped neighbours ("stauts"), three rows; ignores case. */
-static unsigned distance(const char *a, size_t n, const char *b, size_t m)
+/* Levenshtein distance with swapped neighbours ("stauts"), three rows; ignores case. Anything from @limit on is @limit. */
+static unsigned distance(const char *a, size_t n, const char *b, size_t m, unsigned limit)
 {
-        unsigned rows[3][NAME_BYTES_MAX + 1];
+        unsigned rows[3][NAME_BYTES_MAX + 1], least_before = 0;
 
         for (unsigned j = 0; j <= m; j++)
                 rows[0][j] = j;
         for (unsigned i = 1; i <= n; i++) {
                 unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *twice = rows[(i + 1) % 3];
+                unsigned least = i;
 
                 row[0] = i;
                 for (unsigned j = 1; j <= m; j++) {
@@ -282,7 +283,11 @@ static unsigned distance(const char *a, size_t n, const char *b, size_t m)
                             twice[j - 2] + 1 < best)
                                 best = twice[j - 2] + 1;
                         row[j] = best;
+                        least = best < least ? best : least;
                 }
+                if (least >= limit && least_before >= limit) /* further rows have nothing smaller */
+                        return limit;
+                least_before = least;
         }
         return rows[n % 3][m];
 }
@@ -294,7 +299,7 @@ void lkg_nearest_offer(struct lkg_nearest *nearest, const char *name)
 
         if (n > NAME_BYTES_MAX || m > NAME_BYTES_MAX || (n > m ? n - m : m - n) >= nearest->distance)
                 return;
-        d = distance(nearest->wrong, n, name, m);
+        d = distance(nearest->wrong, n, name, m, nearest->distance);
         if (d < nearest->distance) {
                 nearest->distance = d;
                 nearest->best = name;
