@@ -253,19 +253,19 @@ static bool are_maps(const struct lkg_value *a, const struct lkg_value *b)
 }
 
 /* A key, and where it is. */
-struct name {
+struct json_name {
         char *text;
         size_t size;
         unsigned line, column;
 };
 
-static void name_deinit(struct name *name)
+static void name_deinit(struct json_name *name)
 {
         free(name->text);
 }
 
 /* For duplicate keys: as in yaml.c, but not for two maps of one name, which Go merges (LKG_DECODE_TWICE). */
-static void report_again(struct parse *p, const struct name *name, const struct lkg_value *earlier,
+static void report_again(struct parse *p, const struct json_name *name, const struct lkg_value *earlier,
                          const struct lkg_value *value)
 {
         struct lkg_where where = { p->source ? p->source->file : NULL, name->line, name->column };
@@ -308,7 +308,7 @@ static struct lkg_value *join(const struct lkg_value *earlier, const struct lkg_
 
 static int read_value(struct parse *p, struct lkg_value **ret);
 
-static int read_key(struct parse *p, struct name *ret)
+static int read_key(struct parse *p, struct json_name *ret)
 {
         int r;
 
@@ -330,7 +330,7 @@ static int read_key(struct parse *p, struct name *ret)
 
 static int read_member(struct parse *p, struct lkg_value *map)
 {
-        LKG_CLEANUP(name_deinit) struct name name = { 0 };
+        LKG_CLEANUP(name_deinit) struct json_name name = { 0 };
         const struct lkg_value *earlier;
         struct lkg_value *value, *both;
         int r = read_key(p, &name);

@@ -10,8 +10,8 @@
 #include <lkg/tree.h>
 
 /* A list or map that is being compared, for messages. */
-struct place {
-        const struct place *up;
+struct read_place {
+        const struct read_place *up;
         const struct lkg_value *value;
         size_t n; /* members that have begun */
 };
@@ -23,7 +23,7 @@ struct comparison {
 };
 
 /* Put the current position as a dotted field. */
-static void put_field(const struct place *at, struct lkg_buf *buf)
+static void put_field(const struct read_place *at, struct lkg_buf *buf)
 {
         const char *key;
         size_t size;
@@ -41,7 +41,7 @@ static void put_field(const struct place *at, struct lkg_buf *buf)
         }
 }
 
-static int differs(const struct comparison *c, const struct place *at, size_t line, const char *how)
+static int differs(const struct comparison *c, const struct read_place *at, size_t line, const char *how)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf field = LKG_BUF_INIT;
         const char *name;
@@ -60,7 +60,7 @@ static bool is_collection(const struct lkg_value *value)
 
 /* ---- YAML ---- */
 
-static int next_event(struct comparison *c, const struct place *at)
+static int next_event(struct comparison *c, const struct read_place *at)
 {
         char how[160];
 
@@ -73,12 +73,13 @@ static int next_event(struct comparison *c, const struct place *at)
         return differs(c, at, c->parser.problem_mark.line + 1, how);
 }
 
-static int event_differs(const struct comparison *c, const struct place *at, const char *how)
+static int event_differs(const struct comparison *c, const struct read_place *at, const char *how)
 {
         return differs(c, at, c->event.start_mark.line + 1, how);
 }
 
-static int want_event(struct comparison *c, const struct place *at, yaml_event_type_t type, const char *how)
+static int want_event(struct comparison *c, const struct read_place *at, yaml_event_type_t type,
+                      const char *how)
 {
         int r = next_event(c, at);
 
@@ -148,7 +149,7 @@ static bool yaml_scalar_says(const yaml_event_t *event, const struct lkg_value *
 }
 
 /* A key is always a string, however it is written. */
-static int yaml_key(struct comparison *c, const struct place *at, const char *key, size_t size)
+static int yaml_key(struct comparison *c, const struct read_place *at, const char *key, size_t size)
 {
         int r = want_event(c, at, YAML_SCALAR_EVENT, "no key is read here");
         struct lkg_scalar scalar;
@@ -173,10 +174,10 @@ static bool is_start(const yaml_event_t *event, bool map)
 }
 
 /* The event has been read: it must match @value. */
-static int yaml_value(struct comparison *c, const struct place *up, const struct lkg_value *value)
+static int yaml_value(struct comparison *c, const struct read_place *up, const struct lkg_value *value)
 {
         bool map = lkg_value_type(value) == LKG_MAP;
-        struct place at = { up, value, 0 };
+        struct read_place at = { up, value, 0 };
         int r = 0;
 
         if (!is_collection(value))
@@ -286,10 +287,10 @@ static bool json_scalar_says(struct json_object *json, const struct lkg_value *v
         return false;
 }
 
-static int json_value(const struct comparison *c, const struct place *up, struct json_object *json,
+static int json_value(const struct comparison *c, const struct read_place *up, struct json_object *json,
                       const struct lkg_value *value);
 
-static int json_map(const struct comparison *c, struct place *at, struct json_object *json)
+static int json_map(const struct comparison *c, struct read_place *at, struct json_object *json)
 {
         struct json_object_iterator read = json_object_iter_begin(json), end = json_object_iter_end(json);
         int r = 0;
@@ -310,11 +311,11 @@ static int json_map(const struct comparison *c, struct place *at, struct json_ob
         return r;
 }
 
-static int json_value(const struct comparison *c, const struct place *up, struct json_object *json,
+static int json_value(const struct comparison *c, const struct read_place *up, struct json_object *json,
                       const struct lkg_value *value)
 {
         bool is_map = lkg_value_type(value) == LKG_MAP;
-        struct place at = { up, value, 0 };
+        struct read_place at = { up, value, 0 };
         size_t n_read;
         int r = 0;
 

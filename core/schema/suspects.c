@@ -92,8 +92,9 @@ static size_t put_place(struct lkg_value *map, const char *origin, const char *s
                 line += line != NULL;
         }
         line = line && *line ? strchr(line + n + 1, '\t') : NULL;
-        if (!line++)
+        if (!line)
                 return 0;
+        line++;
         layer = strcspn(line, "\t\n");
         size = put_text(map, "layer", line, layer, LKG_SUSPECT_TEXT_MAX);
         line += layer + (line[layer] == '\t');
