@@ -42,60 +42,49 @@ void lkg_sarif_uri(const char *path, struct lkg_buf *buf)
         }
 }
 
-static void put_message(struct lkg_value *map, const char *key, const char *text)
+static struct lkg_value *message(const char *text)
 {
-        struct lkg_value *message = lkg_tool_map();
-
-        lkg_tool_map_string(message, "text", text);
-        lkg_tool_map_value(map, key, message);
+        return lkg_tool_map_of("text", lkg_tool_string(text), NULL);
 }
 
-/* A list with one member; takes @item over. */
-static void put_single(struct lkg_value *map, const char *key, struct lkg_value *item)
+/* A list with one member; NULL = none. */
+static struct lkg_value *single(struct lkg_value *item)
 {
-        struct lkg_value *list = lkg_tool_list();
+        struct lkg_value *list = item ? lkg_tool_list() : NULL;
 
-        lkg_tool_append(list, item);
-        lkg_tool_map_value(map, key, list);
+        if (item)
+                lkg_tool_append(list, item);
+        return list;
 }
 
-static void put_location(struct lkg_annotations *a, struct lkg_value *map, const char *path, unsigned line,
-                         unsigned column)
+/* @path: NULL = there is no place */
+static struct lkg_value *locations(const struct lkg_annotations *a, const char *path, unsigned line,
+                                   unsigned column)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf uri = LKG_BUF_INIT;
-        struct lkg_value *artifact, *region, *physical, *location;
+        struct lkg_value *region = NULL, *physical;
 
         if (!path)
-                return;
+                return NULL;
         lkg_sarif_uri(shown_path(a, path), &uri);
-        artifact = lkg_tool_map();
-        lkg_tool_map_string(artifact, "uri", lkg_tool_text(&uri));
-        physical = lkg_tool_map();
-        lkg_tool_map_value(physical, "artifactLocation", artifact);
-        if (line) {
-                region = lkg_tool_map();
-                lkg_tool_map_number(region, "startLine", line);
-                lkg_tool_map_number(region, "startColumn", column ? column : 1);
-                lkg_tool_map_value(physical, "region", region);
-        }
-        location = lkg_tool_map();
-        lkg_tool_map_value(location, "physicalLocation", physical);
-        put_single(map, "locations", location);
+        if (line)
+                region = lkg_tool_map_of("startLine", lkg_tool_number(line), "startColumn",
+                                         lkg_tool_number(column ? column : 1), NULL);
+        physical = lkg_tool_map_of("artifactLocation",
+                                   lkg_tool_map_of("uri", lkg_tool_string(lkg_tool_text(&uri)), NULL),
+                                   "region", region, NULL);
+        return single(lkg_tool_map_of("physicalLocation", physical, NULL));
 }
 
 static void add_rule(struct lkg_annotations *a, const struct lkg_finding_kind *kind, const char *id)
 {
-        struct lkg_value *rule, *configuration;
+        struct lkg_value *level = lkg_tool_string(lkg_severity_name(kind->severity));
 
-        configuration = lkg_tool_map();
-        lkg_tool_map_string(configuration, "level", lkg_severity_name(kind->severity));
-        rule = lkg_tool_map();
-        lkg_tool_map_string(rule, "id", id);
-        put_message(rule, "shortDescription", kind->title);
-        put_message(rule, "fullDescription", kind->paragraph);
-        put_message(rule, "help", kind->advice);
-        lkg_tool_map_value(rule, "defaultConfiguration", configuration);
-        lkg_tool_append(a->rules, rule);
+        lkg_tool_append(a->rules,
+                        lkg_tool_map_of("id", lkg_tool_string(id), "shortDescription", message(kind->title),
+                                        "fullDescription", message(kind->paragraph), "help",
+                                        message(kind->advice), "defaultConfiguration",
+                                        lkg_tool_map_of("level", level, NULL), NULL));
         a->n_rules++;
 }
 
@@ -114,66 +103,48 @@ static size_t rule_of(struct lkg_annotations *a, unsigned code, const char *id)
 
 static void add_result(struct lkg_annotations *a, const char *place, const struct lkg_finding *f)
 {
-        struct lkg_value *result;
+        const char *path = f->file ? f->file : place;
         char id[16];
         size_t rule;
 
         (void)snprintf(id, sizeof(id), "LKG%04u", f->code);
         rule = rule_of(a, f->code, id);
-        result = lkg_tool_map();
-        lkg_tool_map_string(result, "ruleId", id);
-        if (rule)
-                lkg_tool_map_number(result, "ruleIndex", rule - 1);
-        lkg_tool_map_string(result, "level", lkg_severity_name(f->severity));
-        put_message(result, "message", f->text);
-        put_location(a, result, f->file ? f->file : place, f->file ? f->line : 0, f->column);
-        lkg_tool_append(a->results, result);
+        lkg_tool_append(a->results,
+                        lkg_tool_map_of("ruleId", lkg_tool_string(id), "ruleIndex",
+                                        rule ? lkg_tool_number(rule - 1) : NULL, "level",
+                                        lkg_tool_string(lkg_severity_name(f->severity)), "message",
+                                        message(f->text), "locations",
+                                        locations(a, path, f->file ? f->line : 0, f->column), NULL));
 }
 
-static void fail_sarif(struct lkg_annotations *a, const char *place, const char *message)
+static void fail_sarif(struct lkg_annotations *a, const char *place, const char *text)
 {
-        struct lkg_value *failure;
-
-        failure = lkg_tool_map();
-        lkg_tool_map_string(failure, "level", "error");
-        put_message(failure, "message", message);
-        put_location(a, failure, place, 0, 0);
-        lkg_tool_append(a->failures, failure);
-}
-
-static void put_tool(struct lkg_annotations *a, struct lkg_value *run)
-{
-        struct lkg_value *driver, *tool;
-
-        driver = lkg_tool_map();
-        lkg_tool_map_string(driver, "name", "lkgfs");
-        lkg_tool_map_string(driver, "version", LKG_VERSION);
-        lkg_tool_map_value(driver, "rules", LKG_STEAL(a->rules));
-        tool = lkg_tool_map();
-        lkg_tool_map_value(tool, "driver", driver);
-        lkg_tool_map_value(run, "tool", tool);
+        lkg_tool_append(a->failures,
+                        lkg_tool_map_of("level", lkg_tool_string("error"), "message", message(text),
+                                        "locations", locations(a, place, 0, 0), NULL));
 }
 
 static int print_sarif(struct lkg_annotations *a, int status)
 {
-        struct lkg_value *log, *run, *invocation;
         struct lkg_tool json = *a->tool;
+        bool successful = lkg_value_size(a->failures) == 0;
+        struct lkg_value *driver =
+                lkg_tool_map_of("name", lkg_tool_string("lkgfs"), "version", lkg_tool_string(LKG_VERSION),
+                                "rules", LKG_STEAL(a->rules), NULL);
+        struct lkg_value *invocation =
+                lkg_tool_map_of("executionSuccessful", lkg_tool_bool(successful), "exitCode",
+                                lkg_tool_number((uint64_t)status), "toolExecutionNotifications",
+                                LKG_STEAL(a->failures), NULL);
+        struct lkg_value *run =
+                lkg_tool_map_of("tool", lkg_tool_map_of("driver", driver, NULL), "columnKind",
+                                lkg_tool_string("unicodeCodePoints"), "invocations", single(invocation),
+                                "results", LKG_STEAL(a->results), NULL);
 
         json.options.format = LKG_TOOL_JSON;
-        run = lkg_tool_map();
-        put_tool(a, run);
-        lkg_tool_map_string(run, "columnKind", "unicodeCodePoints");
-        invocation = lkg_tool_map();
-        lkg_tool_map_bool(invocation, "executionSuccessful", lkg_value_size(a->failures) == 0);
-        lkg_tool_map_number(invocation, "exitCode", (uint64_t)status);
-        lkg_tool_map_value(invocation, "toolExecutionNotifications", LKG_STEAL(a->failures));
-        put_single(run, "invocations", invocation);
-        lkg_tool_map_value(run, "results", LKG_STEAL(a->results));
-        log = lkg_tool_map();
-        lkg_tool_map_string(log, "$schema", SCHEMA);
-        lkg_tool_map_string(log, "version", "2.1.0");
-        put_single(log, "runs", run);
-        return lkg_tool_print_map(&json, log, status);
+        return lkg_tool_print_map(&json,
+                                  lkg_tool_map_of("$schema", lkg_tool_string(SCHEMA), "version",
+                                                  lkg_tool_string("2.1.0"), "runs", single(run), NULL),
+                                  status);
 }
 
 /* ---- workflow commands ---- */

@@ -24,12 +24,6 @@ static void offer(struct complete *c, const char *word, const char *help)
                 lkg_buf_printf(&c->out, "%s%s\t%s\n", c->prefix, word, help ? help : "");
 }
 
-static void offer_all(struct complete *c, const char *const *words)
-{
-        for (; *words; words++)
-                offer(c, *words, NULL);
-}
-
 /* ---- from the view ---- */
 
 /* A view that cannot be read is silent here. Return: is there one? */
@@ -52,20 +46,27 @@ static void offer_components(struct complete *c)
                 offer(c, names.items[i], "component");
 }
 
+/* The names that a directory of the view has for the component, such as history/kubelet. */
+static void list(struct complete *c, const char *directory, struct lkg_view *view, struct lkg_strings *ret)
+{
+        LKG_CLEANUP(lkg_freep) char *path = NULL;
+
+        if (!open_view(c, true, view))
+                return;
+        path = lkg_tool_format("%s/%s", directory, view->component);
+        (void)lkg_view_list(view, path, DT_UNKNOWN, ret);
+}
+
 static void offer_generations(struct complete *c)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
 
-        if (!open_view(c, true, &view))
-                return;
-        path = lkg_tool_format("history/%s", view.component);
-        (void)lkg_view_list(&view, path, DT_UNKNOWN, &numbers);
+        list(c, "history", &view, &numbers);
         for (size_t i = 0; i < numbers.n_items; i++) {
                 LKG_CLEANUP(lkg_value_unrefp)
-                struct lkg_value *meta =
-                        lkg_view_read_json(&view, "%s/%s/meta.json", path, numbers.items[i]);
+                struct lkg_value *meta = lkg_view_read_json(&view, "history/%s/%s/meta.json", view.component,
+                                                            numbers.items[i]);
 
                 offer(c, numbers.items[i], lkg_tool_word(meta, "time"));
         }
@@ -76,8 +77,7 @@ static void offer_bad(struct complete *c)
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
 
-        if (open_view(c, true, &view))
-                (void)lkg_view_bad_names(&view, &names);
+        list(c, "bad", &view, &names);
         for (size_t i = 0; i < names.n_items; i++)
                 offer(c, names.items[i], "marked bad");
 }
@@ -86,22 +86,17 @@ static void offer_bad(struct complete *c)
 static void offer_set_fields(struct complete *c)
 {
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        const char *at, *line;
-        size_t size;
+        LKG_CLEANUP(lkg_freep)
+        char *text = open_view(c, true, &view) ? lkg_view_status(&view, "origin") : NULL;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_origins(text ? text : "");
 
-        text = open_view(c, true, &view) ? lkg_view_status(&view, "origin") : NULL;
-        at = text ? text : "";
-        while (lkg_tool_next_line(&at, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
-                char *rest = copy, *field = strsep(&rest, "\t"), *value = strsep(&rest, "\t"),
-                     *layer = strsep(&rest, "\t");
+        for (size_t i = 0; i < lkg_value_size(rows); i++) {
+                const struct lkg_value *row = lkg_list_get(rows, i);
+                LKG_CLEANUP(lkg_freep) char *field = lkg_tool_format("%s", lkg_tool_word(row, "field"));
 
-                if (!value || !layer)
-                        continue;
-                for (char *slash = field + 1; *c->current != '/' && *slash; slash++)
-                        *slash = *slash == '/' ? '.' : *slash;
-                offer(c, *c->current == '/' ? field : field + 1, layer);
+                for (char *slash = field; *c->current != '/' && (slash = strchr(slash + 1, '/'));)
+                        *slash = '.';
+                offer(c, *c->current == '/' ? field : field + 1, lkg_tool_word(row, "layer"));
         }
 }
 
@@ -111,12 +106,8 @@ static void offer_dropins(struct complete *c)
         static const char role[] = "-drop-in-", end[] = ".yaml", merged[] = ".merged.yaml";
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
-        LKG_CLEANUP(lkg_freep) char *path = NULL;
 
-        if (!open_view(c, true, &view))
-                return;
-        path = lkg_tool_format("layers/%s", view.component);
-        (void)lkg_view_list(&view, path, DT_UNKNOWN, &names);
+        list(c, "layers", &view, &names);
         for (size_t i = 0; i < names.n_items; i++) {
                 char *name = strstr(names.items[i], role);
                 size_t size = strlen(names.items[i]);
@@ -168,37 +159,71 @@ static void offer_verbs(struct complete *c)
                 offer(c, lkg_tool_verbs[i].name, lkg_tool_verbs[i].help);
 }
 
-/* ---- values of options ---- */
+/* ---- what may stand where the help has a word ---- */
+
+static void offer_place(struct complete *c, struct lkg_span place, bool of_verb)
+{
+        static const struct {
+                const char *name;
+                bool of_verb; /* in its words; else the value of an option */
+                void (*offer)(struct complete *c);
+                const char *words; /* instead */
+        } rows[] = {
+                { "1.NN", false, offer_releases },
+                { "BASE", false, files },
+                { "C", false, offer_components },
+                { "CHECK", false, NULL, "condition|served|bad|processes" },
+                { "COMPONENT", true, offer_components },
+                { "DIR", false, directories },
+                { "DURATION", true, NULL, "30s|5m|10m|1h" },
+                { "FIELD", true, offer_set_fields },
+                { "FILE", false, files },
+                { "FILE", true, files },
+                { "ID", false, offer_bad },
+                { "ID", true, offer_bad },
+                { "K", false, offer_kinds },
+                { "KIND", true, offer_kinds },
+                { "M", false, directories },
+                { "M", true, offer_generations },
+                { "MOUNTPOINT", true, directories },
+                { "N", true, offer_generations },
+                { "NAME", true, offer_dropins },
+                { "PATCH", true, files },
+                { "T", false, NULL, "30s|5m|1h" },
+                { "TARGET", true, files },
+                { "TYPE", false, NULL, "merge|strategic" },
+                { "WORD", true, offer_known_names },
+        };
+        struct lkg_span one;
+
+        while (lkg_span_next(&place, '|', &one)) {
+                char word[32];
+                size_t i = 0;
+
+                (void)snprintf(word, sizeof(word), "%.*s", (int)one.size, one.data);
+                if (strpbrk(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == NULL) {
+                        if (*word)
+                                offer(c, word, NULL);
+                        continue;
+                }
+                while (i < LKG_ARRAY_SIZE(rows) &&
+                       (rows[i].of_verb != of_verb || strcmp(rows[i].name, word) != 0))
+                        i++;
+                if (i < LKG_ARRAY_SIZE(rows) && rows[i].offer)
+                        rows[i].offer(c);
+                else if (i < LKG_ARRAY_SIZE(rows))
+                        place = lkg_span(rows[i].words, strlen(rows[i].words));
+        }
+}
 
 static void complete_value(struct complete *c, const struct lkg_tool_option *option)
 {
-        static const char *const checks[] = { "condition", "served", "bad", "processes", NULL };
-        static const char *const types[] = { "merge", "strategic", NULL };
-        static const char *const times[] = { "30s", "5m", "1h", NULL };
         const char *word;
 
         for (size_t i = 0; (word = lkg_tool_option_word(option, i)); i++)
                 offer(c, word, NULL);
-        if (lkg_tool_option_word(option, 0))
-                return;
-        if (strcmp(option->value, "1.NN") == 0)
-                offer_releases(c);
-        else if (strcmp(option->value, "K") == 0)
-                offer_kinds(c);
-        else if (strcmp(option->value, "C") == 0)
-                offer_components(c);
-        else if (strcmp(option->value, "CHECK") == 0)
-                offer_all(c, checks);
-        else if (strcmp(option->value, "TYPE") == 0)
-                offer_all(c, types);
-        else if (strcmp(option->value, "T") == 0)
-                offer_all(c, times);
-        else if (strcmp(option->value, "DIR") == 0 || strcmp(option->value, "M") == 0)
-                directories(c);
-        else if (strcmp(option->value, "ID") == 0)
-                offer_bad(c);
-        else if (strcmp(option->value, "FILE") == 0 || strcmp(option->value, "BASE") == 0)
-                files(c);
+        if (!lkg_tool_option_word(option, 0))
+                offer_place(c, lkg_span(option->value, strlen(option->value)), false);
 }
 
 static void complete_option(struct complete *c, unsigned bits)
@@ -213,51 +238,20 @@ static void complete_option(struct complete *c, unsigned bits)
         }
 }
 
-/* ---- words of verbs ---- */
-
+/* `[N [M]]`, `[FILE...]`, `on|off`: the place of the current word. */
 static void complete_word(struct complete *c)
 {
-        static const char *const on_off[] = { "on", "off", NULL };
-        static const char *const times[] = { "30s", "5m", "10m", "1h", NULL };
-        static const struct {
-                const char *verb;
-                size_t n_max; /* words before it */
-                void (*offer)(struct complete *c);
-                const char *word; /* offered, too */
-        } rows[] = {
-                { "rollback", 0, offer_generations, "lkg" },
-                { "diff", 1, offer_generations, NULL },
-                { "forget", 0, offer_bad, "all" },
-                { "bad", 0, offer_bad, NULL },
-                { "blame", 0, offer_set_fields, NULL },
-                { "explain", 0, offer_known_names, NULL },
-                { "edit", 0, offer_dropins, NULL },
-                { "gate", 0, offer_components, NULL },
-                { "schema", 0, offer_kinds, NULL },
-                { "check", SIZE_MAX, files, NULL },
-                { "convert", 0, files, NULL },
-                { "patch", 1, files, NULL },
-                { "mount", 0, directories, NULL },
-                { "wait", 0, NULL, "generation" },
-                { "promote", 0, NULL, "now" },
-                { "sync", 0, NULL, "now" },
-                { "commit", 0, NULL, "now" },
-                { "startup", 0, NULL, "now" },
-        };
-        const char *verb = c->tool.verb->name;
+        const char *words = c->tool.verb->words;
+        struct lkg_span rest = lkg_span(words, strlen(words)), place = { words, 0 };
 
-        if (strcmp(verb, "hold") == 0 && c->n_words == 0)
-                offer_all(c, on_off);
-        if (strcmp(verb, "try") == 0 && c->n_words == 0)
-                offer_all(c, times);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
-                if (strcmp(rows[i].verb, verb) != 0 || c->n_words > rows[i].n_max)
-                        continue;
-                if (rows[i].word)
-                        offer(c, rows[i].word, NULL);
-                if (rows[i].offer)
-                        rows[i].offer(c);
-        }
+        for (size_t i = 0; i <= c->n_words; i++)
+                if (!lkg_span_next(&rest, ' ', &place) && !strstr(words, "..."))
+                        return;
+        while (place.size && *place.data == '[')
+                place = lkg_span(place.data + 1, place.size - 1);
+        while (place.size && strchr("].", place.data[place.size - 1]))
+                place.size--;
+        offer_place(c, place, true);
 }
 
 /* ---- the command line ---- */

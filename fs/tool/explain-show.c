@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows the facts about a field, a flag or a feature gate, for people and for programs. The code states each
- * fact once; a sink turns it into a line of text or an entry of a map.
+ * The facts about a field, a flag or a feature gate, for people and for programs. The code states each fact once; it becomes a line
+ * of text and a member of a map.
  */
 #include "tool.h"
 
 struct sink {
-        struct lkg_buf *buf;   /* text; else */
-        struct lkg_value *map; /* structured */
+        struct lkg_buf *buf;   /* for people */
+        struct lkg_value *map; /* for programs */
 };
 
-static void fact(struct sink *sink, const char *key, const char *text)
+static void tell(struct sink *sink, const char *key, const char *text)
 {
-        if (!text)
-                return;
-        if (sink->map)
-                lkg_tool_map_string(sink->map, key, text);
-        else
+        if (text)
                 lkg_buf_printf(sink->buf, "  %-11s %s\n", key, text);
 }
 
-/* A property that is only mentioned if it is true; @text is for people. */
+static void fact(struct sink *sink, const char *key, const char *text)
+{
+        tell(sink, key, text);
+        lkg_tool_map_string(sink->map, key, text);
+}
+
+/* A property that people only hear of if it is true, in the words of @text. */
 static void fact_if(struct sink *sink, const char *key, bool is, const char *text)
 {
-        if (sink->map)
-                lkg_tool_map_bool(sink->map, key, is);
-        else if (is)
-                fact(sink, key, text);
+        lkg_tool_map_bool(sink->map, key, is);
+        tell(sink, key, is ? text : NULL);
 }
 
 static void fact_release(struct sink *sink, const char *key, unsigned release)
@@ -57,10 +57,10 @@ static void words_add(struct words *words, const char *word, size_t size)
 /* Writes the list; an empty one gets no line. */
 static void fact_words(struct sink *sink, const char *key, struct words *words)
 {
-        if (words->text.size && sink->map)
+        if (words->text.size) {
                 lkg_tool_map_value(sink->map, key, lkg_value_ref(words->list));
-        else if (words->text.size)
-                fact(sink, key, lkg_tool_text(&words->text));
+                tell(sink, key, lkg_tool_text(&words->text));
+        }
         lkg_value_unref(words->list);
         lkg_buf_deinit(&words->text);
 }
@@ -81,18 +81,12 @@ static void default_text(const char *json, struct lkg_buf *buf)
 static void fact_default(struct sink *sink, const struct lkg_field *field)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        struct lkg_value *value = NULL;
 
         if (!field->def)
                 return;
-        if (!sink->map) {
-                default_text(field->def, &buf);
-                fact(sink, "default", lkg_tool_text(&buf));
-                return;
-        }
-        (void)lkg_decode_json(field->def, strlen(field->def), 0, NULL, &report, &value);
-        lkg_tool_map_value(sink->map, "default", value);
+        default_text(field->def, &buf);
+        tell(sink, "default", lkg_tool_text(&buf));
+        lkg_tool_map_value(sink->map, "default", lkg_tool_decode(field->def));
 }
 
 /* `1.33 to 1.34: default false`, for the rows of @rows that are not @shown. */
@@ -166,14 +160,11 @@ static void fact_type(struct sink *sink, const char *type)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (sink->map) {
-                fact(sink, "type", type);
-                return;
-        }
+        lkg_tool_map_string(sink->map, "type", type);
         if (strcmp(type, "flush") == 0)
                 type = "duration, or a number";
         lkg_buf_printf(&buf, "%s%s", type + (*type == '*'), *type == '*' ? " (may be unset)" : "");
-        fact(sink, "type", lkg_tool_text(&buf));
+        tell(sink, "type", lkg_tool_text(&buf));
 }
 
 /* For a type without a star, the empty value equals a missing one: it becomes the default. */
@@ -209,16 +200,12 @@ static void fact_hardened(struct sink *sink, const char *path, const char *key, 
 /* Programs get the class and the words apart. */
 static void fact_change(struct sink *sink, const struct lkg_field *field)
 {
-        const char *name = lkg_change_class_name(lkg_change_class_of(field)), *words = NULL;
+        const char *name = lkg_change_class_name(lkg_change_class_of(field)),
+                   *words = field->change ? strchr(field->change, ':') : NULL;
 
-        if (field->change)
-                words = strchr(field->change, ':');
-        if (!sink->map)
-                fact(sink, "change", field->change ? field->change : name);
-        else
-                fact(sink, "changeClass", name);
-        if (sink->map && words)
-                fact(sink, "changeNeeds", words + 2);
+        tell(sink, "change", field->change ? field->change : name);
+        lkg_tool_map_string(sink->map, "changeClass", name);
+        lkg_tool_map_string(sink->map, "changeNeeds", words ? words + 2 : NULL);
 }
 
 static void fact_danger(struct sink *sink, const struct lkg_field *field)
@@ -229,7 +216,8 @@ static void fact_danger(struct sink *sink, const struct lkg_field *field)
                 [LKG_DANGER_STOPS] = "stops: a wrong value can stop the component or the node",
         };
 
-        fact(sink, "danger", sink->map ? lkg_danger_name(field->danger) : words[field->danger]);
+        tell(sink, "danger", words[field->danger]);
+        lkg_tool_map_string(sink->map, "danger", lkg_danger_name(field->danger));
 }
 
 static void fact_span(struct sink *sink, const struct lkg_kind *kind, const struct lkg_field *first)
@@ -283,7 +271,7 @@ static void show_field(struct sink *sink, const struct lkg_explained *item, unsi
         fact(sink, "gate", row->gate);
         fact_span(sink, item->kind, item->field);
         fact_if(sink, "inRelease", known, NULL);
-        if (!known && sink->buf)
+        if (!known)
                 lkg_buf_printf(sink->buf, "  %-11s %s does not have it\n", "release",
                                lkg_release_text(release, text));
         fact_changes(sink, item->field, item->kind->fields + *item->kind->n_fields, row);
@@ -383,60 +371,32 @@ static void show_gate(struct sink *sink, const struct lkg_explained *item, unsig
         fact_hardened(sink, "featureGates", item->gate->name, LKG_GUARD_NOTHING);
 }
 
-static void show(struct sink *sink, const struct lkg_explained *item, unsigned release)
-{
-        switch (item->what) {
-        case LKG_EXPLAINED_FIELD:
-                show_field(sink, item, release);
-                break;
-        case LKG_EXPLAINED_FLAG:
-                show_flag(sink, item);
-                break;
-        case LKG_EXPLAINED_GATE:
-                show_gate(sink, item, release);
-                break;
-        }
-}
-
-void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf)
+struct lkg_value *lkg_explain_show(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf)
 {
         char text[LKG_RELEASE_TEXT_MAX];
-        struct sink sink = { .buf = buf };
+        struct sink sink = { buf, lkg_tool_map() };
 
+        (void)lkg_release_text(release, text);
         switch (item->what) {
         case LKG_EXPLAINED_FIELD:
                 lkg_buf_printf(buf, "%s (%s): %s\n", item->field->path, item->kind->kind, item->field->doc);
+                lkg_tool_map_string(sink.map, "kind", item->kind->kind);
+                lkg_tool_map_string(sink.map, "field", item->field->path);
+                lkg_tool_map_string(sink.map, "doc", item->field->doc);
+                show_field(&sink, item, release);
                 break;
         case LKG_EXPLAINED_FLAG:
                 lkg_buf_printf(buf, "--%s (flag of %s)\n", item->flag->name, item->kind->component);
+                lkg_tool_map_string(sink.map, "component", item->kind->component);
+                lkg_tool_map_string(sink.map, "flag", item->flag->name);
+                show_flag(&sink, item);
                 break;
         case LKG_EXPLAINED_GATE:
-                lkg_buf_printf(buf, "%s (feature gate, in %s)\n", item->gate->name,
-                               lkg_release_text(release, text));
+                lkg_buf_printf(buf, "%s (feature gate, in %s)\n", item->gate->name, text);
+                lkg_tool_map_string(sink.map, "gate", item->gate->name);
+                lkg_tool_map_string(sink.map, "release", text);
+                show_gate(&sink, item, release);
                 break;
         }
-        show(&sink, item, release);
-}
-
-struct lkg_value *lkg_explain_value(const struct lkg_explained *item, unsigned release)
-{
-        struct sink sink = { .map = lkg_tool_map() };
-
-        switch (item->what) {
-        case LKG_EXPLAINED_FIELD:
-                fact(&sink, "kind", item->kind->kind);
-                fact(&sink, "field", item->field->path);
-                fact(&sink, "doc", item->field->doc);
-                break;
-        case LKG_EXPLAINED_FLAG:
-                fact(&sink, "component", item->kind->component);
-                fact(&sink, "flag", item->flag->name);
-                break;
-        case LKG_EXPLAINED_GATE:
-                fact(&sink, "gate", item->gate->name);
-                fact_release(&sink, "release", release);
-                break;
-        }
-        show(&sink, item, release);
         return sink.map;
 }

@@ -184,6 +184,7 @@ void lkg_fleet_open(const struct lkg_tool *tool, struct lkg_fleet_api *api)
 
 void lkg_fleet_close(struct lkg_fleet_api *api)
 {
+        lkg_value_unref(api->object);
         (void)lkg_client_free(api->client);
         (void)lkg_credential_free(api->credential);
         sd_event_unref(api->event);
@@ -193,59 +194,52 @@ void lkg_fleet_close(struct lkg_fleet_api *api)
 
 /* ---- questions ---- */
 
-void lkg_fleet_answer_deinit(struct lkg_fleet_answer *answer)
-{
-        lkg_value_unref(answer->object);
-}
-
-struct question {
-        struct lkg_fleet_answer *answer;
-        struct lkg_call *call;
-        bool answered;
-};
-
 static void on_answer(const struct lkg_api_answer *answer, void *userdata)
 {
-        struct question *question = userdata;
+        struct lkg_fleet_api *api = userdata;
 
-        question->call = NULL;
-        question->answered = true;
-        question->answer->status = answer->status;
-        (void)snprintf(question->answer->words, sizeof(question->answer->words), "%s", answer->words);
+        api->call = NULL;
+        api->answered = true;
+        api->status = answer->status;
+        (void)snprintf(api->words, sizeof(api->words), "%s", answer->words);
         if (answer->status == LKG_API_OK)
-                question->answer->object = lkg_value_ref((struct lkg_value *)(uintptr_t)answer->object);
+                api->object = lkg_value_ref((struct lkg_value *)(uintptr_t)answer->object);
 }
 
-bool lkg_fleet_ask(struct lkg_fleet_api *api, struct lkg_request request, struct lkg_fleet_answer *ret)
+static void begin_question(struct lkg_fleet_api *api)
 {
-        struct question question = { .answer = ret };
+        api->object = lkg_value_unref(api->object);
+        api->answered = false;
+        refresh(api);
+}
+
+bool lkg_fleet_ask(struct lkg_fleet_api *api, struct lkg_request request)
+{
         struct lkg_error err = { 0 };
         int r;
 
-        *ret = (struct lkg_fleet_answer){ .status = LKG_API_UNREACHABLE };
-        refresh(api);
+        begin_question(api);
         request.done = on_answer;
-        request.userdata = &question;
-        r = lkg_client_send(api->client, &request, &question.call, &err);
-        while (r >= 0 && !question.answered)
+        request.userdata = api;
+        r = lkg_client_send(api->client, &request, &api->call, &err);
+        while (r >= 0 && !api->answered)
                 r = sd_event_run(api->event, UINT64_MAX);
         if (r < 0) {
-                (void)lkg_call_cancel(question.call);
-                ret->status = LKG_API_UNREACHABLE;
-                (void)snprintf(ret->words, sizeof(ret->words), "%.500s",
+                (void)lkg_call_cancel(LKG_STEAL(api->call));
+                api->status = LKG_API_UNREACHABLE;
+                (void)snprintf(api->words, sizeof(api->words), "%.500s",
                                *err.message ? err.message : strerror(-r));
         }
-        return ret->status == LKG_API_OK;
+        return api->status == LKG_API_OK;
 }
 
-bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resource,
-                   struct lkg_fleet_answer *ret)
+bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resource)
 {
-        return lkg_fleet_ask(api, (struct lkg_request){ .verb = "get", .resource = resource }, ret);
+        return lkg_fleet_ask(api, (struct lkg_request){ .verb = "get", .resource = resource });
 }
 
 bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *verb,
-                    struct lkg_json *json, struct lkg_fleet_answer *ret)
+                    struct lkg_json *json)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf body = LKG_BUF_INIT;
         struct lkg_request request = { .verb = verb,
@@ -256,24 +250,24 @@ bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resour
         int r = lkg_json_write_line(json, &body);
 
         if (r < 0) {
-                *ret = (struct lkg_fleet_answer){ .status = LKG_API_UNREACHABLE };
-                (void)snprintf(ret->words, sizeof(ret->words), "%s", strerror(-r));
+                begin_question(api);
+                api->status = LKG_API_UNREACHABLE;
+                (void)snprintf(api->words, sizeof(api->words), "%s", strerror(-r));
                 return false;
         }
         request.body = body.data;
         request.size = body.size;
-        return lkg_fleet_ask(api, request, ret);
+        return lkg_fleet_ask(api, request);
 }
 
 void lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference, struct lkg_buf *ret)
 {
         const struct lkg_resource resource = lkg_fleet_configmap(reference);
-        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { 0 };
         LKG_CLEANUP(lkg_fleet_close) struct lkg_fleet_api api;
 
         lkg_fleet_open(tool, &api);
-        if (!lkg_fleet_get(&api, &resource, &answer))
-                lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", answer.words);
-        lkg_render_json_compact(answer.object, ret);
+        if (!lkg_fleet_get(&api, &resource))
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", api.words);
+        lkg_render_json_compact(api.object, ret);
         (void)lkg_tool_text(ret);
 }

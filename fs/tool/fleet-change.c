@@ -23,112 +23,89 @@ static void put_annotation(const char *value, struct lkg_json *json)
  * A JSON merge patch, so that nothing else of the object is touched. It needs nothing but the right to patch; only after it the
  * nodes are counted, and who may not count them is told so.
  *
- * @words: "" = they are counted; why not
+ * Return: are they counted? Else the words of @api say why not.
  */
-static int annotate(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                    const char *value, char words[static LKG_API_WORDS_MAX])
+static bool annotate(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
+                     const char *value)
 {
-        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         const struct lkg_resource resource = lkg_fleet_configmap(&fleet->reference);
-        struct lkg_error err = { 0 };
 
-        *words = '\0';
         put_annotation(value, &json);
-        if (!lkg_fleet_send(api, &resource, "patch", &json, &answer))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", answer.words);
-        if (lkg_fleet_take_configmap(fleet, answer.object, &err) < 0)
-                (void)snprintf(words, LKG_API_WORDS_MAX, "%.500s", err.message);
-        else if (lkg_fleet_look_at_slots(api, fleet, words))
-                *words = '\0';
-        return LKG_TOOL_OK;
+        if (!lkg_fleet_send(api, &resource, "patch", &json))
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", api->words);
+        return lkg_fleet_take_answer(api, fleet) && lkg_fleet_look_at_slots(api, fleet);
 }
 
-/* Counts of a wrong namespace are all 0. */
-static void put_place(const struct lkg_fleet *fleet, struct lkg_buf *buf)
+/* What has been done is said at once, even if the rest fails. */
+static int say(const char *what, const char *words)
 {
-        if (fleet->rollout.limits.max_in_trial && !lkg_fleet_has_slots(fleet))
-                lkg_buf_printf(buf, " (no slot is in namespace %s)", fleet->slot_namespace);
-        lkg_buf_putc(buf, '\n');
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        lkg_buf_puts(&buf, what);
+        lkg_tool_put_clean(&buf, words);
+        lkg_buf_putc(&buf, '\n');
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
-static int halt(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                struct lkg_buf *buf)
+/* Counts of a wrong namespace are all 0. Caller frees. */
+static char *place(const struct lkg_fleet *fleet)
 {
-        char words[LKG_API_WORDS_MAX];
-        int r = annotate(tool, api, fleet, "true", words);
-
-        if (r != LKG_TOOL_OK)
-                return r;
-        lkg_buf_puts(buf, "halted: no other node switches; ");
-        if (*words) {
-                lkg_buf_puts(buf, "how many have it or try it is not known: ");
-                lkg_tool_put_clean(buf, words);
-                lkg_buf_putc(buf, '\n');
-                return LKG_TOOL_OK;
-        }
-        lkg_buf_printf(buf, "%u on trial go on with it, %u have it already", fleet->counts.n_held,
-                       fleet->counts.n_done);
-        put_place(fleet, buf);
-        return LKG_TOOL_OK;
+        return fleet->rollout.limits.max_in_trial && !lkg_fleet_has_slots(fleet)
+                       ? lkg_tool_format(" (no slot is in namespace %s)", fleet->slot_namespace)
+                       : lkg_tool_format("%s", "");
 }
 
-static int resume(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                  struct lkg_buf *buf)
+static int halt(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        char words[LKG_API_WORDS_MAX];
-        int r = annotate(tool, api, fleet, NULL, words);
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        LKG_CLEANUP(lkg_freep) char *where = NULL;
 
-        if (r != LKG_TOOL_OK)
-                return r;
-        if (*words) {
-                lkg_buf_puts(buf, "resumed; whether the rollout has halted itself is not known: ");
-                lkg_tool_put_clean(buf, words);
-                lkg_buf_putc(buf, '\n');
-                return LKG_TOOL_OK;
-        }
+        if (!annotate(tool, api, fleet, "true"))
+                return say("halted: no other node switches; how many have it or try it is not known: ",
+                           api->words);
+        where = place(fleet);
+        text = lkg_tool_format("%u on trial go on with it, %u have it already%s", fleet->counts.n_held,
+                               fleet->counts.n_done, where);
+        return say("halted: no other node switches; ", text);
+}
+
+static int resume(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        int r;
+
+        if (!annotate(tool, api, fleet, NULL))
+                return say("resumed; whether the rollout has halted itself is not known: ", api->words);
         if (lkg_fleet_state(fleet) != LKG_FLEET_HALTED) {
-                lkg_buf_puts(buf, "resumed");
-                put_place(fleet, buf);
-                return LKG_TOOL_OK;
+                text = place(fleet);
+                return say("resumed", text);
         }
-        lkg_buf_printf(buf,
-                       "there is no " LKG_ANNOTATION_HALT
-                       " any more, but the rollout has halted itself: %u failed\n",
-                       fleet->counts.n_failed);
-        return LKG_TOOL_DIFFERENT;
+        text = lkg_tool_format("%u failed", fleet->counts.n_failed);
+        r = say("there is no " LKG_ANNOTATION_HALT " any more, but the rollout has halted itself: ", text);
+        return r == LKG_TOOL_OK ? LKG_TOOL_DIFFERENT : r;
 }
 
 /* ---- a failure ---- */
 
-static void list_failed(const struct lkg_fleet *fleet, struct lkg_buf *buf)
+_Noreturn static void no_such_failure(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
 {
-        const char *separator = "";
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings failed = { 0 };
+        LKG_CLEANUP(lkg_freep) char *names = NULL;
 
         for (size_t i = 0; i < fleet->ledger.n_items; i++) {
                 const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];
 
-                if (slot->state != LKG_SLOT_FAILED || strcmp(slot->hash, fleet->id.hash) != 0)
-                        continue;
-                lkg_buf_puts(buf, separator);
-                lkg_tool_put_clean(buf, slot->node);
-                separator = ", ";
+                if (slot->state == LKG_SLOT_FAILED && strcmp(slot->hash, fleet->id.hash) == 0)
+                        lkg_tool_add_word(&failed, slot->node);
         }
-        lkg_buf_puts(buf, *separator ? "" : "nobody");
-}
-
-static int no_such_failure(const struct lkg_tool *tool, const struct lkg_fleet *fleet)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf names = LKG_BUF_INIT;
-
-        list_failed(fleet, &names);
-        return lkg_tool_fail(tool, LKG_TOOL_FAILED,
-                             "no failure of node %s is on record in namespace %s; failed: %s",
-                             tool->options.fleet.forgive, fleet->slot_namespace, lkg_tool_text(&names));
+        names = lkg_tool_join(&failed);
+        lkg_tool_end(tool, LKG_TOOL_FAILED, "no failure of node %s is on record in namespace %s; failed: %s",
+                     tool->options.fleet.forgive, fleet->slot_namespace, failed.n_items ? names : "nobody");
 }
 
 static bool write_slot(struct lkg_fleet_api *api, const struct lkg_fleet *fleet,
-                       const struct lkg_rollout_slot *slot, struct lkg_fleet_answer *ret)
+                       const struct lkg_rollout_slot *slot)
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         char name[LKG_SLOT_HASH + 8];
@@ -141,67 +118,58 @@ static bool write_slot(struct lkg_fleet_api *api, const struct lkg_fleet *fleet,
 
         lkg_slot_name(slot, name);
         lkg_slot_write(fleet->slot_kind, slot, &fleet->id, fleet->slot_namespace, &json);
-        return lkg_fleet_send(api, &resource, "update", &json, ret);
+        return lkg_fleet_send(api, &resource, "update", &json);
 }
 
 /* One slot. Nodes write there, too: after a conflict it is looked at again. */
-static int forgive_one(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
+static void forgive_one(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        char words[LKG_API_WORDS_MAX] = "";
-
         for (unsigned i = 0; i < TRIES_MAX; i++) {
-                LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
                 const struct lkg_rollout_slot *failed =
                         lkg_fleet_find(fleet, tool->options.fleet.forgive, LKG_SLOT_FAILED);
                 struct lkg_rollout_slot slot;
+                bool written;
 
                 if (!failed)
-                        return LKG_TOOL_OK; /* somebody else was faster */
+                        return; /* somebody else was faster */
                 slot = *failed;
                 lkg_slot_give_back(&slot);
-                if (!write_slot(api, fleet, &slot, &answer) && answer.status != LKG_API_CONFLICT)
-                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", answer.words);
-                if (!lkg_fleet_look(api, fleet, /* nodes= */ false, words))
-                        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
-                if (answer.status == LKG_API_OK)
-                        return LKG_TOOL_OK;
+                written = write_slot(api, fleet, &slot);
+                if ((!written && api->status != LKG_API_CONFLICT) ||
+                    !lkg_fleet_look(api, fleet, /* nodes= */ false))
+                        lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", api->words);
+                if (written)
+                        return;
         }
-        return lkg_tool_fail(tool, LKG_TOOL_FAILED, "its slot is written by others all the time; try again");
+        lkg_tool_end(tool, LKG_TOOL_FAILED, "its slot is written by others all the time; try again");
 }
 
-static int forgive(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                   struct lkg_buf *buf)
+static int forgive(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
         const char *node = tool->options.fleet.forgive;
-        char words[LKG_API_WORDS_MAX];
-        int r = LKG_TOOL_OK;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
 
-        if (!lkg_fleet_look(api, fleet, /* nodes= */ false, words))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
+        if (!lkg_fleet_look(api, fleet, /* nodes= */ false))
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "%s", api->words);
         if (!lkg_fleet_find(fleet, node, LKG_SLOT_FAILED))
-                return no_such_failure(tool, fleet);
-        while (r == LKG_TOOL_OK && lkg_fleet_find(fleet, node, LKG_SLOT_FAILED))
-                r = forgive_one(tool, api, fleet);
-        if (r == LKG_TOOL_OK)
-                lkg_buf_printf(buf,
-                               "forgiven: the failure of %s does not count any more, %u of %u are left; "
-                               "on %s the content stays marked bad until `lkgfs forget` there\n",
+                no_such_failure(tool, fleet);
+        while (lkg_fleet_find(fleet, node, LKG_SLOT_FAILED))
+                forgive_one(tool, api, fleet);
+        text = lkg_tool_format("%s does not count any more, %u of %u are left; "
+                               "on %s the content stays marked bad until `lkgfs forget` there",
                                node, fleet->counts.n_failed, lkg_fleet_halting(fleet), node);
-        return r;
+        return say("forgiven: the failure of ", text);
 }
 
 int lkg_fleet_change(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         int r = LKG_TOOL_OK;
 
         if (tool->options.fleet.halt) /* first: it is the brake */
-                r = halt(tool, api, fleet, &buf);
+                r = halt(tool, api, fleet);
         if (r == LKG_TOOL_OK && tool->options.fleet.forgive)
-                r = forgive(tool, api, fleet, &buf);
+                r = forgive(tool, api, fleet);
         if (r == LKG_TOOL_OK && tool->options.fleet.resume)
-                r = resume(tool, api, fleet, &buf);
-        if (r == LKG_TOOL_FAILED && buf.size == 0)
-                return r;
-        return lkg_tool_print(&buf, r); /* what has been done is said, even if the rest has failed */
+                r = resume(tool, api, fleet);
+        return r;
 }

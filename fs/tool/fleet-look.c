@@ -272,50 +272,37 @@ bool lkg_fleet_is_halted(const struct lkg_fleet *fleet)
                state == LKG_FLEET_TOO_MANY;
 }
 
-static bool look_at_configmap(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                              char words[static LKG_API_WORDS_MAX])
+bool lkg_fleet_take_answer(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
-        const struct lkg_resource resource = lkg_fleet_configmap(&fleet->reference);
         struct lkg_error err = { 0 };
 
-        if (!lkg_fleet_get(api, &resource, &answer)) {
-                copy(words, LKG_API_WORDS_MAX, answer.words);
-                return false;
-        }
-        if (lkg_fleet_take_configmap(fleet, answer.object, &err) == 0)
+        if (lkg_fleet_take_configmap(fleet, api->object, &err) == 0)
                 return true;
-        (void)snprintf(words, LKG_API_WORDS_MAX, "%.500s", err.message);
+        (void)snprintf(api->words, sizeof(api->words), "%.500s", err.message);
         return false;
 }
 
-/* Takes each part with @take. Return: the first answer that was not OK; OK. */
-static enum lkg_api_status list_all(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                                    struct lkg_request request,
-                                    void (*take)(struct lkg_fleet *, const struct lkg_value *),
-                                    char words[static LKG_API_WORDS_MAX])
+/* Takes each part with @take. Return: were all answers OK? */
+static bool list_all(struct lkg_fleet_api *api, struct lkg_fleet *fleet, struct lkg_request request,
+                     void (*take)(struct lkg_fleet *, const struct lkg_value *))
 {
         LKG_CLEANUP(lkg_freep) char *token = NULL;
 
         do {
-                LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
                 const char *next;
 
                 request.token = token;
-                if (!lkg_fleet_ask(api, request, &answer)) {
-                        copy(words, LKG_API_WORDS_MAX, answer.words);
-                        return answer.status;
-                }
-                take(fleet, answer.object);
-                next = lkg_list_token(answer.object);
+                if (!lkg_fleet_ask(api, request))
+                        return false;
+                take(fleet, api->object);
+                next = lkg_list_token(api->object);
                 free(token);
                 token = next ? lkg_tool_format("%s", next) : NULL;
         } while (token);
-        return LKG_API_OK;
+        return true;
 }
 
-static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum lkg_slot_kind kind,
-                       char words[static LKG_API_WORDS_MAX])
+static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum lkg_slot_kind kind)
 {
         const struct lkg_slot_format *format = lkg_slot_format(kind);
         const struct lkg_resource resource = { .group_version = format->group_version,
@@ -330,28 +317,27 @@ static bool list_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet, enum 
 
         fleet->slot_kind = kind;
         begin_slots(fleet);
-        return list_all(api, fleet, request, lkg_fleet_take_slots, words) == LKG_API_OK;
+        return list_all(api, fleet, request, lkg_fleet_take_slots);
 }
 
 /*
  * The nodes know whether their slots are ConfigMaps or Leases (remote.rolloutObjects); here it shows in what is there: those of the
  * content that the ConfigMap has now. A fleet that has changed from one kind to the other has left slots of the former behind.
  */
-static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                       char words[static LKG_API_WORDS_MAX])
+static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
         enum lkg_slot_kind first = fleet->slot_kind,
                            other = first == LKG_SLOT_LEASE ? LKG_SLOT_CONFIGMAP : LKG_SLOT_LEASE;
-        char ignored[LKG_API_WORDS_MAX];
-        bool ok = list_slots(api, fleet, first, words), any = ok && fleet->ledger.n_items > 0;
+        bool ok = list_slots(api, fleet, first), any = ok && fleet->ledger.n_items > 0;
+        char words[LKG_API_WORDS_MAX];
         struct lkg_ledger kept = fleet->ledger;
         unsigned n_no_slots = fleet->n_no_slots;
 
         if (ok && has_begun(fleet))
                 return true;
+        copy(words, sizeof(words), api->words);
         fleet->ledger = (struct lkg_ledger){ .items = NULL };
-        if (list_slots(api, fleet, other, ignored) &&
-            (has_begun(fleet) || (!any && lkg_fleet_has_slots(fleet)))) {
+        if (list_slots(api, fleet, other) && (has_begun(fleet) || (!any && lkg_fleet_has_slots(fleet)))) {
                 lkg_ledger_deinit(&kept);
                 return true;
         }
@@ -359,32 +345,30 @@ static bool find_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
         fleet->ledger = kept;
         fleet->n_no_slots = n_no_slots;
         fleet->slot_kind = first;
+        copy(api->words, sizeof(api->words), words);
         return ok;
 }
 
 /* A list in a namespace that does not exist is empty, and no error. Whoever may not get namespaces is not told. */
 static void look_for_namespace(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        LKG_CLEANUP(lkg_fleet_answer_deinit) struct lkg_fleet_answer answer = { .object = NULL };
         const struct lkg_resource resource = { .group_version = "v1",
                                                .plural = "namespaces",
                                                .kind = "Namespace",
                                                .name = fleet->slot_namespace };
 
-        fleet->lacks_slot_namespace = !lkg_fleet_has_slots(fleet) &&
-                                      !lkg_fleet_get(api, &resource, &answer) &&
-                                      answer.status == LKG_API_NOT_FOUND;
+        fleet->lacks_slot_namespace = !lkg_fleet_has_slots(fleet) && !lkg_fleet_get(api, &resource) &&
+                                      api->status == LKG_API_NOT_FOUND;
 }
 
 /* What was known stays where there is no answer. */
-bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                             char words[static LKG_API_WORDS_MAX])
+bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
         LKG_CLEANUP(lkg_ledger_deinit) struct lkg_ledger before = fleet->ledger;
         bool ok;
 
         fleet->ledger = (struct lkg_ledger){ .items = NULL };
-        ok = find_slots(api, fleet, words);
+        ok = find_slots(api, fleet);
         if (!ok) {
                 struct lkg_ledger none = fleet->ledger;
 
@@ -403,20 +387,21 @@ static void look_at_nodes(struct lkg_fleet_api *api, struct lkg_fleet *fleet)
                                                       .plural = "nodes",
                                                       .kind = "NodeList" };
         const struct lkg_request request = { .verb = "list", .resource = &resource, .limit = NODES_PART };
-        char words[LKG_API_WORDS_MAX];
 
         lkg_fleet_begin_nodes(fleet);
-        fleet->knows_nodes = list_all(api, fleet, request, lkg_fleet_take_nodes, words) == LKG_API_OK;
+        fleet->knows_nodes = list_all(api, fleet, request, lkg_fleet_take_nodes);
         if (fleet->knows_nodes)
                 return;
         lkg_fleet_begin_nodes(fleet); /* half of them would be said to be all */
-        copy(fleet->nodes_trouble, sizeof(fleet->nodes_trouble), words);
+        copy(fleet->nodes_trouble, sizeof(fleet->nodes_trouble), api->words);
 }
 
-bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes,
-                    char words[static LKG_API_WORDS_MAX])
+bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes)
 {
-        if (!look_at_configmap(api, fleet, words) || !lkg_fleet_look_at_slots(api, fleet, words))
+        const struct lkg_resource resource = lkg_fleet_configmap(&fleet->reference);
+
+        if (!lkg_fleet_get(api, &resource) || !lkg_fleet_take_answer(api, fleet) ||
+            !lkg_fleet_look_at_slots(api, fleet))
                 return false;
         if (nodes)
                 look_at_nodes(api, fleet);

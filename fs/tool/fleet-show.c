@@ -3,111 +3,74 @@
 #include "fleet.h"
 
 #define WAITING_SHOWN 20u
-#define NAME_WIDTH    40
 
 /* ---- the head ---- */
 
-static void put_state(const struct lkg_fleet *fleet, struct lkg_buf *buf)
+/* What follows the name of the state. Caller frees. */
+static char *words_of_state(const struct lkg_fleet *fleet)
 {
-        enum lkg_fleet_state state = lkg_fleet_state(fleet);
-
-        lkg_buf_printf(buf, "state      %s", lkg_fleet_state_name(state));
-        switch (state) {
+        switch (lkg_fleet_state(fleet)) {
         case LKG_FLEET_NO_SLOTS:
-                lkg_buf_puts(buf, ": there is no annotation " LKG_ANNOTATION_IN_TRIAL);
-                break;
+                return lkg_tool_format(": there is no annotation " LKG_ANNOTATION_IN_TRIAL);
         case LKG_FLEET_UNCLEAR:
-                lkg_buf_puts(buf, ": ");
-                lkg_tool_put_clean(buf, fleet->rollout.words);
-                break;
+                return lkg_tool_format(": %s", fleet->rollout.words);
         case LKG_FLEET_NOT_HERE:
-                lkg_buf_printf(buf, ": no slot is in namespace %s; %s", fleet->slot_namespace,
-                               lkg_fleet_not_here(fleet));
-                break;
+                return lkg_tool_format(": no slot is in namespace %s; %s", fleet->slot_namespace,
+                                       lkg_fleet_not_here(fleet));
         case LKG_FLEET_TOO_MANY:
-                lkg_buf_printf(
-                        buf,
+                return lkg_tool_format(
                         ": there are more than %u slots of this ConfigMap, so no node takes one; delete "
                         "those of earlier contents in namespace %s",
                         LKG_SLOTS_KNOWN_MAX, fleet->slot_namespace);
-                break;
         case LKG_FLEET_STOPPED:
-                lkg_buf_puts(buf, ": " LKG_ANNOTATION_HALT " is \"true\", until --resume");
-                break;
+                return lkg_tool_format(": " LKG_ANNOTATION_HALT " is \"true\", until --resume");
         case LKG_FLEET_HALTED:
-                lkg_buf_puts(buf, ": until another content, or --forgive NODE");
-                break;
+                return lkg_tool_format(": until another content, or --forgive NODE");
         case LKG_FLEET_RUNNING:
                 break;
         case LKG_FLEET_NOT_BEGUN:
-                lkg_buf_puts(buf, ": no node has taken a slot");
-                break;
+                return lkg_tool_format(": no node has taken a slot");
         case LKG_FLEET_QUIET:
-                lkg_buf_puts(buf, fleet->knows_nodes
-                                          ? ": nothing is on trial, and no node says that it waits"
-                                          : ": nothing is on trial; whether a node waits is not known");
-                break;
+                return lkg_tool_format(fleet->knows_nodes
+                                               ? ": nothing is on trial, and no node says that it waits"
+                                               : ": nothing is on trial; whether a node waits is not known");
         }
-        lkg_buf_putc(buf, '\n');
-}
-
-static void put_nodes_line(const struct lkg_fleet *fleet, struct lkg_buf *buf)
-{
-        lkg_buf_puts(buf, "waiting    ");
-        if (fleet->knows_nodes) {
-                lkg_buf_printf(buf, "%zu of %zu nodes that refer to it\n", fleet->n_waiting, fleet->n_nodes);
-                return;
-        }
-        lkg_buf_puts(buf, "not known: ");
-        lkg_tool_put_clean(buf, fleet->nodes_trouble);
-        lkg_buf_putc(buf, '\n');
+        return NULL;
 }
 
 static void put_head(const struct lkg_fleet *fleet, struct lkg_buf *buf)
 {
+        static const char text[] =
+                "ConfigMap  {{configMap}}, key {{key}}, resourceVersion {{resourceVersion}}\n"
+                "{{?maxInTrial}}slots      in namespace {{slotNamespace}}\n{{/}}"
+                "state      {{state}}{{words}}\n"
+                "{{#percent}}percent    {{.}}\n{{/}}"
+                "{{?maxInTrial}}in trial   {{inTrial}} of {{maxInTrial}} at a time\n{{/}}"
+                "{{?counted}}done       {{done}}\nfailed     {{failed}}, halts with {{halting}}\n{{/}}"
+                "waiting    {{?knowsNodes}}{{waiting}} of {{nodes}} nodes that refer to it{{/}}"
+                "{{!knowsNodes}}not known: {{nodesTrouble}}{{/}}\n"
+                "{{#ignored}}ignored    {{.}} objects in {{slotNamespace}} that are no slots\n{{/}}";
         const struct lkg_rollout *rollout = &fleet->rollout;
         const struct lkg_slot_counts *counts = &fleet->counts;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_fleet_map(fleet);
+        LKG_CLEANUP(lkg_freep) char *words = words_of_state(fleet);
+        LKG_CLEANUP(lkg_freep)
+        char *percent =
+                lkg_tool_format("%u.%03u", rollout->percent_milli / 1000, rollout->percent_milli % 1000);
 
-        lkg_buf_printf(buf, "ConfigMap  %s/%s, key %s, resourceVersion %s\n", fleet->id.ns, fleet->id.name,
-                       fleet->id.key, fleet->id.version);
-        if (rollout->limits.max_in_trial)
-                lkg_buf_printf(buf, "slots      in namespace %s\n", fleet->slot_namespace);
-        put_state(fleet, buf);
+        lkg_tool_map_string(map, "words", words);
         if (rollout->has_percent && rollout->percent_milli < 100000)
-                lkg_buf_printf(buf, "percent    %u.%03u\n", rollout->percent_milli / 1000,
-                               rollout->percent_milli % 1000);
-        if (rollout->limits.max_in_trial)
-                lkg_buf_printf(buf, "in trial   %u of %u at a time\n", counts->n_held,
-                               rollout->limits.max_in_trial);
-        if (rollout->limits.max_in_trial || counts->n_done + counts->n_failed + counts->n_held > 0)
-                lkg_buf_printf(buf, "done       %u\nfailed     %u, halts with %u\n", counts->n_done,
-                               counts->n_failed, lkg_fleet_halting(fleet));
-        put_nodes_line(fleet, buf);
-        if (fleet->n_no_slots > 0)
-                lkg_buf_printf(buf, "ignored    %u objects in %s that are no slots\n", fleet->n_no_slots,
-                               fleet->slot_namespace);
+                lkg_tool_map_string(map, "percent", percent);
+        lkg_tool_map_bool(map, "counted",
+                          rollout->limits.max_in_trial ||
+                                  counts->n_done + counts->n_failed + counts->n_held > 0);
+        lkg_tool_map_number(map, "halting", lkg_fleet_halting(fleet));
+        lkg_tool_map_bool(map, "knowsNodes", fleet->knows_nodes);
+        lkg_tool_map_number(map, "ignored", fleet->n_no_slots);
+        lkg_tool_fill(text, map, /* html= */ false, buf);
 }
 
 /* ---- the rows ---- */
-
-struct row {
-        const char *node, *state, *why;
-        int slot;          /* -1 = none */
-        uint64_t since_ns; /* 0 = not known */
-};
-
-static struct row row_of_slot(const struct lkg_rollout_slot *slot)
-{
-        bool failed = slot->state == LKG_SLOT_FAILED;
-
-        return (struct row){ .node = slot->node,
-                             .state = failed ? "failed" : "in trial",
-                             .why = failed        ? slot->reason
-                                    : slot->asked ? "silent; it has been asked whether it is still there"
-                                                  : "",
-                             .slot = (int)slot->index,
-                             .since_ns = failed ? slot->renewed_ns : slot->since_ns };
-}
 
 /* "3 min"; "-" = not known, or the node's clock is ahead of ours. */
 static const char *age_of(uint64_t since_ns, uint64_t now_ns, char ret[static LKG_AGE_MAX])
@@ -116,71 +79,50 @@ static const char *age_of(uint64_t since_ns, uint64_t now_ns, char ret[static LK
                                               : "-";
 }
 
-static void put_row(const struct row *row, int width, uint64_t now_ns, struct lkg_buf *buf)
+static struct lkg_value *new_row(struct lkg_value *rows, const char *node, const char *state,
+                                 const char *why)
 {
-        char age[LKG_AGE_MAX], slot[16] = "-";
-        size_t before;
-        if (row->slot >= 0)
-                (void)snprintf(slot, sizeof(slot), "%d", row->slot);
-        lkg_buf_printf(buf, "%-*s  %-4s  %-8s  %-7s  ", width, row->node, slot, row->state,
-                       age_of(row->since_ns, now_ns, age));
-        before = buf->size;
-        lkg_tool_put_clean(buf, row->why);
-        if (buf->size == before) /* no blanks at the end of a line */
-                while (!lkg_buf_failed(buf) && buf->size > 0 && buf->data[buf->size - 1] == ' ')
-                        buf->size--;
-        lkg_buf_putc(buf, '\n');
+        struct lkg_value *row = lkg_tool_map();
+
+        lkg_tool_map_string(row, "node", node);
+        lkg_tool_map_string(row, "state", state);
+        lkg_tool_map_string(row, "why", why);
+        lkg_tool_append(rows, row);
+        return row;
 }
 
-static bool is_shown(const struct lkg_fleet *fleet, const struct lkg_rollout_slot *slot,
-                     enum lkg_rollout_slot_state state)
+static void add_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state state, uint64_t now_ns,
+                      struct lkg_value *rows)
 {
-        return slot->state == state && strcmp(slot->hash, fleet->id.hash) == 0;
-}
+        bool failed = state == LKG_SLOT_FAILED;
 
-static int width_of(const struct lkg_fleet *fleet)
-{
-        size_t width = strlen("NODE"), n;
-
-        for (size_t i = 0; i < fleet->ledger.n_items; i++)
-                if ((n = strlen(fleet->ledger.items[i].node)) > width)
-                        width = n;
-        for (size_t i = 0; i < fleet->n_nodes; i++)
-                if (fleet->nodes[i].waits && (n = strlen(fleet->nodes[i].name)) > width)
-                        width = n;
-        return width > NAME_WIDTH ? NAME_WIDTH : (int)width;
-}
-
-static void put_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state state, int width,
-                      uint64_t now_ns, struct lkg_buf *buf)
-{
         for (size_t i = 0; i < fleet->ledger.n_items; i++) {
-                struct row row;
+                const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];
+                char age[LKG_AGE_MAX], index[16];
+                struct lkg_value *row;
 
-                if (!is_shown(fleet, &fleet->ledger.items[i], state))
+                if (slot->state != state || strcmp(slot->hash, fleet->id.hash) != 0)
                         continue;
-                row = row_of_slot(&fleet->ledger.items[i]);
-                put_row(&row, width, now_ns, buf);
+                row = new_row(rows, slot->node, failed ? "failed" : "in trial",
+                              failed        ? slot->reason
+                              : slot->asked ? "silent; it has been asked whether it is still there"
+                                            : "");
+                (void)snprintf(index, sizeof(index), "%u", slot->index);
+                lkg_tool_map_string(row, "slot", index);
+                lkg_tool_map_string(row, "for",
+                                    age_of(failed ? slot->renewed_ns : slot->since_ns, now_ns, age));
         }
 }
 
-static void put_waiting(const struct lkg_fleet *fleet, int width, uint64_t now_ns, struct lkg_buf *buf)
+static void add_waiting(const struct lkg_fleet *fleet, struct lkg_value *rows)
 {
         size_t n = 0;
 
-        for (size_t i = 0; i < fleet->n_nodes && n < WAITING_SHOWN; i++) {
-                const struct lkg_fleet_node *node = &fleet->nodes[i];
-                const struct row row = {
-                        .node = node->name, .state = "waiting", .why = node->words, .slot = -1
-                };
-
-                if (!node->waits)
-                        continue;
-                put_row(&row, width, now_ns, buf);
-                n++;
-        }
-        if (fleet->n_waiting > n)
-                lkg_buf_printf(buf, "and %zu more that wait\n", fleet->n_waiting - n);
+        for (size_t i = 0; i < fleet->n_nodes && n < WAITING_SHOWN; i++)
+                if (fleet->nodes[i].waits) {
+                        (void)new_row(rows, fleet->nodes[i].name, "waiting", fleet->nodes[i].words);
+                        n++;
+                }
 }
 
 /* Since when, so that nobody takes the figures of an hour ago for those of now. */
@@ -196,17 +138,25 @@ static void put_trouble(const struct lkg_fleet *fleet, const char *trouble, stru
 
 void lkg_fleet_show(const struct lkg_fleet *fleet, uint64_t now_ns, const char *trouble, struct lkg_buf *buf)
 {
-        int width = width_of(fleet);
+        static const struct lkg_column columns[] = { { "NODE", "node", 0, 40 },
+                                                     { "SLOT", "slot" },
+                                                     { "STATE", "state", 8 },
+                                                     { "FOR", "for", 7 },
+                                                     { "WHY", "why" } };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_list();
 
         put_head(fleet, buf);
         if (*trouble)
                 put_trouble(fleet, trouble, buf);
+        add_slots(fleet, LKG_SLOT_FAILED, now_ns, rows);
+        add_slots(fleet, LKG_SLOT_HELD, now_ns, rows);
+        add_waiting(fleet, rows);
         if (fleet->counts.n_failed + fleet->counts.n_held + fleet->n_waiting == 0)
                 return;
-        lkg_buf_printf(buf, "\n%-*s  SLOT  STATE     FOR      WHY\n", width, "NODE");
-        put_slots(fleet, LKG_SLOT_FAILED, width, now_ns, buf);
-        put_slots(fleet, LKG_SLOT_HELD, width, now_ns, buf);
-        put_waiting(fleet, width, now_ns, buf);
+        lkg_buf_putc(buf, '\n');
+        lkg_tool_put_table(rows, columns, LKG_ARRAY_SIZE(columns), buf);
+        if (fleet->n_waiting > WAITING_SHOWN)
+                lkg_buf_printf(buf, "and %zu more that wait\n", fleet->n_waiting - WAITING_SHOWN);
 }
 
 /* ---- as a value ---- */

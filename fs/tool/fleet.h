@@ -27,26 +27,24 @@ struct lkg_fleet_api {
         char *kubeconfig; /* absolute */
         int root_fd;
         bool wants_plugin; /* the exec plugin of the kubeconfig has to run */
+        struct lkg_call *call;
+        /* The last answer. */
+        bool answered;
+        enum lkg_api_status status;
+        char words[LKG_API_WORDS_MAX]; /* not OK: a sentence */
+        struct lkg_value *object;      /* OK */
 };
 
 /** lkg_fleet_open() - --kubeconfig, else $KUBECONFIG, else ~/.kube/config. It ends the verb that gets no credential. */
 void lkg_fleet_open(const struct lkg_tool *tool, struct lkg_fleet_api *ret);
 void lkg_fleet_close(struct lkg_fleet_api *api);
 
-struct lkg_fleet_answer {
-        enum lkg_api_status status;
-        char words[LKG_API_WORDS_MAX]; /* not OK: a sentence */
-        struct lkg_value *object;      /* OK; lkg_value_unref() */
-};
-void lkg_fleet_answer_deinit(struct lkg_fleet_answer *answer);
-
 /* Each waits for the answer, 20 s at most. Return: was it OK? */
-bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resource,
-                   struct lkg_fleet_answer *ret);
-bool lkg_fleet_ask(struct lkg_fleet_api *api, struct lkg_request request, struct lkg_fleet_answer *ret);
+bool lkg_fleet_get(struct lkg_fleet_api *api, const struct lkg_resource *resource);
+bool lkg_fleet_ask(struct lkg_fleet_api *api, struct lkg_request request);
 /** lkg_fleet_send() - @verb: "update", "patch" (a JSON merge patch). Frees @json's content, which is the body. */
 bool lkg_fleet_send(struct lkg_fleet_api *api, const struct lkg_resource *resource, const char *verb,
-                    struct lkg_json *json, struct lkg_fleet_answer *ret);
+                    struct lkg_json *json);
 
 /** lkg_fleet_fetch() - the ConfigMap of an operator's NAMESPACE/NAME[/KEY], as JSON. It ends the verb that gets none. */
 void lkg_fleet_fetch(const struct lkg_tool *tool, const struct lkg_reference *reference,
@@ -121,14 +119,17 @@ const struct lkg_rollout_slot *lkg_fleet_find(const struct lkg_fleet *fleet, con
                                               enum lkg_rollout_slot_state state);
 
 /**
- * lkg_fleet_look() - ask for ConfigMap and slots, and for the Nodes if @nodes.
- * Return: true; false: @words says why not. Nodes that may not be listed are no failure.
+ * lkg_fleet_take_answer() - the ConfigMap of the last answer.
+ * Return: true; false: the words of @api say why not.
  */
-bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes,
-                    char words[static LKG_API_WORDS_MAX]);
+bool lkg_fleet_take_answer(struct lkg_fleet_api *api, struct lkg_fleet *fleet);
+/**
+ * lkg_fleet_look() - ask for ConfigMap and slots, and for the Nodes if @nodes.
+ * Return: true; false: the words of @api say why not. Nodes that may not be listed are no failure.
+ */
+bool lkg_fleet_look(struct lkg_fleet_api *api, struct lkg_fleet *fleet, bool nodes);
 /** lkg_fleet_look_at_slots() - for the slots alone, of a ConfigMap that has been taken. Return: as _look(). */
-bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet,
-                             char words[static LKG_API_WORDS_MAX]);
+bool lkg_fleet_look_at_slots(struct lkg_fleet_api *api, struct lkg_fleet *fleet);
 
 /* ---- showing it: fleet-show.c ---- */
 
@@ -140,7 +141,7 @@ struct lkg_value *lkg_fleet_map(const struct lkg_fleet *fleet);
 
 /* ---- changing it: fleet-change.c ---- */
 
-/** lkg_fleet_change() - --halt, --forgive, --resume. Nothing needs to be known before. Return: exit status. */
+/** lkg_fleet_change() - --halt, --forgive, --resume. Nothing needs to be known before. A failure ends the verb. Return: exit status. */
 int lkg_fleet_change(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet);
 
 /** lkg_verb_rollout_of_fleet() - NAMESPACE/NAME[/KEY] was named. */

@@ -139,25 +139,12 @@ void lkg_processes_read(const struct lkg_view *view, struct lkg_processes *ret)
 static struct lkg_value *read_drift(const char *text)
 {
         static const char *const keys[] = { "field", "running", "served" };
-        struct lkg_value *list = lkg_tool_list();
-        const char *line;
-        size_t size;
+        struct lkg_value *list = lkg_tool_rows(text, keys, LKG_ARRAY_SIZE(keys), LKG_ARRAY_SIZE(keys));
 
-        while (lkg_tool_next_line(&text, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
-                struct lkg_value *item = lkg_tool_map();
-                char *rest = copy, *word;
-                size_t n = 0;
-
-                for (; n < LKG_ARRAY_SIZE(keys) && rest; n++) {
-                        word = n + 1 < LKG_ARRAY_SIZE(keys) ? strsep(&rest, "\t") : rest;
-                        lkg_tool_map_string(item, keys[n], n && strcmp(word, "-") == 0 ? NULL : word);
-                }
-                if (n == LKG_ARRAY_SIZE(keys))
-                        lkg_tool_append(list, item);
-                else
-                        lkg_value_unref(item);
-        }
+        for (size_t i = 0; i < lkg_value_size(list); i++)
+                for (size_t k = 1; k < LKG_ARRAY_SIZE(keys); k++)
+                        if (strcmp(lkg_tool_word(lkg_list_get(list, i), keys[k]), "-") == 0)
+                                (void)lkg_map_remove(lkg_list_get(list, i), keys[k], strlen(keys[k]));
         return list;
 }
 

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
         if (lkg_rollout_is_of_fleet(&tool))
                 return tool.verb->run(&tool);
         if (tool.options.watch)
-                return lkg_tool_watch(&tool, guarded);
+                return lkg_tool_watch(&tool);
         if (tool.verb->limit_s && !lkg_tool_has_sources(&tool))
                 return guarded(&tool);
         return tool.verb->run(&tool);

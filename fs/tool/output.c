@@ -9,6 +9,8 @@ bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd)
 {
         const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
+        if (tool->captured)
+                return tool->coloured[fd];
         if (tool->options.colour != LKG_COLOUR_AUTO)
                 return tool->options.colour == LKG_COLOUR_ALWAYS;
         if (no_color && *no_color)
@@ -130,6 +132,44 @@ void lkg_tool_put_clean(struct lkg_buf *buf, const char *text)
         lkg_buf_shown(buf, text, strlen(text));
 }
 
+static const char *cell(const struct lkg_value *rows, size_t i, const struct lkg_column *column)
+{
+        const char *text = i ? lkg_map_get_string(lkg_list_get(rows, i - 1), column->key) : column->title;
+
+        return text ? text : "-";
+}
+
+void lkg_tool_put_table(const struct lkg_value *rows, const struct lkg_column *columns, size_t n,
+                        struct lkg_buf *buf)
+{
+        size_t width[LKG_COLUMNS_MAX];
+
+        for (size_t k = 0; k < n; k++) {
+                width[k] = columns[k].min;
+                for (size_t i = 0; i <= lkg_value_size(rows); i++) { /* the titles come first */
+                        size_t size = strlen(cell(rows, i, &columns[k]));
+
+                        width[k] = size > width[k] ? size : width[k];
+                }
+                if (columns[k].max && width[k] > columns[k].max)
+                        width[k] = columns[k].max;
+        }
+        for (size_t i = 0; i <= lkg_value_size(rows); i++) {
+                for (size_t k = 0; k < n; k++) {
+                        const char *text = cell(rows, i, &columns[k]);
+                        size_t size = strlen(text);
+
+                        lkg_tool_put_clean(buf, text);
+                        if (k + 1 < n)
+                                lkg_buf_printf(buf, "%*s", (int)(size < width[k] ? width[k] - size : 0) + 2,
+                                               "");
+                }
+                while (!lkg_buf_failed(buf) && buf->size > 0 && buf->data[buf->size - 1] == ' ')
+                        buf->size--;
+                lkg_buf_putc(buf, '\n');
+        }
+}
+
 const char *lkg_tool_age(uint64_t age_s, char ret[static LKG_AGE_MAX])
 {
         static const struct {
@@ -148,25 +188,19 @@ const char *lkg_tool_age(uint64_t age_s, char ret[static LKG_AGE_MAX])
         return ret;
 }
 
-void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, struct lkg_buf *buf)
+void lkg_tool_put_finding(bool colour, const struct lkg_finding *finding, struct lkg_buf *buf)
 {
-        const char *line;
-        size_t size;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT, bare = LKG_BUF_INIT;
+        const char *severity = lkg_severity_name(finding->severity);
+        struct lkg_finding placeless = *finding;
 
-        while (lkg_tool_next_line(&text, &line, &size)) {
-                enum lkg_severity severity = LKG_NOTE;
-                const char *word = colour ? lkg_tool_find_severity(line, size, &severity) : NULL;
-                size_t before = word ? (size_t)(word - line) : 0,
-                       n = word ? strlen(lkg_severity_name(severity)) : 0;
-
-                lkg_buf_puts(buf, indent);
-                lkg_buf_append(buf, line, before);
-                lkg_buf_puts(buf, lkg_tool_paint(word, severity));
-                lkg_buf_append(buf, line + before, n);
-                lkg_buf_puts(buf, lkg_tool_paint_end(word));
-                lkg_buf_append(buf, line + before + n, size - before - n);
-                lkg_buf_putc(buf, '\n');
-        }
+        placeless.file = NULL;
+        lkg_finding_format(finding, &line);
+        lkg_finding_format(&placeless, &bare); /* it begins with the severity */
+        lkg_buf_printf(buf, "%.*s", (int)(strlen(lkg_tool_text(&line)) - strlen(lkg_tool_text(&bare))),
+                       line.data);
+        lkg_buf_printf(buf, "%s%s%s%s\n", lkg_tool_paint(colour, finding->severity), severity,
+                       lkg_tool_paint_end(colour), lkg_tool_text(&bare) + strlen(severity));
 }
 
 void lkg_tool_put_diff(const struct lkg_tool *tool, const char *text, struct lkg_buf *buf)
@@ -198,34 +232,14 @@ void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct l
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report arranged = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_report rest = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
 
         lkg_tool_arrange(tool, report, &arranged);
-        text = lkg_tool_own(lkg_report_format(&arranged, NULL));
-        lkg_tool_paint_findings(lkg_tool_colour_for(tool, fd), text, "", &buf);
+        for (size_t i = 0; i < arranged.n_findings; i++)
+                lkg_tool_put_finding(lkg_tool_colour_for(tool, fd), &arranged.findings[i], &buf);
+        rest.n_dropped = arranged.n_dropped;
+        text = lkg_tool_own(lkg_report_format(&rest, NULL));
+        lkg_buf_puts(&buf, text);
         (void)lkg_write_all(fd, lkg_tool_text(&buf), buf.size);
-}
-
-int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
-                    struct lkg_buf *buf)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *back = NULL;
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf json = LKG_BUF_INIT;
-        int r = 0;
-
-        if (format == LKG_FORMAT_YAML) {
-                lkg_render_json_compact(doc, &json);
-                (void)lkg_tool_text(&json);
-                /* Larger than a document may be: aliases expanded it, and only YAML has them. */
-                if (json.size <= LKG_DOC_BYTES_MAX)
-                        r = lkg_decode(json.data, json.size, LKG_FORMAT_JSON, LKG_DECODE_UNTYPED, NULL,
-                                       &ignored, &back);
-        }
-        if (r == -EBADMSG)
-                return lkg_tool_fail(
-                        tool, LKG_TOOL_FAILED,
-                        "the document has a number beyond 1.8e308, which no YAML can say; use -o json");
-        lkg_render(doc, format, buf);
-        return LKG_TOOL_OK;
 }

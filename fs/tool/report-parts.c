@@ -35,86 +35,12 @@ void lkg_parts_add(struct lkg_parts *parts, const char *name, const char *data, 
         last->data[size] = '\0';
 }
 
-static const struct lkg_part *find(const struct lkg_parts *parts, const char *fmt, va_list ap)
-        LKG_PRINTF(2, 0);
-static const struct lkg_part *find(const struct lkg_parts *parts, const char *fmt, va_list ap)
+const struct lkg_part *lkg_parts_find(const struct lkg_parts *parts, const char *name)
 {
-        LKG_CLEANUP(lkg_freep) char *name = lkg_tool_vformat(fmt, ap);
         for (size_t i = 0; i < parts->n; i++)
                 if (strcmp(parts->items[i].name, name) == 0)
                         return &parts->items[i];
         return NULL;
-}
-
-const struct lkg_part *lkg_parts_find(const struct lkg_parts *parts, const char *fmt, ...)
-{
-        const struct lkg_part *part;
-        va_list ap;
-
-        va_start(ap, fmt);
-        part = find(parts, fmt, ap);
-        va_end(ap);
-        return part;
-}
-
-const char *lkg_parts_text(const struct lkg_parts *parts, const char *fmt, ...)
-{
-        const struct lkg_part *part;
-        va_list ap;
-
-        va_start(ap, fmt);
-        part = find(parts, fmt, ap);
-        va_end(ap);
-        return part && part->error == 0 ? part->data : "";
-}
-
-struct lkg_value *lkg_parts_json(const struct lkg_parts *parts, const char *fmt, ...)
-{
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
-        const struct lkg_part *part;
-        struct lkg_value *value = NULL;
-        va_list ap;
-
-        va_start(ap, fmt);
-        part = find(parts, fmt, ap);
-        va_end(ap);
-        if (!part || part->error < 0 ||
-            lkg_decode_json(part->data, part->size, 0, NULL, &ignored, &value) < 0)
-                return NULL;
-        return value;
-}
-
-const struct lkg_part *lkg_parts_next(const struct lkg_parts *parts, const struct lkg_part *part,
-                                      const char *prefix)
-{
-        for (size_t i = part ? (size_t)(part - parts->items) + 1 : 0; i < parts->n; i++)
-                if (strncmp(parts->items[i].name, prefix, strlen(prefix)) == 0)
-                        return &parts->items[i];
-        return NULL;
-}
-
-bool lkg_parts_under(const struct lkg_parts *parts, const char *prefix, size_t i, char ret[static 256])
-{
-        const char *last = NULL;
-        size_t last_size = 0;
-
-        for (const struct lkg_part *part = NULL; (part = lkg_parts_next(parts, part, prefix));) {
-                const char *name = part->name + strlen(prefix);
-                size_t size = strcspn(name, "/");
-
-                /* Parts of one directory follow each other. */
-                if (!name[size] || size > 255 ||
-                    (last && size == last_size && strncmp(name, last, size) == 0))
-                        continue;
-                last = name;
-                last_size = size;
-                if (i-- > 0)
-                        continue;
-                memcpy(ret, name, size);
-                ret[size] = '\0';
-                return true;
-        }
-        return false;
 }
 
 /* ---- through a pipe ---- */
@@ -153,6 +79,170 @@ void lkg_parts_receive(struct lkg_parts *parts, const char *data, size_t size)
                 data += frame.name_size + frame.size;
                 size -= frame.name_size + frame.size;
         }
+}
+
+/* ---- as a tree ---- */
+
+static const char *reason_of(const struct lkg_part *part)
+{
+        int error = part->error;
+
+        return *part->data                                    ? part->data
+               : error == -EINPROGRESS || error == -ETIMEDOUT ? "it gave no answer in time"
+               : error == -EBADMSG  ? "it cannot be decoded, so its secrets could not be masked"
+               : error == -EFBIG    ? "it is too large"
+               : error == -ENOTCONN ? "there is no view"
+                                    : strerror(-error);
+}
+
+/* The lines `key=value` that have a value. */
+static struct lkg_value *pairs_of(const char *text)
+{
+        struct lkg_value *list = lkg_tool_list();
+        const char *line;
+        size_t size;
+
+        while (lkg_tool_next_line(&text, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *key = lkg_tool_own(strndup(line, size));
+                char *value = strchr(key, '=');
+                struct lkg_value *item;
+
+                if (!value || !value[1])
+                        continue;
+                *value++ = '\0';
+                item = lkg_tool_map();
+                lkg_tool_map_string(item, "key", key);
+                for (char *p = key; (p = strchr(p, '_'));)
+                        *p = ' ';
+                lkg_tool_map_string(item, "label", key);
+                lkg_tool_map_string(item, "value", value);
+                lkg_tool_append(list, item);
+        }
+        return list;
+}
+
+static void put_content(struct lkg_value *node, const char *name, const char *text)
+{
+        static const char *const with_pairs[] = { "hold", "trial", "process", "remote", "system" };
+        static const char *const columns[] = { "name",   "pid",     "parent",  "uid",  "state",
+                                               "memory", "started", "program", "words" };
+        struct lkg_value *json = *text == '{' || *text == '[' ? lkg_tool_decode(text) : NULL;
+
+        if (json)
+                lkg_tool_map_value(node, "json", json);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(with_pairs); i++) {
+                if (strcmp(name, with_pairs[i]) != 0)
+                        continue;
+                lkg_tool_map_value(node, "pairs", pairs_of(text));
+                lkg_tool_map_value(node, "map", lkg_tool_pairs(text));
+        }
+        if (strcmp(name, "processes") == 0)
+                lkg_tool_map_value(node, "rows", lkg_tool_rows(text, columns, LKG_ARRAY_SIZE(columns), 1));
+}
+
+/* What is shown together, and how a part is called there. */
+static const struct {
+        const char *prefix, *list, *title;
+} shown_in[] = {
+        { "bad/", "marks", NULL },
+        { "config/", "surroundings", NULL },
+        { "environment/mounts", "surroundings", "Mounts of lkgfs" },
+        { "environment/lkgfs.service", "surroundings", "systemd: lkgfs.service" },
+        { "environment/systemd", "surroundings", "systemd: version" },
+};
+
+static struct lkg_value *node_of(const struct lkg_part *part, const char *title)
+{
+        const char *text = part->error < 0 ? "" : part->data, *last = strrchr(part->name, '/'),
+                   *below = part->name + strcspn(part->name, "/");
+        LKG_CLEANUP(lkg_freep) char *line = lkg_tool_own(strndup(text, strcspn(text, "\n")));
+        struct lkg_value *node = lkg_tool_map();
+        char since[21];
+
+        lkg_tool_map_string(node, "path", part->name);
+        lkg_tool_map_string(node, "below", below + (*below == '/'));
+        lkg_tool_map_string(node, "title", title ? title : below);
+        lkg_tool_map_string(node, "text", text);
+        lkg_tool_map_string(node, "line", line);
+        lkg_tool_map_string(node, "said", part->data);
+        lkg_tool_map_string(node, "why", part->error < 0 ? reason_of(part) : NULL);
+        if (part->modified_s) {
+                lkg_format_rfc3339(part->modified_s * LKG_NSEC_PER_SEC, since);
+                lkg_tool_map_string(node, "since", since);
+        }
+        put_content(node, last ? last + 1 : part->name, text);
+        return node;
+}
+
+static void list_node(struct lkg_value *root, const char *list, struct lkg_value *node)
+{
+        struct lkg_value *items = lkg_map_get(root, list);
+
+        if (!items) {
+                items = lkg_tool_list();
+                lkg_tool_map_value(root, list, items);
+        }
+        lkg_tool_append(items, lkg_value_ref(node));
+}
+
+static struct lkg_value *enter(struct lkg_value *at, const char *name)
+{
+        struct lkg_value *ret = lkg_map_get(at, name);
+
+        if (ret && !lkg_map_get(ret, "path")) /* else it is a part */
+                return ret;
+        ret = lkg_tool_map();
+        lkg_tool_map_value(at, name, ret);
+        return ret;
+}
+
+static void plant(struct lkg_value *root, const struct lkg_part *part)
+{
+        struct lkg_value *node, *at = root;
+        const char *name = part->name, *slash;
+        size_t i = 0;
+
+        while (i < LKG_ARRAY_SIZE(shown_in) &&
+               strncmp(name, shown_in[i].prefix, strlen(shown_in[i].prefix)) != 0)
+                i++;
+        node = node_of(part, i < LKG_ARRAY_SIZE(shown_in) ? shown_in[i].title : NULL);
+        if (i < LKG_ARRAY_SIZE(shown_in))
+                list_node(root, shown_in[i].list, node);
+        if (part->error < 0)
+                list_node(root, "unread", node);
+        if (strstr(name, ".messages"))
+                list_node(root, "messages", node);
+        for (; (slash = strchr(name, '/')); name = slash + 1) {
+                LKG_CLEANUP(lkg_freep) char *directory = lkg_tool_own(strndup(name, (size_t)(slash - name)));
+
+                at = enter(at, directory);
+        }
+        lkg_tool_map_value(at, name, node);
+}
+
+struct lkg_value *lkg_parts_tree(const struct lkg_parts *parts)
+{
+        struct lkg_value *root = lkg_tool_map();
+
+        for (size_t i = 0; i < parts->n; i++)
+                plant(root, &parts->items[i]);
+        return root;
+}
+
+const struct lkg_value *lkg_parts_at(const struct lkg_value *directory, const char *name)
+{
+        return directory && lkg_value_type(directory) == LKG_MAP ? lkg_map_get(directory, name) : NULL;
+}
+
+void lkg_parts_names(const struct lkg_value *directory, struct lkg_strings *ret)
+{
+        const char *name = "";
+        size_t size;
+
+        for (size_t i = 0;
+             directory && !lkg_parts_at(directory, "path") && lkg_map_at(directory, i, &name, &size); i++)
+                lkg_tool_add_word(ret, name);
+        lkg_view_sort(ret);
 }
 
 /* ---- masks ---- */

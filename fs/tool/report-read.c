@@ -7,6 +7,7 @@
  * there is no view to read, the verbs check and blame judge the layers of this node instead.
  */
 #include <ctype.h>
+#include <fnmatch.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -118,7 +119,7 @@ static char *read_text(const char *path, size_t *ret_size, int *ret_error)
         LKG_CLEANUP(lkg_closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         char *text = NULL;
         size_t size = 0;
-        int r = fd < 0 ? -errno : lkg_read_file(fd, 1u << 20, &text, &size, NULL);
+        int r = fd < 0 ? -errno : lkg_read_file(fd, 16u << 20, &text, &size, NULL);
 
         if (ret_error)
                 *ret_error = r;
@@ -187,11 +188,12 @@ static void send_mounts(void)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
-        LKG_CLEANUP(lkg_freep) char *mountinfo = NULL;
-        int r = lkg_view_mounts(&mounts, &mountinfo);
+        int r;
+        LKG_CLEANUP(lkg_freep) char *mountinfo = read_text("/proc/self/mountinfo", NULL, &r);
         const char *at = mountinfo ? mountinfo : "", *line;
         size_t size;
 
+        (void)lkg_view_mounts(&mounts);
         while (lkg_tool_next_line(&at, &line, &size)) {
                 LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
                 bool ours = strstr(copy, " - fuse.lkgfs ");
@@ -467,10 +469,12 @@ static void judge_layers(const struct lkg_tool *tool, struct lkg_parts *parts)
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *check = NULL;
         struct lkg_tool judging = *tool;
         const struct lkg_value *list;
+        const struct lkg_part *part;
         size_t n;
 
         (void)collect(tool, lkg_verb_check, JUDGE_LIMIT_S, "judged/check.json", parts);
-        check = lkg_parts_json(parts, "judged/check.json");
+        part = lkg_parts_find(parts, "judged/check.json");
+        check = part ? lkg_tool_decode(part->data) : NULL;
         n = lkg_tool_items(check, "judged", &list);
         for (size_t i = 0; i < n; i++) {
                 const char *component = lkg_map_get_string(lkg_list_get(list, i), "component");
@@ -487,12 +491,16 @@ static void judge_layers(const struct lkg_tool *tool, struct lkg_parts *parts)
 /* Where the fields come from is not known, because there is no view or the engine is silent. */
 static bool lacks_origins(const struct lkg_parts *parts)
 {
-        char component[256];
+        bool any = false;
 
-        for (size_t i = 0; lkg_parts_under(parts, "status/", i, component); i++)
-                if (!*lkg_parts_text(parts, "status/%s/origin", component))
+        for (size_t i = 0; i < parts->n; i++) {
+                if (fnmatch("status/*/origin", parts->items[i].name, FNM_PATHNAME) != 0)
+                        continue;
+                if (parts->items[i].error < 0 || !parts->items[i].size)
                         return true;
-        return !lkg_parts_next(parts, NULL, "status/");
+                any = true;
+        }
+        return !any;
 }
 
 /* A job's working directory is the root. The mount is not touched. */

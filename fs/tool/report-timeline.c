@@ -8,30 +8,58 @@
 struct event {
         uint64_t time_ns;
         size_t order; /* of events of the same second */
-        const char *kind;
-        char *text, *who; /* who NULL = not known, or nobody */
+        struct lkg_value *map;
 };
 
 struct events {
-        const struct lkg_parts *parts;
-        const char *component; /* the one whose files are being read */
+        const struct lkg_value *tree; /* of the parts */
+        const char *component;        /* the one whose files are being read */
+        const struct lkg_value *status;
         struct event *items;
         size_t n, n_allocated;
 };
 
-/* Takes @text and @who over. */
-static void add(struct events *events, const char *time, const char *kind, char *text, char *who)
-{
-        uint64_t time_ns = 0;
+static void add(struct events *events, const char *time, const char *kind, const char *who, const char *fmt,
+                ...) LKG_PRINTF(5, 6);
 
-        if (lkg_parse_rfc3339(time, &time_ns) < 0) {
-                free(text);
-                free(who);
+/* @who: NULL or "" = not known, or nobody */
+static void add(struct events *events, const char *time, const char *kind, const char *who, const char *fmt,
+                ...)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        struct event event = { .order = events->n };
+        char shown[21];
+        va_list ap;
+
+        if (lkg_parse_rfc3339(time, &event.time_ns) < 0)
                 return;
-        }
+        va_start(ap, fmt);
+        text = lkg_tool_vformat(fmt, ap);
+        va_end(ap);
+        lkg_format_rfc3339(event.time_ns, shown);
+        event.map = lkg_tool_map();
+        lkg_tool_map_string(event.map, "time", shown);
+        lkg_tool_map_string(event.map, "kind", kind);
+        lkg_tool_map_string(event.map, "text", text);
+        lkg_tool_map_string(event.map, "who", who);
         (void)lkg_tool_need(LKG_RESERVE(events->items, events->n, events->n_allocated));
-        events->items[events->n] = (struct event){ time_ns, events->n, kind, text, who };
-        events->n++;
+        events->items[events->n++] = event;
+}
+
+/* @file: in status/<component>; @member: of the node in the tree */
+static const struct lkg_value *status_of(const struct events *events, const char *file, const char *member)
+{
+        return lkg_parts_at(lkg_parts_at(events->status, file), member);
+}
+
+/* What the view has of the component in another directory. */
+static const struct lkg_value *directory_of(const struct events *events, const char *directory,
+                                            struct lkg_strings *ret_names)
+{
+        const struct lkg_value *ret = lkg_parts_at(lkg_parts_at(events->tree, directory), events->component);
+
+        lkg_parts_names(ret, ret_names);
+        return ret;
 }
 
 /* ---- generations ---- */
@@ -79,114 +107,93 @@ static void add_generation(struct events *events, const struct lkg_value *meta,
                 put_layers(meta, before, false, "added", &changes);
                 put_layers(before, meta, false, "removed", &changes);
         }
-
-        add(events, lkg_tool_word(meta, "time"), "generation",
-            lkg_tool_format("%s: generation %llu of %s%s", events->component,
-                            (unsigned long long)lkg_record_number(meta, "generation", 0),
-                            lkg_tool_word(meta, "source"), lkg_tool_text(&changes)),
-            NULL);
+        add(events, lkg_tool_word(meta, "time"), "generation", NULL, "%s: generation %" PRIu64 " of %s%s",
+            events->component, lkg_record_number(meta, "generation", 0), lkg_tool_word(meta, "source"),
+            lkg_tool_text(&changes));
 }
 
 static void add_generations(struct events *events)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *newer = NULL;
-        char prefix[300], number[256];
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings numbers = { 0 };
+        const struct lkg_value *history = directory_of(events, "history", &numbers), *newer = NULL;
 
-        (void)snprintf(prefix, sizeof(prefix), "history/%s/", events->component);
-        for (size_t i = 0; lkg_parts_under(events->parts, prefix, i, number); i++) {
-                struct lkg_value *meta = lkg_parts_json(events->parts, "%s%s/meta.json", prefix, number);
+        for (size_t i = 0; i <= numbers.n_items; i++) {
+                const struct lkg_value *files =
+                        i < numbers.n_items ? lkg_parts_at(history, numbers.items[i]) : NULL;
+                const struct lkg_value *meta = lkg_parts_at(lkg_parts_at(files, "meta.json"), "json");
 
                 if (newer)
                         add_generation(events, newer, meta);
-                lkg_value_unref(newer);
                 newer = meta;
         }
-        if (newer)
-                add_generation(events, newer, NULL);
 }
 
 /* ---- starts, restarts, marks, holds, trials ---- */
 
 static void add_starts(struct events *events)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *list = lkg_parts_json(events->parts, "status/%s/startups", events->component);
+        const struct lkg_value *list = status_of(events, "startups", "json");
 
         for (size_t i = 0; list && i < lkg_value_size(list); i++)
-                add(events, lkg_value_text(lkg_list_get(list, i), NULL), "start",
-                    lkg_tool_format("%s started", events->component), NULL);
+                add(events, lkg_value_text(lkg_list_get(list, i), NULL), "start", NULL, "%s started",
+                    events->component);
 }
 
 static void add_restarts(struct events *events)
 {
-        const char *text = lkg_parts_text(events->parts, "status/%s/restarts", events->component), *line;
+        const char *text = lkg_tool_word(lkg_parts_at(events->status, "restarts"), "text"), *line;
         size_t size;
 
         while (lkg_tool_next_line(&text, &line, &size)) {
                 LKG_CLEANUP(lkg_freep) char *time = lkg_tool_own(strndup(line, size));
-                char *rest = strchr(time, ' ');
+                char *rest = time;
 
-                if (rest)
-                        *rest = '\0';
-                add(events, time, "restart",
-                    lkg_tool_format("%s: restart asked for:%s%s", events->component, rest ? " " : "",
-                                    rest ? rest + 1 : ""),
-                    lkg_tool_format("lkgfs"));
+                (void)strsep(&rest, " ");
+                add(events, time, "restart", "lkgfs", "%s: restart asked for:%s%s", events->component,
+                    rest ? " " : "", rest ? rest : "");
         }
 }
 
 static void add_marks(struct events *events)
 {
-        char prefix[300];
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings ids = { 0 };
+        const struct lkg_value *bad = directory_of(events, "bad", &ids);
 
-        (void)snprintf(prefix, sizeof(prefix), "bad/%s/", events->component);
-        for (const struct lkg_part *part = NULL; (part = lkg_parts_next(events->parts, part, prefix));) {
-                LKG_CLEANUP(lkg_value_unrefp)
-                struct lkg_value *mark = lkg_parts_json(events->parts, "%s", part->name);
+        for (size_t i = 0; i < ids.n_items; i++) {
+                const struct lkg_value *mark = lkg_parts_at(lkg_parts_at(bad, ids.items[i]), "json");
+                bool loop = strcmp(lkg_tool_word(mark, "cause"), "crash_loop") == 0;
 
-                add(events, lkg_tool_word(mark, "time"),
-                    strcmp(lkg_tool_word(mark, "cause"), "crash_loop") == 0 ? "rollback" : "marked bad",
-                    lkg_tool_format("%s: %s: %s", events->component, part->name + strlen(prefix),
-                                    lkg_tool_word(mark, "reason")),
-                    strcmp(lkg_tool_word(mark, "cause"), "crash_loop") == 0
-                            ? lkg_tool_format("lkgfs: crash loop")
-                            : NULL);
+                add(events, lkg_tool_word(mark, "time"), loop ? "rollback" : "marked bad",
+                    loop ? "lkgfs: crash loop" : NULL, "%s: %s: %s", events->component, ids.items[i],
+                    lkg_tool_word(mark, "reason"));
         }
 }
 
 static void add_hold(struct events *events)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *hold =
-                lkg_tool_pairs(lkg_parts_text(events->parts, "status/%s/hold", events->component));
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *trial =
-                lkg_tool_pairs(lkg_parts_text(events->parts, "status/%s/trial", events->component));
-        const char *mode = lkg_tool_word(hold, "mode"), *uid = lkg_tool_word(hold, "uid"),
-                   *state = lkg_tool_word(trial, "state");
+        const struct lkg_value *hold = status_of(events, "hold", "map");
+        const char *mode = lkg_tool_word(hold, "mode"), *uid = lkg_tool_word(hold, "uid");
+        LKG_CLEANUP(lkg_freep)
+        char *who = lkg_tool_format("uid %s, pid %s, %s", uid, lkg_tool_word(hold, "pid"),
+                                    lkg_tool_word(hold, "program"));
 
         if (*mode && strcmp(mode, "free") != 0)
-                add(events, lkg_tool_word(hold, "since"), "hold",
-                    lkg_tool_format("%s: %s at generation %s, until now", events->component, mode,
-                                    lkg_tool_word(hold, "generation")),
-                    *uid ? lkg_tool_format("uid %s, pid %s, %s", uid, lkg_tool_word(hold, "pid"),
-                                           lkg_tool_word(hold, "program"))
-                         : NULL);
-        if (*state)
-                add(events, lkg_tool_word(trial, "started"), "trial",
-                    lkg_tool_format("%s: trial began; its state now: %s", events->component, state), NULL);
+                add(events, lkg_tool_word(hold, "since"), "hold", *uid ? who : NULL,
+                    "%s: %s at generation %s, until now", events->component, mode,
+                    lkg_tool_word(hold, "generation"));
 }
 
-static void add_condition(struct events *events)
+static void add_states(struct events *events)
 {
-        LKG_CLEANUP(lkg_value_unrefp)
-        struct lkg_value *json =
-                lkg_parts_json(events->parts, "status/%s/condition.json", events->component);
+        const struct lkg_value *trial = status_of(events, "trial", "map"),
+                               *condition = status_of(events, "condition.json", "json");
 
-        add(events, lkg_tool_word(json, "lastTransitionTime"), "condition",
-            lkg_tool_format("%s: condition %s: %s", events->component, lkg_tool_word(json, "status"),
-                            lkg_tool_word(json, "reason")),
-            NULL);
+        if (*lkg_tool_word(trial, "state"))
+                add(events, lkg_tool_word(trial, "started"), "trial", NULL,
+                    "%s: trial began; its state now: %s", events->component, lkg_tool_word(trial, "state"));
+        add(events, lkg_tool_word(condition, "lastTransitionTime"), "condition", NULL,
+            "%s: condition %s: %s", events->component, lkg_tool_word(condition, "status"),
+            lkg_tool_word(condition, "reason"));
 }
 
 /* ---- the log ---- */
@@ -247,25 +254,23 @@ static void add_log_line(struct events *events, const char *time, const char *me
         LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(message, size));
         const char *kind = kind_of(copy);
         size_t n = events->n;
-        char *by, *result, *who = NULL;
+        char *by, *result;
 
         if (!kind)
                 return;
         by = strcmp(kind, "command") == 0 ? strstr(copy, " by uid ") : NULL;
         result = by ? strstr(by, ": ") : NULL;
-        if (result) {
-                who = lkg_tool_format("%.*s", (int)(result - by) - 4, by + 4);
-                *by = '\0';
-        }
-        add(events, time, kind,
-            lkg_tool_format("%s%s%s", copy, result ? ": " : "", result ? result + 2 : ""), who);
+        if (result)
+                *by = *result = '\0';
+        add(events, time, kind, result ? by + strlen(" by ") : NULL, "%s%s%s", copy, result ? ": " : "",
+            result ? result + 2 : "");
         if (events->n > n) /* the last line of a second is the newest */
                 events->items[n].order = SIZE_MAX - n;
 }
 
 static void add_log(struct events *events)
 {
-        const char *text = lkg_parts_text(events->parts, "log"), *line;
+        const char *text = lkg_tool_word(lkg_parts_at(events->tree, "log"), "text"), *line;
         size_t size;
 
         while (lkg_tool_next_line(&text, &line, &size)) {
@@ -280,7 +285,7 @@ static void add_log(struct events *events)
         }
 }
 
-/* ---- the section ---- */
+/* ---- the whole ---- */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -291,44 +296,28 @@ static int newest_first(const void *a, const void *b)
         return x->order < y->order ? -1 : 1;
 }
 
-static void put_event(const struct event *event, struct lkg_buf *buf)
+struct lkg_value *lkg_report_timeline(const struct lkg_value *tree)
 {
-        char time[21];
+        LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
+        struct events events = { .tree = tree };
+        struct lkg_value *list = lkg_tool_list();
 
-        lkg_format_rfc3339(event->time_ns, time);
-        lkg_buf_puts(buf, "<li><div>");
-        lkg_html_time(buf, time);
-        lkg_html(buf, "</div><div><span class=\"badge\">%s</span></div><div><p>%-s</p>", event->kind,
-                 event->text);
-        if (event->who)
-                lkg_html(buf, "<p class=\"do\">by %s</p>", event->who);
-        lkg_buf_puts(buf, "</div></li>\n");
-}
-
-void lkg_report_timeline(const struct lkg_parts *parts, struct lkg_buf *buf)
-{
-        struct events events = { .parts = parts };
-        char component[256];
-
-        for (size_t i = 0; lkg_parts_under(parts, "status/", i, component); i++) {
-                events.component = component;
+        lkg_parts_names(lkg_parts_at(tree, "status"), &names);
+        for (size_t i = 0; i < names.n_items; i++) {
+                events.component = names.items[i];
+                events.status = lkg_parts_at(lkg_parts_at(tree, "status"), names.items[i]);
                 add_generations(&events);
                 add_starts(&events);
                 add_restarts(&events);
                 add_marks(&events);
                 add_hold(&events);
-                add_condition(&events);
+                add_states(&events);
         }
         add_log(&events);
         if (events.n > 1)
                 qsort(events.items, events.n, sizeof(*events.items), newest_first);
-        lkg_html_section(buf, "timeline", "Timeline", "newest first, UTC");
-        lkg_buf_puts(buf, events.n ? "<ol class=\"items line\">\n" : "<p>Nothing is known.</p>\n");
-        for (size_t i = 0; i < events.n; i++) {
-                put_event(&events.items[i], buf);
-                free(events.items[i].text);
-                free(events.items[i].who);
-        }
-        lkg_buf_puts(buf, events.n ? "</ol>\n</section>\n" : "</section>\n");
+        for (size_t i = 0; i < events.n; i++)
+                lkg_tool_append(list, events.items[i].map);
         free(events.items);
+        return list;
 }

@@ -5,8 +5,8 @@
  *
  * Parts are read in child processes, which send them through a pipe: if a file hangs, those before it have arrived, and its name.
  *
- * The page needs nothing but itself: no script, no image, no address. Text comes from files that anybody may have written, so there is
- * one way to put text into the page, and it escapes. What cannot be seen is shown as \xNN.
+ * The page is report.html, filled in (template.c) from one tree of values: the parts by their names, and what report-page.c finds in
+ * them. It needs nothing but itself: no script, no image, no address.
  */
 #pragma once
 
@@ -32,19 +32,30 @@ void lkg_parts_deinit(struct lkg_parts *parts);
 void lkg_parts_add(struct lkg_parts *parts, const char *name, const char *data, size_t size, int error,
                    uint64_t modified_s);
 /** lkg_parts_find() - NULL = there is none. */
-const struct lkg_part *lkg_parts_find(const struct lkg_parts *parts, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_parts_text() - its text; "" if it is missing or could not be read. */
-const char *lkg_parts_text(const struct lkg_parts *parts, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_parts_json() - a JSON part; NULL if it is missing. Caller owns one reference. */
-struct lkg_value *lkg_parts_json(const struct lkg_parts *parts, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_parts_next() - the next part after @part (NULL = from the start) whose name begins with @prefix; NULL = no more. */
-const struct lkg_part *lkg_parts_next(const struct lkg_parts *parts, const struct lkg_part *part,
-                                      const char *prefix);
-/** lkg_parts_under() - the @i-th different name right below @prefix ("status/"), NUL-terminated in @ret. Return: is there one? */
-bool lkg_parts_under(const struct lkg_parts *parts, const char *prefix, size_t i, char ret[static 256]);
+const struct lkg_part *lkg_parts_find(const struct lkg_parts *parts, const char *name);
 /** lkg_parts_send() - write a part to standard output, for lkg_parts_receive(). @error -EINPROGRESS: it is being read. */
 void lkg_parts_send(const char *name, const char *data, size_t size, int error, uint64_t modified_s);
 void lkg_parts_receive(struct lkg_parts *parts, const char *data, size_t size);
+
+/**
+ * lkg_parts_tree() - the parts as a tree of values: a map for each directory of their names. Of a part:
+ *
+ *     path, below, title  its name; without the first directory; as people call it
+ *     text, line          "" if it could not be read; its first line
+ *     said, why           what is there instead of a text, and why; without an error, said is the text
+ *     since               when it was last changed
+ *     json                what it is as JSON
+ *     pairs, map          of lines key=value: a list of {key, label, value}, and a map
+ *     rows                of environment/processes: one map for each
+ *
+ * Lists of the whole, in the order of reading: `marks`, `surroundings` (configuration and environment), `unread` (what could not be
+ * read), `messages` (what those who read have said).
+ */
+struct lkg_value *lkg_parts_tree(const struct lkg_parts *parts);
+/** lkg_parts_at() - what @directory of the tree (may be NULL) has under @name, from its top or below; NULL = nothing. */
+const struct lkg_value *lkg_parts_at(const struct lkg_value *directory, const char *name);
+/** lkg_parts_names() - what is in @directory of the tree (may be NULL), in the order in which it was read. */
+void lkg_parts_names(const struct lkg_value *directory, struct lkg_strings *ret);
 
 /** lkg_report_mask_document() - @text (YAML or JSON) as it may be shown. Return: 0; -EBADMSG: it cannot be decoded, so nothing of it is shown. */
 int lkg_report_mask_document(const char *text, size_t size, struct lkg_buf *ret);
@@ -58,26 +69,9 @@ void lkg_report_collect(const struct lkg_tool *tool, struct lkg_parts *ret);
 void lkg_tar_add(struct lkg_buf *buf, const char *name, const char *data, size_t size, uint64_t modified_s);
 void lkg_tar_end(struct lkg_buf *buf);
 
-/* ---- HTML: html.c ---- */
-
-/** lkg_html() - append @fmt, with each %s escaped, line breaks kept; %-s: the same, and what stands between two ` becomes code. */
-void lkg_html(struct lkg_buf *buf, const char *fmt, ...) LKG_PRINTF(2, 3);
-/** lkg_html_section() - begin a section with its heading; end it with "</section>\n". @note: stands beside it; NULL = none. */
-void lkg_html_section(struct lkg_buf *buf, const char *id, const char *title, const char *note);
-/** lkg_html_time() - an RFC 3339 time; the date and the zone are there for those who need them. */
-void lkg_html_time(struct lkg_buf *buf, const char *rfc3339);
-/** lkg_html_diff() - a unified diff. */
-void lkg_html_diff(struct lkg_buf *buf, const char *text);
-extern const char lkg_html_style[];
+/* ---- the page ---- */
 
 /** lkg_report_page() - the whole page: report-page.c. */
 void lkg_report_page(const struct lkg_parts *parts, struct lkg_buf *ret);
-/* Its sections, each from the parts alone: report-timeline.c, report-detail.c */
-void lkg_report_timeline(const struct lkg_parts *parts, struct lkg_buf *buf);
-void lkg_report_changes(const struct lkg_parts *parts, struct lkg_buf *buf);
-void lkg_report_bad(const struct lkg_parts *parts, struct lkg_buf *buf);
-void lkg_report_origins(const struct lkg_parts *parts, struct lkg_buf *buf);
-void lkg_report_processes(const struct lkg_parts *parts, struct lkg_buf *buf);
-void lkg_report_environment(const struct lkg_parts *parts, struct lkg_buf *buf);
-void lkg_report_log(const struct lkg_parts *parts, struct lkg_buf *buf);
-void lkg_report_unread(const struct lkg_parts *parts, struct lkg_buf *buf);
+/** lkg_report_timeline() - what happened, the newest first: a list of {time, kind, text, who}, from the tree of the parts. */
+struct lkg_value *lkg_report_timeline(const struct lkg_value *tree);

@@ -255,13 +255,6 @@ int lkg_tool_no_document(const struct lkg_tool *tool)
         return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "there is no document: %s", lkg_tool_text(&text));
 }
 
-enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input)
-{
-        return tool->options.format == LKG_TOOL_JSON   ? LKG_FORMAT_JSON
-               : tool->options.format == LKG_TOOL_YAML ? LKG_FORMAT_YAML
-                                                       : input;
-}
-
 static int store_stdin(struct lkg_tool_sources *sources, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *data = NULL;

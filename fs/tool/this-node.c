@@ -36,7 +36,7 @@ bool lkg_tool_has_node(const struct lkg_tool *tool)
 static int is_view(const char *path, bool *ret)
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
-        int r = lkg_view_mounts(&mounts, NULL);
+        int r = lkg_view_mounts(&mounts);
 
         *ret = lkg_tool_has_word(&mounts, path);
         return r;
@@ -94,7 +94,7 @@ static int choose_source(const struct lkg_tool *tool, struct lkg_tool_node *node
 
         if (!path)
                 path = getenv("LKGFS_MOUNTPOINT");
-        if (!path && lkg_view_mounts(&mounts, NULL) == 0 && mounts.n_items == 1)
+        if (!path && lkg_view_mounts(&mounts) == 0 && mounts.n_items == 1)
                 path = mounts.items[0];
         node->source_path = lkg_tool_format("%s", path && *path ? path : SOURCE_DEFAULT);
         if (mounts.n_items > 1)

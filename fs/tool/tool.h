@@ -165,6 +165,8 @@ struct lkg_tool {
         size_t remote_size;
         /* messages are written here instead of to standard error; NULL = standard error */
         char (*said)[512];
+        bool captured;    /* run.c: its output goes into a pipe first; */
+        bool coloured[3]; /* what lkg_tool_colour_for() says of our descriptors */
 };
 
 struct lkg_tool_verb {
@@ -216,13 +218,6 @@ bool lkg_tool_colour_for(const struct lkg_tool *tool, int fd);
 /* start of a colour, "" without colour */
 const char *lkg_tool_paint(bool colour, enum lkg_severity severity);
 const char *lkg_tool_paint_end(bool colour);
-/**
- * lkg_tool_render() - render @doc for standard output. JSON keeps a number that does not fit into a float64,
- * but YAML readers would read it as a string: then only a message is printed.
- * Return: LKG_TOOL_OK or LKG_TOOL_FAILED.
- */
-int lkg_tool_render(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format,
-                    struct lkg_buf *buf);
 /** lkg_tool_render_masked() - render @doc with secret values as "<masked>". */
 void lkg_tool_render_masked(const struct lkg_value *doc, enum lkg_format format, struct lkg_buf *buf);
 /** lkg_tool_print() - print @buf on standard output. Return: @status, or LKG_TOOL_FAILED with a message. */
@@ -242,6 +237,15 @@ void lkg_tool_note(const struct lkg_tool *tool, const char *fmt, ...) LKG_PRINTF
  * control a terminal.
  */
 void lkg_tool_put_clean(struct lkg_buf *buf, const char *text);
+/* Of a table: where its texts are in the rows, and how wide it is, beyond what the texts need. */
+struct lkg_column {
+        const char *title, *key;
+        size_t min, max; /* max 0 = as they need */
+};
+#define LKG_COLUMNS_MAX 8
+/** lkg_tool_put_table() - a list of maps as a table; "-" where a row has no text. */
+void lkg_tool_put_table(const struct lkg_value *rows, const struct lkg_column *columns, size_t n,
+                        struct lkg_buf *buf);
 #define LKG_AGE_MAX 32
 /** lkg_tool_age() - "3 min". Return: @ret. */
 const char *lkg_tool_age(uint64_t age_s, char ret[static LKG_AGE_MAX]);
@@ -251,8 +255,8 @@ void lkg_tool_put_diff(const struct lkg_tool *tool, const char *text, struct lkg
 void lkg_tool_arrange(const struct lkg_tool *tool, const struct lkg_report *report, struct lkg_report *ret);
 /** lkg_tool_print_findings() - print the findings on @fd, arranged, coloured on a terminal. */
 void lkg_tool_print_findings(const struct lkg_tool *tool, int fd, const struct lkg_report *report);
-/** lkg_tool_paint_findings() - add finding lines of a report or of status/<component>/findings to @buf. */
-void lkg_tool_paint_findings(bool colour, const char *text, const char *indent, struct lkg_buf *buf);
+/** lkg_tool_put_finding() - a finding in one line. */
+void lkg_tool_put_finding(bool colour, const struct lkg_finding *finding, struct lkg_buf *buf);
 
 /*
  * value.c: memory. The tool is a process of a moment: without memory it says so and ends with LKG_TOOL_FAILED, wherever it is. What
@@ -280,6 +284,11 @@ char *lkg_tool_join(const struct lkg_strings *words);
 struct lkg_value *lkg_tool_map(void);
 struct lkg_value *lkg_tool_document(void); /* with its schemaVersion */
 struct lkg_value *lkg_tool_list(void);
+struct lkg_value *lkg_tool_string(const char *text);
+struct lkg_value *lkg_tool_number(uint64_t number);
+struct lkg_value *lkg_tool_bool(bool b);
+/** lkg_tool_map_of() - a map of pairs: key, value; the last key is NULL. A value that is NULL is omitted. */
+struct lkg_value *lkg_tool_map_of(const char *key, ...) __attribute__((sentinel));
 void lkg_tool_append(struct lkg_value *list, struct lkg_value *item);
 void lkg_tool_map_string(struct lkg_value *map, const char *key, const char *text); /* NULL: omitted */
 void lkg_tool_map_number(struct lkg_value *map, const char *key, uint64_t number);
@@ -297,6 +306,10 @@ void lkg_tool_map_members(struct lkg_value *map, const struct lkg_value *from,
 bool lkg_tool_structured(const struct lkg_tool *tool);
 /** lkg_tool_print_map() - print and release @map. */
 int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_value *map, int status);
+/** lkg_tool_print_listed() - print a document that is a list under @key. @view: whose component it names; NULL = none */
+struct lkg_view;
+int lkg_tool_print_listed(const struct lkg_tool *tool, const struct lkg_view *view, const char *key,
+                          struct lkg_value *list, int status);
 
 /* value.c: trees of values that others may have written; @map may be NULL, or no map at all */
 /** lkg_tool_word() - the text of member @key; "" = it has none. */
@@ -307,6 +320,16 @@ size_t lkg_tool_items(const struct lkg_value *map, const char *key, const struct
 struct lkg_value *lkg_tool_pairs(const char *text);
 /** lkg_tool_next_line() - the line at *@text, which moves behind it. Return: its size; *@text NULL = there is none. */
 bool lkg_tool_next_line(const char **text, const char **ret, size_t *ret_size);
+
+/** lkg_tool_rows() - lines with tabs between their columns as a list of maps, without those that have fewer than @n_min; the last column has the rest of the line. */
+struct lkg_value *lkg_tool_rows(const char *text, const char *const *keys, size_t n, size_t n_min);
+/** lkg_tool_origins() - the lines of status/<component>/origin, or of lkg_render_origin(), as `lkgfs blame -o json` lists them. */
+struct lkg_value *lkg_tool_origins(const char *text);
+/** lkg_tool_decode() - @text as JSON; NULL = it is none. Caller owns one reference. */
+struct lkg_value *lkg_tool_decode(const char *text);
+
+/** lkg_tool_fill() - fill in a template: template.c. @html: it is a page. */
+void lkg_tool_fill(const char *template, const struct lkg_value *value, bool html, struct lkg_buf *buf);
 
 /* value.c */
 /** @class_of: NULL, or gives each finding its member `class` */
@@ -321,8 +344,6 @@ bool lkg_tool_findings_take(const struct lkg_value *map, struct lkg_report *ret)
 const struct lkg_finding_kind *lkg_finding_kind(unsigned code);
 /** lkg_tool_severity() - that of a name; of any other word a note. */
 enum lkg_severity lkg_tool_severity(const char *name);
-/** lkg_tool_find_severity() - where is `error: ` in the line of a finding? NULL = it is none. */
-const char *lkg_tool_find_severity(const char *line, size_t size, enum lkg_severity *ret);
 
 /* this-node.c: this node, as its lkgfs configuration describes it */
 struct lkg_tool_node {
@@ -441,12 +462,10 @@ void lkg_explain_nearest(const char *word, const char *kind, struct lkg_explain_
 bool lkg_explain_kind_known(const char *name);
 
 /**
- * lkg_explain_text() - several lines about one item, for people.
+ * lkg_explain_show() - one item: several lines for people, and the same facts as a map.
  * @release: 136 is 1.36
  */
-void lkg_explain_text(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf);
-/** lkg_explain_value() - the same facts as a map. */
-struct lkg_value *lkg_explain_value(const struct lkg_explained *item, unsigned release);
+struct lkg_value *lkg_explain_show(const struct lkg_explained *item, unsigned release, struct lkg_buf *buf);
 
 /* ---- an upgrade: check-change.c ---- */
 
@@ -525,8 +544,6 @@ int lkg_tool_read_input(const char *path, char **ret, size_t *ret_size, struct l
  */
 int lkg_tool_read_doc(const struct lkg_tool *tool, const char *path, bool as_yaml, unsigned decode_flags,
                       struct lkg_report *report, enum lkg_format *ret_format, struct lkg_value **ret);
-/** lkg_tool_render_format() - the output format of a document: -o, else that of the input. */
-enum lkg_format lkg_tool_render_format(const struct lkg_tool *tool, enum lkg_format input);
 
 struct lkg_remote_base;
 /**
@@ -552,10 +569,10 @@ struct lkg_view {
                 .fd = -EBADF \
         }
 
-/** lkg_view_find_mounts() - add the mount points of type fuse.lkgfs in @mountinfo. */
-void lkg_view_find_mounts(const char *mountinfo, struct lkg_strings *ret);
-/** lkg_view_mounts() - those of this mount namespace. @ret_mountinfo: all mounts as text, or NULL. Return: 0 or -errno. */
-int lkg_view_mounts(struct lkg_strings *ret, char **ret_mountinfo);
+/** lkg_view_find_mounts() - add the mount points of type fuse.lkgfs in @table, as of /proc/self/mounts. */
+void lkg_view_find_mounts(FILE *table, struct lkg_strings *ret);
+/** lkg_view_mounts() - those of this mount namespace. Return: 0 or -errno. */
+int lkg_view_mounts(struct lkg_strings *ret);
 /** lkg_view_named() - --mountpoint, or what the environment says; NULL = nothing. */
 const char *lkg_view_named(const struct lkg_tool *tool);
 /** lkg_view_is_there() - was a mount point named, or is there one? */
@@ -568,7 +585,9 @@ int lkg_view_find_component(const struct lkg_tool *tool, struct lkg_view *view, 
 void lkg_view_open(const struct lkg_tool *tool, bool one, struct lkg_view *ret);
 void lkg_view_close(struct lkg_view *view);
 
-/** lkg_view_list() - the names in @path, numbers descending; @type: DT_REG, DT_DIR; DT_UNKNOWN = any. Return: 0 or -errno. */
+/** lkg_view_sort() - numbers descending, then names. */
+void lkg_view_sort(struct lkg_strings *names);
+/** lkg_view_list() - the names in @path, sorted; @type: DT_REG, DT_DIR; DT_UNKNOWN = any. Return: 0 or -errno. */
 int lkg_view_list(const struct lkg_view *view, const char *path, unsigned char type,
                   struct lkg_strings *ret);
 int lkg_view_components(const struct lkg_view *view, struct lkg_strings *ret);
@@ -609,7 +628,7 @@ int lkg_tool_complete(int n, char **words);
 
 /* run.c */
 /** lkg_tool_watch() - run the verb once a second, print its output whenever it changes. Ends by a signal, or after a usage error. */
-int lkg_tool_watch(const struct lkg_tool *tool, int (*run)(const struct lkg_tool *tool));
+int lkg_tool_watch(const struct lkg_tool *tool);
 /**
  * lkg_screen_show() - print @text: on a terminal in the place of what was shown before, elsewhere only if it differs.
  * @shown: what was shown last, NULL = nothing; the caller frees

@@ -110,27 +110,57 @@ struct lkg_value *lkg_tool_document(void)
         return map;
 }
 
-void lkg_tool_map_string(struct lkg_value *map, const char *key, const char *text)
+struct lkg_value *lkg_tool_string(const char *text)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (!text)
-                return;
         lkg_buf_utf8(&buf, text, strlen(text)); /* a file may have any name */
-        lkg_tool_map_value(map, key, lkg_value_new_string(lkg_tool_text(&buf), buf.size, NULL, 0, 0));
+        (void)lkg_tool_text(&buf);
+        return lkg_tool_own(lkg_value_new_string(buf.data, buf.size, NULL, 0, 0));
+}
+
+struct lkg_value *lkg_tool_number(uint64_t number)
+{
+        char text[24];
+
+        (void)snprintf(text, sizeof(text), "%" PRIu64, number);
+        return lkg_tool_own(lkg_value_new_number(text, NULL, 0, 0));
+}
+
+struct lkg_value *lkg_tool_bool(bool b)
+{
+        return lkg_tool_own(lkg_value_new_bool(b, NULL, 0, 0));
+}
+
+struct lkg_value *lkg_tool_map_of(const char *key, ...)
+{
+        struct lkg_value *map = lkg_tool_map(), *value;
+        va_list ap;
+
+        va_start(ap, key);
+        for (; key; key = va_arg(ap, const char *)) {
+                value = va_arg(ap, struct lkg_value *);
+                if (value)
+                        lkg_tool_map_value(map, key, value);
+        }
+        va_end(ap);
+        return map;
+}
+
+void lkg_tool_map_string(struct lkg_value *map, const char *key, const char *text)
+{
+        if (text)
+                lkg_tool_map_value(map, key, lkg_tool_string(text));
 }
 
 void lkg_tool_map_number(struct lkg_value *map, const char *key, uint64_t number)
 {
-        char text[24];
-
-        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-        lkg_tool_map_value(map, key, lkg_value_new_number(text, NULL, 0, 0));
+        lkg_tool_map_value(map, key, lkg_tool_number(number));
 }
 
 void lkg_tool_map_bool(struct lkg_value *map, const char *key, bool b)
 {
-        lkg_tool_map_value(map, key, lkg_value_new_bool(b, NULL, 0, 0));
+        lkg_tool_map_value(map, key, lkg_tool_bool(b));
 }
 
 void lkg_tool_map_members(struct lkg_value *map, const struct lkg_value *from,
@@ -156,6 +186,17 @@ int lkg_tool_print_map(const struct lkg_tool *tool, struct lkg_value *map, int s
 
         lkg_value_unref(map);
         return r;
+}
+
+int lkg_tool_print_listed(const struct lkg_tool *tool, const struct lkg_view *view, const char *key,
+                          struct lkg_value *list, int status)
+{
+        struct lkg_value *map = lkg_tool_document();
+
+        if (view)
+                lkg_tool_map_string(map, "component", view->component);
+        lkg_tool_map_value(map, key, lkg_value_ref(list));
+        return lkg_tool_print_map(tool, map, status);
 }
 
 /* ---- reading ---- */
@@ -202,6 +243,54 @@ struct lkg_value *lkg_tool_pairs(const char *text)
         return map;
 }
 
+struct lkg_value *lkg_tool_rows(const char *text, const char *const *keys, size_t n, size_t n_min)
+{
+        struct lkg_value *list = lkg_tool_list();
+        const char *line;
+        size_t size;
+
+        while (lkg_tool_next_line(&text, &line, &size)) {
+                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+                struct lkg_value *item;
+                char *rest = copy;
+
+                if (lkg_span_count(lkg_span(line, size), '\t') + 1 < n_min)
+                        continue;
+                item = lkg_tool_map();
+                for (size_t i = 0; i < n && rest; i++)
+                        lkg_tool_map_string(item, keys[i], i + 1 < n ? strsep(&rest, "\t") : rest);
+                lkg_tool_append(list, item);
+        }
+        return list;
+}
+
+struct lkg_value *lkg_tool_decode(const char *text)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        struct lkg_value *value = NULL;
+
+        (void)lkg_tool_need(lkg_decode_json(text, strlen(text), 0, NULL, &ignored, &value));
+        return value;
+}
+
+/* The last line of the file may be a comment that counts those left out: it has no columns. */
+struct lkg_value *lkg_tool_origins(const char *text)
+{
+        static const char *const keys[] = { "field", "value", "layer", "where", "shadows" };
+        struct lkg_value *rows = lkg_tool_rows(text, keys, LKG_ARRAY_SIZE(keys), 3);
+
+        for (size_t i = 0; i < lkg_value_size(rows); i++) {
+                struct lkg_value *row = lkg_list_get(rows, i),
+                                 *value = lkg_tool_decode(lkg_tool_word(row, "value"));
+
+                if (value)
+                        lkg_tool_map_value(row, "value", value);
+                if (!*lkg_tool_word(row, "shadows"))
+                        (void)lkg_map_remove(row, "shadows", strlen("shadows"));
+        }
+        return rows;
+}
+
 /* ---- findings ---- */
 
 const struct lkg_finding_kind *lkg_finding_kind(unsigned code)
@@ -236,29 +325,6 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
                 lkg_tool_append(list, item);
         }
         return list;
-}
-
-/*
- * The severity in the line of a finding: after its position, or at the start. A file name may also contain the word: the first one
- * after a colon and a blank is taken.
- */
-const char *lkg_tool_find_severity(const char *line, size_t size, enum lkg_severity *ret)
-{
-        for (const char *at = line; at < line + size; at++) {
-                if (at > line && (at < line + 2 || memcmp(at - 2, ": ", 2) != 0))
-                        continue;
-                for (unsigned s = 0; s < _LKG_SEVERITY_MAX; s++) {
-                        const char *name = lkg_severity_name((enum lkg_severity)s);
-                        size_t n = strlen(name);
-
-                        if (at + n + 2 > line + size || memcmp(at, name, n) != 0 ||
-                            memcmp(at + n, ": ", 2) != 0)
-                                continue;
-                        *ret = (enum lkg_severity)s;
-                        return at;
-                }
-        }
-        return NULL;
 }
 
 static unsigned number_of(const struct lkg_value *item, const char *key)

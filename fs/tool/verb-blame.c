@@ -8,8 +8,6 @@
 
 #include <ctype.h>
 
-#define N_COLUMNS 5
-
 /* The dotted form of a JSON pointer: "/evictionHard/memory.available" -> "evictionHard.memory.available". */
 static void append_dotted(const char *pointer, struct lkg_buf *buf)
 {
@@ -44,74 +42,39 @@ bool lkg_blame_matches(const char *pointer, const char *field)
         return !lkg_buf_failed(&dotted) && dotted.data && at_or_below(dotted.data, field, '.');
 }
 
-/* Splits @line at its tabs; missing columns are empty. */
-static void split(char *line, char *columns[static N_COLUMNS])
+static void put_row(const struct lkg_value *row, bool colour, struct lkg_buf *buf)
 {
-        for (size_t i = 0; i < N_COLUMNS; i++) {
-                columns[i] = line;
-                line += strcspn(line, "\t");
-                if (*line && i + 1 < N_COLUMNS)
-                        *line++ = '\0';
-        }
+        const char *shadows = lkg_map_get_string(row, "shadows");
+
+        lkg_buf_printf(buf, "%s%s%s = ", lkg_tool_paint(colour, LKG_NOTE), lkg_tool_word(row, "field"),
+                       lkg_tool_paint_end(colour));
+        lkg_render_json_compact(lkg_map_get(row, "value"), buf);
+        lkg_buf_printf(buf, "\n        %s, %s\n", lkg_tool_word(row, "layer"), lkg_tool_word(row, "where"));
+        if (shadows)
+                lkg_buf_printf(buf, "        shadows %s\n", shadows);
 }
 
-static void text_line(char *columns[static N_COLUMNS], bool colour, struct lkg_buf *buf)
-{
-        lkg_buf_printf(buf, "%s%s%s = %s\n        %s, %s\n", lkg_tool_paint(colour, LKG_NOTE), columns[0],
-                       lkg_tool_paint_end(colour), columns[1], columns[2], columns[3]);
-        if (*columns[4])
-                lkg_buf_printf(buf, "        shadows %s\n", columns[4]);
-}
-
-static struct lkg_value *map_line(char *columns[static N_COLUMNS])
-{
-        static const char *const keys[N_COLUMNS] = { "field", "value", "layer", "where", "shadows" };
-        struct lkg_value *item = lkg_tool_map();
-
-        for (size_t i = 0; i < N_COLUMNS; i++) {
-                LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-                struct lkg_value *value = NULL;
-
-                /* The value column is JSON: it keeps its type in structured output. */
-                if (i == 1 && lkg_decode_json(columns[i], strlen(columns[i]), 0, NULL, &report, &value) == 0)
-                        lkg_tool_map_value(item, keys[i], value);
-                else if (i != 4 || *columns[i])
-                        lkg_tool_map_string(item, keys[i], columns[i]);
-        }
-        return item;
-}
-
-/* Prints the lines of @tsv that are at or below the requested field. */
-static int print_lines(const struct lkg_tool *tool, const char *tsv)
+/* Prints the lines of @origin that are at or below the requested field. */
+static int print_rows(const struct lkg_tool *tool, const char *origin)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_origins(origin);
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
-        const char *field = tool->n_words > 0 ? tool->words[0] : NULL, *line;
-        bool structured = lkg_tool_structured(tool), colour = lkg_tool_colour_for(tool, STDOUT_FILENO),
-             any = false;
-        struct lkg_value *map;
-        size_t size;
+        const char *field = tool->n_words > 0 ? tool->words[0] : NULL;
+        bool colour = lkg_tool_colour_for(tool, STDOUT_FILENO);
 
-        while (lkg_tool_next_line(&tsv, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
-                char *columns[N_COLUMNS];
+        for (size_t i = 0; i < lkg_value_size(rows); i++) {
+                struct lkg_value *row = lkg_list_get(rows, i);
 
-                split(copy, columns);
-                if (field && !lkg_blame_matches(columns[0], field))
+                if (field && !lkg_blame_matches(lkg_tool_word(row, "field"), field))
                         continue;
-                any = true;
-                if (structured)
-                        lkg_tool_append(list, map_line(columns));
-                else
-                        text_line(columns, colour, &buf);
+                lkg_tool_append(list, lkg_value_ref(row));
+                put_row(row, colour, &buf);
         }
-        if (field && !any)
+        if (field && !lkg_value_size(list))
                 return lkg_tool_fail(tool, LKG_TOOL_DIFFERENT, "no layer sets \"%.120s\"", field);
-        if (!structured)
-                return lkg_tool_print(&buf, LKG_TOOL_OK);
-        map = lkg_tool_document();
-        lkg_tool_map_value(map, "fields", lkg_value_ref(list));
-        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
+        return lkg_tool_structured(tool) ? lkg_tool_print_listed(tool, NULL, "fields", list, LKG_TOOL_OK)
+                                         : lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
 static int blame_view(const struct lkg_tool *tool)
@@ -125,39 +88,44 @@ static int blame_view(const struct lkg_tool *tool)
         if (r < 0)
                 return lkg_tool_fail(tool, LKG_TOOL_FAILED, "read %s/status/%s/origin: %s", view.root,
                                      view.component, strerror(-r));
-        return print_lines(tool, tsv);
+        return print_rows(tool, tsv);
+}
+
+/* Is the place in @text, and not only the beginning of another one? */
+static bool names(const char *text, const char *place)
+{
+        const char *at = strstr(text, place);
+
+        return at && !isdigit((unsigned char)at[strlen(place)]);
 }
 
 /* Does a line of @origin that is about @field name the place of @finding, or does its text begin with the field? */
-static bool is_about(const struct lkg_finding *finding, const char *field, const char *origin)
+static bool is_about(const struct lkg_finding *finding, const char *field, const struct lkg_value *origin)
 {
-        const char *word = *finding->text == '"' ? finding->text + 1 : finding->text, *line;
+        const char *word = *finding->text == '"' ? finding->text + 1 : finding->text;
         LKG_CLEANUP(lkg_freep) char *path = lkg_tool_own(strndup(word, strcspn(word, ":\" ")));
         LKG_CLEANUP(lkg_freep) char *place = NULL;
-        size_t size;
 
         if (*field != '/' && at_or_below(path, field, '.'))
                 return true;
         if (!finding->file || !finding->line)
                 return false;
         place = lkg_tool_format("%s:%u:%u", finding->file, finding->line, finding->column);
-        while (lkg_tool_next_line(&origin, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
-                const char *at = strstr(copy, place);
-                char *columns[N_COLUMNS];
+        for (size_t i = 0; i < lkg_value_size(origin); i++) {
+                const struct lkg_value *row = lkg_list_get(origin, i);
 
-                if (!at || isdigit((unsigned char)at[strlen(place)]))
-                        continue;
-                split(copy, columns);
-                if (lkg_blame_matches(columns[0], field))
+                if (lkg_blame_matches(lkg_tool_word(row, "field"), field) &&
+                    (names(lkg_tool_word(row, "where"), place) ||
+                     names(lkg_tool_word(row, "shadows"), place)))
                         return true;
         }
         return false;
 }
 
 /* Of one field: what is wrong with the whole, which may be why there is nothing to show, and what is about the field. */
-static void print_findings(const struct lkg_tool *tool, const struct lkg_report *report, const char *origin)
+static void print_findings(const struct lkg_tool *tool, const struct lkg_report *report, const char *text)
 {
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *origin = lkg_tool_origins(text);
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report about = LKG_REPORT_INIT;
         const char *field = tool->n_words > 0 ? tool->words[0] : NULL;
 
@@ -185,5 +153,5 @@ int lkg_verb_blame(const struct lkg_tool *tool)
         if (sources.candidate->doc)
                 lkg_render_origin(sources.candidate->doc, &buf);
         print_findings(tool, &sources.candidate->report, lkg_tool_text(&buf));
-        return sources.candidate->doc ? print_lines(tool, buf.data) : LKG_TOOL_DIFFERENT;
+        return sources.candidate->doc ? print_rows(tool, buf.data) : LKG_TOOL_DIFFERENT;
 }

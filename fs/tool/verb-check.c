@@ -10,12 +10,13 @@
 
 #include "fleet.h"
 
-/* What several judged things have in common. */
+/* What is judged, one thing or several. */
 struct checking {
         /* with annotations @saying, a copy of ours, whose messages go into @said */
         const struct lkg_tool *tool;
         struct lkg_tool saying;
         char said[512];
+        const char *several;    /* the name of their list; NULL = there is only one thing */
         struct lkg_value *list; /* -o json: one item for each; NULL = text */
         bool annotates;         /* -o sarif, -o github */
         struct lkg_annotations annotations;
@@ -97,64 +98,54 @@ static struct lkg_tool in_release(const struct lkg_tool *tool, unsigned release)
         return ret;
 }
 
-/* The same documents, judged by the release that is left. */
-static int load_now(const struct lkg_tool *tool, const struct lkg_tool_sources *then, unsigned from,
-                    struct lkg_tool_sources *ret)
+/* The layers of a component of this node, or (@node NULL) those that options name. */
+static int judge(const struct lkg_tool *tool, const struct lkg_tool_node *node,
+                 const struct lkg_config_component *component, struct lkg_tool_sources *ret)
 {
+        return node ? lkg_tool_node_judge(tool, node, component, ret) : lkg_tool_sources_load(tool, ret);
+}
+
+/* The same documents, judged by the release that is left. */
+static int judge_now(const struct lkg_tool *tool, const struct lkg_tool_node *node,
+                     const struct lkg_config_component *component, unsigned from,
+                     struct lkg_tool_sources *then)
+{
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources before = { .dirfd = -EBADF };
         LKG_CLEANUP(lkg_freep) char *again = NULL; /* standard input can be read once */
         struct lkg_tool now = in_release(tool, from);
         const char **const paths[] = { &now.options.config, &now.options.instance_config };
+        int status;
 
         if (then->directory)
                 again = lkg_tool_format("%s/-", then->directory);
         for (size_t i = 0; i < LKG_ARRAY_SIZE(paths); i++)
                 if (again && *paths[i] && lkg_tool_is_stdin(*paths[i]))
                         *paths[i] = again;
-        return lkg_tool_sources_load(&now, ret);
+        status = judge(&now, node, component, &before);
+        return status == LKG_TOOL_OK ? lkg_tool_add_upgrade(tool, &before, then) : status;
 }
 
-static int load(const struct lkg_tool *tool, struct lkg_tool_sources *ret)
+static int load(const struct lkg_tool *tool, const struct lkg_tool_node *node,
+                const struct lkg_config_component *component, struct lkg_tool_sources *ret)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources now = { .dirfd = -EBADF };
-        int status = lkg_tool_sources_load(tool, ret);
+        int status = judge(tool, node, component, ret);
         unsigned from = status == LKG_TOOL_OK ? lkg_tool_upgrade_from(tool, ret) : 0;
 
         if (from)
-                status = load_now(tool, ret, from, &now);
-        if (from && status == LKG_TOOL_OK)
-                status = lkg_tool_add_upgrade(tool, &now, ret);
+                status = judge_now(tool, node, component, from, ret);
+        if (status == LKG_TOOL_OK && node && tool->options.release && (!ret->facts || !ret->facts->release))
+                lkg_tool_note(
+                        tool,
+                        "%s: neither its release nor its command line is known (lkgfsd has not run yet)%s",
+                        component->name,
+                        tool->options.runs ? "" : "; say --release A..B to see what changes");
         return status == LKG_TOOL_OK ? lkg_tool_judge_against(tool, ret->candidate) : status;
 }
 
-/* ---- layers that options name ---- */
-
-static int check_layers(const struct lkg_tool *tool)
-{
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
-        const struct lkg_candidate *candidate;
-        struct lkg_value *map;
-        int r, status;
-
-        r = load(tool, &sources);
-        if (r != LKG_TOOL_OK)
-                return r;
-        candidate = sources.candidate;
-        status = candidate->state == LKG_CANDIDATE_VALID ? status_of(tool, &candidate->report)
-                                                         : LKG_TOOL_DIFFERENT;
-        if (lkg_tool_structured(tool)) {
-                map = lkg_tool_document();
-                put_sources(tool, map, &sources);
-                return lkg_tool_print_map(tool, map, status);
-        }
-        print_sources(tool, &sources);
-        return candidate->state == LKG_CANDIDATE_NONE ? lkg_tool_no_document(tool) : status;
-}
-
-/* ---- several ---- */
-
-static void checking_init(struct checking *check, const struct lkg_tool *tool)
+static void checking_init(struct checking *check, const struct lkg_tool *tool, const char *several)
 {
         *check = (struct checking){ .tool = tool,
+                                    .several = several,
                                     .list = lkg_tool_structured(tool) ? lkg_tool_list() : NULL,
                                     .annotates = lkg_annotations_wanted(tool) };
         if (!check->annotates)
@@ -167,6 +158,7 @@ static void checking_init(struct checking *check, const struct lkg_tool *tool)
 
 static void checking_deinit(struct checking *check)
 {
+        lkg_value_unref(check->list);
         lkg_annotations_deinit(&check->annotations);
 }
 
@@ -211,8 +203,9 @@ static void add(struct checking *check, const char *key, const char *name,
                         lkg_tool_print_findings(check->tool, STDOUT_FILENO, report);
                 return;
         }
-        item = lkg_tool_map();
-        lkg_tool_map_string(item, key, name);
+        item = check->several ? lkg_tool_map() : lkg_tool_document();
+        if (check->several)
+                lkg_tool_map_string(item, key, name);
         if (sources)
                 put_sources(check->tool, item, sources);
         else
@@ -220,25 +213,50 @@ static void add(struct checking *check, const char *key, const char *name,
         lkg_tool_append(check->list, item);
 }
 
-/* The only one could not be judged: of the formats, only annotations can say so. */
-static int print_failed(struct checking *check)
-{
-        lkg_value_unref(check->list);
-        return check->annotates ? lkg_annotations_print(&check->annotations, check->status) : check->status;
-}
-
-static int print_several(struct checking *check, const char *key)
+/* Of the formats, only annotations can say that nothing could be judged. */
+static int print(struct checking *check)
 {
         struct lkg_value *map;
 
-        if (!check->list)
-                return print_failed(check);
+        if (check->annotates)
+                return lkg_annotations_print(&check->annotations, check->status);
+        if (!check->list || (!check->several && !lkg_value_size(check->list)))
+                return check->status;
+        if (!check->several)
+                return lkg_tool_print_value(lkg_list_get(check->list, 0), check->tool->options.format,
+                                            check->status);
         map = lkg_tool_document();
         lkg_tool_map_number(map, "errors", check->n[LKG_ERROR]);
         lkg_tool_map_number(map, "warnings", check->n[LKG_WARNING]);
         lkg_tool_map_number(map, "notes", check->n[LKG_NOTE]);
-        lkg_tool_map_value(map, key, check->list);
+        lkg_tool_map_value(map, check->several, lkg_value_ref(check->list));
         return lkg_tool_print_map(check->tool, map, check->status);
+}
+
+/* ---- layers that options name ---- */
+
+/* A finding without a file belongs to the first of them. */
+static int check_layers(const struct lkg_tool *tool)
+{
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        const char *const paths[] = { tool->options.remote, tool->options.config, tool->options.config_dir,
+                                      tool->options.instance_config };
+        const char *first = NULL;
+        LKG_CLEANUP(checking_deinit) struct checking check;
+        int status;
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths) && !first; i++)
+                first = paths[i];
+        checking_init(&check, tool, NULL);
+        status = load(check.tool, NULL, NULL, &sources);
+        if (status != LKG_TOOL_OK) {
+                fail(&check, first, status);
+                return print(&check);
+        }
+        add(&check, "", first, &sources, &sources.candidate->report);
+        if (sources.candidate->state == LKG_CANDIDATE_NONE && !check.list)
+                fail(&check, first, lkg_tool_no_document(check.tool));
+        return print(&check);
 }
 
 /* ---- files ---- */
@@ -270,7 +288,7 @@ static void check_configuration(struct checking *check, const char *path)
 static void check_document(struct checking *check, const char *path, const struct lkg_tool *named)
 {
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
-        int status = load(named, &sources);
+        int status = load(named, NULL, NULL, &sources);
 
         if (status != LKG_TOOL_OK)
                 fail(check, path, status);
@@ -306,30 +324,6 @@ static void check_by_kind(struct checking *check, const char *path)
         else
                 named.options.config = path;
         check_document(check, path, &named);
-}
-
-/* The layers that options name. A finding without a file belongs to the first of them. */
-static int annotate_layers(const struct lkg_tool *tool)
-{
-        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
-        const char *const paths[] = { tool->options.remote, tool->options.config, tool->options.config_dir,
-                                      tool->options.instance_config };
-        const char *first = NULL;
-        LKG_CLEANUP(checking_deinit) struct checking check = { .status = LKG_TOOL_OK };
-        int status;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(paths) && !first; i++)
-                first = paths[i];
-        checking_init(&check, tool);
-        status = load(check.tool, &sources);
-        if (status != LKG_TOOL_OK) {
-                fail(&check, first, status);
-                return print_failed(&check);
-        }
-        add(&check, "", first, &sources, &sources.candidate->report);
-        if (sources.candidate->state == LKG_CANDIDATE_NONE)
-                fail(&check, first, lkg_tool_no_document(check.tool));
-        return print_several(&check, "");
 }
 
 static int is_document(const struct dirent *entry)
@@ -379,16 +373,16 @@ static void check_file(struct checking *check, const char *path)
 
 static int check_files(const struct lkg_tool *tool)
 {
-        LKG_CLEANUP(checking_deinit) struct checking check = { .status = LKG_TOOL_OK };
+        LKG_CLEANUP(checking_deinit) struct checking check = { .list = NULL };
 
         if (lkg_tool_has_sources(tool) || tool->options.node_config || tool->options.checking.configmap)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "FILE is judged alone, by its kind; to judge layers together name "
                                      "all of them with options: --config, --config-dir, ...");
-        checking_init(&check, tool);
+        checking_init(&check, tool, "files");
         for (size_t i = 0; i < tool->n_words; i++)
                 check_file(&check, tool->words[i]);
-        return print_several(&check, "files");
+        return print(&check);
 }
 
 /* ---- this node ---- */
@@ -415,25 +409,9 @@ static void say_state(const struct lkg_tool *tool, const char *component,
 static void check_component(struct checking *check, const struct lkg_tool_node *node,
                             const struct lkg_config_component *component)
 {
-        LKG_CLEANUP(lkg_tool_sources_deinit)
-        struct lkg_tool_sources sources = { .dirfd = -EBADF }, before = { .dirfd = -EBADF };
-        int status = lkg_tool_node_judge(check->tool, node, component, &sources);
-        unsigned from = status == LKG_TOOL_OK ? lkg_tool_upgrade_from(check->tool, &sources) : 0;
-        struct lkg_tool now = in_release(check->tool, from);
+        LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
+        int status = load(check->tool, node, component, &sources);
 
-        if (from)
-                status = lkg_tool_node_judge(&now, node, component, &before);
-        if (from && status == LKG_TOOL_OK)
-                status = lkg_tool_add_upgrade(check->tool, &before, &sources);
-        if (status == LKG_TOOL_OK && check->tool->options.release &&
-            (!sources.facts || !sources.facts->release))
-                lkg_tool_note(
-                        check->tool,
-                        "%s: neither its release nor its command line is known (lkgfsd has not run yet)%s",
-                        component->name,
-                        check->tool->options.runs ? "" : "; say --release A..B to see what changes");
-        if (status == LKG_TOOL_OK)
-                status = lkg_tool_judge_against(check->tool, sources.candidate);
         if (status != LKG_TOOL_OK) {
                 fail(check, lkg_tool_node_path(check->tool), status);
                 return;
@@ -451,17 +429,18 @@ static int check_node(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_tool_node_close) struct lkg_tool_node node = LKG_TOOL_NODE_INIT;
         const struct lkg_config_component *one;
         const char *wanted = tool->options.component; /* NULL = all */
-        LKG_CLEANUP(checking_deinit) struct checking check = { .status = LKG_TOOL_OK };
+        LKG_CLEANUP(checking_deinit) struct checking check = { .list = NULL };
         int status;
 
         status = lkg_tool_check_release(tool);
         if (status != LKG_TOOL_OK)
                 return status;
-        checking_init(&check, tool);
+        checking_init(&check, tool, "judged");
         status = lkg_tool_node_open(check.tool, &node);
         if (status > LKG_TOOL_DIFFERENT) {
                 fail(&check, lkg_tool_node_path(tool), status);
-                return print_failed(&check);
+                check.several = NULL; /* there is none to list */
+                return print(&check);
         }
         if (status == LKG_TOOL_OK && wanted) {
                 status = lkg_tool_node_component(tool, &node, &one);
@@ -472,7 +451,7 @@ static int check_node(const struct lkg_tool *tool)
         for (size_t i = 0; status == LKG_TOOL_OK && i < node.config->n_components; i++)
                 if (!wanted || strcmp(wanted, node.config->components[i].name) == 0)
                         check_component(&check, &node, &node.config->components[i]);
-        return print_several(&check, "judged");
+        return print(&check);
 }
 
 /* ---- what is read once ---- */
@@ -530,7 +509,7 @@ static int check_text(const struct lkg_tool *tool)
                 named.options.remote_key = reference.key;
         named.remote_text = text.data;
         named.remote_size = text.size;
-        return lkg_annotations_wanted(&named) ? annotate_layers(&named) : check_layers(&named);
+        return check_layers(&named);
 }
 
 int lkg_verb_check(const struct lkg_tool *tool)
@@ -542,5 +521,5 @@ int lkg_verb_check(const struct lkg_tool *tool)
                 return check_text(tool);
         if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
                 return check_node(tool);
-        return lkg_annotations_wanted(tool) ? annotate_layers(tool) : check_layers(tool);
+        return check_layers(tool);
 }

@@ -112,7 +112,6 @@ static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate 
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         int status = LKG_TOOL_OK;
-        struct lkg_value *map;
 
         for (size_t i = 1; i < candidate->n_layers; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf one = LKG_BUF_INIT;
@@ -125,11 +124,8 @@ static int print_layers(const struct lkg_tool *tool, const struct lkg_candidate 
                 else
                         lkg_tool_put_diff(tool, lkg_tool_text(&one), &buf);
         }
-        if (!lkg_tool_structured(tool))
-                return lkg_tool_print(&buf, status);
-        map = lkg_tool_document();
-        lkg_tool_map_value(map, "layers", lkg_value_ref(list));
-        return lkg_tool_print_map(tool, map, status);
+        return lkg_tool_structured(tool) ? lkg_tool_print_listed(tool, NULL, "layers", list, status)
+                                         : lkg_tool_print(&buf, status);
 }
 
 /* ---- reading two documents of the view ---- */

@@ -225,13 +225,10 @@ static void check_crash_loop(struct diagnosis *d)
 /* Return: true: status/<component>/startups is an empty list. */
 static bool never_started(const struct diagnosis *d)
 {
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = NULL;
         LKG_CLEANUP(lkg_freep) char *text = lkg_view_status(&d->view, "startups");
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = text ? lkg_tool_decode(text) : NULL;
 
-        if (!text || lkg_decode_json(text, strlen(text), 0, NULL, &report, &list) < 0)
-                return false;
-        return lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
+        return list && lkg_value_type(list) == LKG_LIST && lkg_value_size(list) == 0;
 }
 
 /* While it is unknown which generation the component has read, the clock of a trial does not run. */
@@ -493,7 +490,6 @@ int lkg_verb_doctor(const struct lkg_tool *tool)
 {
         struct diagnosis d = { .tool = tool, .view = LKG_VIEW_INIT, .list = lkg_tool_list() };
         int status = LKG_TOOL_OK;
-        struct lkg_value *map;
 
         look_at_node(&d);
         look_at_view(&d);
@@ -501,12 +497,8 @@ int lkg_verb_doctor(const struct lkg_tool *tool)
         for (size_t i = 0; i < lkg_value_size(d.list); i++)
                 if (lkg_tool_severity(lkg_tool_word(lkg_list_get(d.list, i), "severity")) != LKG_NOTE)
                         status = LKG_TOOL_DIFFERENT;
-        if (!lkg_tool_structured(tool)) {
-                status = print_text(tool, d.list, status);
-                lkg_value_unref(d.list);
-                return status;
-        }
-        map = lkg_tool_document();
-        lkg_tool_map_value(map, "problems", d.list);
-        return lkg_tool_print_map(tool, map, status);
+        status = lkg_tool_structured(tool) ? lkg_tool_print_listed(tool, NULL, "problems", d.list, status)
+                                           : print_text(tool, d.list, status);
+        lkg_value_unref(d.list);
+        return status;
 }

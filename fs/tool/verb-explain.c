@@ -18,31 +18,6 @@ static unsigned parse_code(const char *text)
 
 /* ---- codes ---- */
 
-static struct lkg_value *map_kind(const struct lkg_finding_kind *kind)
-{
-        struct lkg_value *map = lkg_tool_map();
-        char code[16];
-
-        (void)snprintf(code, sizeof(code), "LKG%04u", kind->code);
-        lkg_tool_map_string(map, "code", code);
-        lkg_tool_map_string(map, "severity", lkg_severity_name(kind->severity));
-        lkg_tool_map_string(map, "title", kind->title);
-        lkg_tool_map_string(map, "paragraph", kind->paragraph);
-        lkg_tool_map_string(map, "advice", kind->advice);
-        return map;
-}
-
-static int print_codes_structured(const struct lkg_tool *tool, unsigned wanted)
-{
-        struct lkg_value *list = lkg_tool_list(), *map = lkg_tool_document();
-
-        for (size_t i = 0; i < lkg_n_finding_kinds; i++)
-                if (!wanted || lkg_finding_kinds[i].code == wanted)
-                        lkg_tool_append(list, map_kind(&lkg_finding_kinds[i]));
-        lkg_tool_map_value(map, "codes", list);
-        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
-}
-
 #define COLUMNS 80
 
 /* Add @text, wrapped at spaces. */
@@ -65,75 +40,75 @@ static void append_wrapped(struct lkg_buf *buf, const char *text)
         lkg_buf_printf(buf, "\n");
 }
 
-static int print_codes_text(unsigned wanted)
+static struct lkg_value *map_kind(const struct lkg_finding_kind *kind)
 {
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        struct lkg_value *map = lkg_tool_map();
+        char code[16];
 
-        for (size_t i = 0; i < lkg_n_finding_kinds; i++) {
-                const struct lkg_finding_kind *kind = &lkg_finding_kinds[i];
-
-                if (!wanted) {
-                        lkg_buf_printf(&buf, "LKG%04u  %-7s  %s\n", kind->code,
-                                       lkg_severity_name(kind->severity), kind->title);
-                } else if (kind->code == wanted) {
-                        lkg_buf_printf(&buf, "LKG%04u (%s): %s\n\n", kind->code,
-                                       lkg_severity_name(kind->severity), kind->title);
-                        append_wrapped(&buf, kind->paragraph);
-                        lkg_buf_printf(&buf, "\nWhat to do:\n");
-                        append_wrapped(&buf, kind->advice);
-                }
-        }
-        return lkg_tool_print(&buf, LKG_TOOL_OK);
+        (void)snprintf(code, sizeof(code), "LKG%04u", kind->code);
+        lkg_tool_map_string(map, "code", code);
+        lkg_tool_map_string(map, "severity", lkg_severity_name(kind->severity));
+        lkg_tool_map_string(map, "title", kind->title);
+        lkg_tool_map_string(map, "paragraph", kind->paragraph);
+        lkg_tool_map_string(map, "advice", kind->advice);
+        return map;
 }
 
+static void put_kind(const struct lkg_finding_kind *kind, bool whole, struct lkg_buf *buf)
+{
+        if (!whole) {
+                lkg_buf_printf(buf, "LKG%04u  %-7s  %s\n", kind->code, lkg_severity_name(kind->severity),
+                               kind->title);
+                return;
+        }
+        lkg_buf_printf(buf, "LKG%04u (%s): %s\n\n", kind->code, lkg_severity_name(kind->severity),
+                       kind->title);
+        append_wrapped(buf, kind->paragraph);
+        lkg_buf_puts(buf, "\nWhat to do:\n");
+        append_wrapped(buf, kind->advice);
+}
+
+/* @wanted: 0 = all */
 static int print_codes(const struct lkg_tool *tool, unsigned wanted)
 {
-        return lkg_tool_structured(tool) ? print_codes_structured(tool, wanted) : print_codes_text(wanted);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
+
+        for (size_t i = 0; i < lkg_n_finding_kinds; i++) {
+                if (wanted && lkg_finding_kinds[i].code != wanted)
+                        continue;
+                lkg_tool_append(list, map_kind(&lkg_finding_kinds[i]));
+                put_kind(&lkg_finding_kinds[i], wanted, &buf);
+        }
+        return lkg_tool_structured(tool) ? lkg_tool_print_listed(tool, NULL, "codes", list, LKG_TOOL_OK)
+                                         : lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
 /* ---- names ---- */
-
-static unsigned release_of(const struct lkg_tool *tool)
-{
-        return tool->options.release ? tool->options.release : LKG_RELEASE_MAX;
-}
 
 static size_t n_shown(const struct lkg_explained_list *list)
 {
         return list->n_items < LKG_EXPLAINED_MAX ? list->n_items : LKG_EXPLAINED_MAX;
 }
 
-static int print_names_structured(const struct lkg_tool *tool, const struct lkg_explained_list *list)
+static int print_names(const struct lkg_tool *tool, const struct lkg_explained_list *list)
 {
         static const char *const keys[] = { [LKG_EXPLAINED_FIELD] = "fields",
                                             [LKG_EXPLAINED_FLAG] = "flags",
                                             [LKG_EXPLAINED_GATE] = "gates" };
-        struct lkg_value *map = lkg_tool_document();
-
-        for (size_t what = 0; what < LKG_ARRAY_SIZE(keys); what++) {
-                struct lkg_value *values = lkg_tool_list();
-
-                for (size_t i = 0; i < n_shown(list); i++)
-                        if (list->items[i].what == what)
-                                lkg_tool_append(values,
-                                                lkg_explain_value(&list->items[i], release_of(tool)));
-                lkg_tool_map_value(map, keys[what], values);
-        }
-        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
-}
-
-static int print_names(const struct lkg_tool *tool, const struct lkg_explained_list *list)
-{
+        unsigned release = tool->options.release ? tool->options.release : LKG_RELEASE_MAX;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_tool_document();
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
-        if (lkg_tool_structured(tool))
-                return print_names_structured(tool, list);
+        for (size_t what = 0; what < LKG_ARRAY_SIZE(keys); what++)
+                lkg_tool_map_value(map, keys[what], lkg_tool_list());
         for (size_t i = 0; i < n_shown(list); i++) {
-                if (i > 0)
-                        lkg_buf_printf(&buf, "\n");
-                lkg_explain_text(&list->items[i], release_of(tool), &buf);
+                lkg_buf_puts(&buf, i ? "\n" : "");
+                lkg_tool_append(lkg_map_get(map, keys[list->items[i].what]),
+                                lkg_explain_show(&list->items[i], release, &buf));
         }
-        return lkg_tool_print(&buf, LKG_TOOL_OK);
+        return lkg_tool_structured(tool) ? lkg_tool_print_map(tool, LKG_STEAL(map), LKG_TOOL_OK)
+                                         : lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
 /* `enabled` is the end of several paths. */

@@ -8,55 +8,12 @@
 #include "fleet.h"
 #include "known.h"
 
-/* ---- tables ---- */
-
 /* What stands in a cell: a text of the row; "-" = it has none. */
 static const char *cell(const struct lkg_value *row, const char *key)
 {
         const char *text = lkg_map_get_string(row, key);
 
         return text ? text : "-";
-}
-
-/* A column for each key, as wide as its widest text; the last one is not filled up. */
-static void put_table(const struct lkg_value *rows, const char *const *keys, const char *const *headings,
-                      size_t n, struct lkg_buf *buf)
-{
-        size_t width[4] = { 0 };
-
-        for (size_t i = 0; i <= lkg_value_size(rows); i++) /* the headings come first */
-                for (size_t k = 0; k + 1 < n; k++) {
-                        size_t size = strlen(i ? cell(lkg_list_get(rows, i - 1), keys[k]) : headings[k]);
-
-                        width[k] = size > width[k] ? size : width[k];
-                }
-        for (size_t i = 0; i <= lkg_value_size(rows); i++) {
-                for (size_t k = 0; k < n; k++) {
-                        const char *text = i ? cell(lkg_list_get(rows, i - 1), keys[k]) : headings[k];
-
-                        lkg_tool_put_clean(buf, text);
-                        if (k + 1 < n)
-                                lkg_buf_printf(buf, "%*s", (int)(width[k] - strlen(text)) + 2, "");
-                }
-                lkg_buf_putc(buf, '\n');
-        }
-}
-
-static int print_list(const struct lkg_tool *tool, const struct lkg_view *view, const char *key,
-                      struct lkg_value *list)
-{
-        struct lkg_value *map = lkg_tool_document();
-
-        lkg_tool_map_string(map, "component", view->component);
-        lkg_tool_map_value(map, key, list);
-        return lkg_tool_print_map(tool, map, LKG_TOOL_OK);
-}
-
-static void put_fact(struct lkg_buf *buf, const char *name, const char *text)
-{
-        lkg_buf_printf(buf, "%-10s ", name);
-        lkg_tool_put_clean(buf, text);
-        lkg_buf_putc(buf, '\n');
 }
 
 /* ---- history ---- */
@@ -82,6 +39,33 @@ static struct lkg_value *read_history(const struct lkg_view *view, const struct 
         return list;
 }
 
+static void put_history(const struct lkg_value *list, struct lkg_buf *buf)
+{
+        static const struct lkg_column columns[] = { { "  GENERATION", "generation" },
+                                                     { "TIME", "time", 20 },
+                                                     { "SHA256", "sha256", 12 },
+                                                     { "SOURCE", "source" } };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_list();
+
+        for (size_t i = 0; i < lkg_value_size(list); i++) {
+                const struct lkg_value *item = lkg_list_get(list, i), *meta = lkg_map_get_map(item, "meta");
+                LKG_CLEANUP(lkg_freep)
+                char *number = lkg_tool_format("%c %10" PRIu64,
+                                               lkg_value_bool(lkg_map_get(item, "served")) ? '*' : ' ',
+                                               lkg_record_number(item, "generation", 0));
+                LKG_CLEANUP(lkg_freep)
+                char *sha256 = lkg_tool_own(strndup(lkg_tool_word(meta, "sha256"), 12));
+                struct lkg_value *row = lkg_tool_map();
+
+                lkg_tool_map_string(row, "generation", number);
+                lkg_tool_map_string(row, "time", meta ? lkg_map_get_string(meta, "time") : NULL);
+                lkg_tool_map_string(row, "sha256", *sha256 ? sha256 : NULL);
+                lkg_tool_map_string(row, "source", meta ? lkg_map_get_string(meta, "source") : NULL);
+                lkg_tool_append(rows, row);
+        }
+        lkg_tool_put_table(rows, columns, LKG_ARRAY_SIZE(columns), buf);
+}
+
 /* The generations that can be rolled back to, newest first; the one served is marked. */
 int lkg_verb_history(const struct lkg_tool *tool)
 {
@@ -99,16 +83,8 @@ int lkg_verb_history(const struct lkg_tool *tool)
                 lkg_tool_end(tool, LKG_TOOL_FAILED, "'%s/%s': %s", view.root, path, strerror(-r));
         list = read_history(&view, &numbers);
         if (lkg_tool_structured(tool))
-                return print_list(tool, &view, "generations", lkg_value_ref(list));
-        lkg_buf_puts(&buf, "  GENERATION  TIME                  SHA256        SOURCE\n");
-        for (size_t i = 0; i < lkg_value_size(list); i++) {
-                const struct lkg_value *item = lkg_list_get(list, i), *meta = lkg_map_get(item, "meta");
-
-                lkg_buf_printf(&buf, "%c %10" PRIu64 "  %-20s  %-12.12s  %s\n",
-                               lkg_value_bool(lkg_map_get(item, "served")) ? '*' : ' ',
-                               lkg_record_number(item, "generation", 0), meta ? cell(meta, "time") : "-",
-                               meta ? cell(meta, "sha256") : "-", meta ? cell(meta, "source") : "-");
-        }
+                return lkg_tool_print_listed(tool, &view, "generations", list, LKG_TOOL_OK);
+        put_history(list, &buf);
         return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
@@ -214,8 +190,9 @@ static struct lkg_value *read_mark(const struct lkg_view *view, const char *id, 
 
 static int list_marks(const struct lkg_tool *tool, const struct lkg_view *view)
 {
-        static const char *const keys[] = { "time", "id", "reason" }, *const headings[] = { "TIME", "ID",
-                                                                                            "REASON" };
+        static const struct lkg_column columns[] = { { "TIME", "time" },
+                                                     { "ID", "id" },
+                                                     { "REASON", "reason" } };
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings names = { 0 };
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *list = lkg_tool_list();
@@ -233,35 +210,30 @@ static int list_marks(const struct lkg_tool *tool, const struct lkg_view *view)
         for (size_t i = 0; i < names.n_items; i++)
                 lkg_tool_append(list, marks[i]);
         if (lkg_tool_structured(tool))
-                return print_list(tool, view, "configurations", lkg_value_ref(list));
-
-        put_table(list, keys, headings, LKG_ARRAY_SIZE(keys), &buf);
+                return lkg_tool_print_listed(tool, view, "configurations", list, LKG_TOOL_OK);
+        lkg_tool_put_table(list, columns, LKG_ARRAY_SIZE(columns), &buf);
         return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
 static int show_text(const char *id, const struct lkg_value *json)
 {
-        static const char *const keys[] = { "time", "cause", "reason" };
+        static const char text[] =
+                "id         {{id}}\n"
+                "time       {{time}}{{!time}}-{{/}}\n"
+                "cause      {{cause}}{{!cause}}-{{/}}\n"
+                "reason     {{reason}}{{!reason}}-{{/}}\n"
+                "{{#missing}}suspects   not known: {{.}}\n{{/}}"
+                "{{!missing}}compared   generation {{generation}} with the last known good"
+                "{{#lastKnownGood}}, generation {{.}}{{/}}\n\n{{/}}";
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_tool_own(lkg_value_clone_shallow(json));
         const struct lkg_value *suspects = lkg_map_get(json, "suspects");
-        const char *missing = lkg_tool_suspects_missing(json);
-        uint64_t good;
 
-        put_fact(&buf, "id", id);
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(keys); i++)
-                put_fact(&buf, keys[i], cell(json, keys[i]));
-        if (missing) {
-                lkg_buf_puts(&buf, "suspects   not known: ");
-                lkg_tool_put_clean(&buf, missing);
-                lkg_buf_putc(&buf, '\n');
-                return lkg_tool_print(&buf, LKG_TOOL_OK);
-        }
-        lkg_buf_printf(&buf, "compared   generation %" PRIu64 " with the last known good",
-                       lkg_suspects_number(suspects, "generation"));
-        good = lkg_suspects_number(suspects, "lastKnownGood");
-        if (good)
-                lkg_buf_printf(&buf, ", generation %" PRIu64, good);
-        lkg_buf_puts(&buf, "\n\n");
+        lkg_tool_map_string(map, "id", id);
+        lkg_tool_map_string(map, "missing", lkg_tool_suspects_missing(json));
+        lkg_tool_map_number(map, "generation", lkg_suspects_number(suspects, "generation"));
+        lkg_tool_map_number(map, "lastKnownGood", lkg_suspects_number(suspects, "lastKnownGood"));
+        lkg_tool_fill(text, map, /* html= */ false, &buf);
         lkg_tool_put_suspects(suspects, &buf);
         return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
@@ -318,9 +290,9 @@ int lkg_verb_bad(const struct lkg_tool *tool)
 /* Exit status 1 if the running component differs from what is served, 2 if it runs and it is unknown what it has read. */
 int lkg_verb_drift(const struct lkg_tool *tool)
 {
-        static const char *const keys[] = { "field", "running", "served" }, *const headings[] = { "FIELD",
-                                                                                                  "RUNNING",
-                                                                                                  "SERVED" };
+        static const struct lkg_column columns[] = { { "FIELD", "field" },
+                                                     { "RUNNING", "running" },
+                                                     { "SERVED", "served" } };
         LKG_CLEANUP(lkg_view_close) struct lkg_view view = LKG_VIEW_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         LKG_CLEANUP(lkg_known_deinit) struct lkg_known known = { 0 };
@@ -346,7 +318,7 @@ int lkg_verb_drift(const struct lkg_tool *tool)
         if (unseen)
                 return lkg_tool_fail(tool, status, "%s " LKG_UNSEEN, view.component, unseen);
         if (lkg_value_size(known.drift))
-                put_table(known.drift, keys, headings, LKG_ARRAY_SIZE(keys), &buf);
+                lkg_tool_put_table(known.drift, columns, LKG_ARRAY_SIZE(columns), &buf);
         return lkg_tool_print(&buf, status);
 }
 
@@ -360,25 +332,15 @@ static bool has_halted(const struct lkg_value *rollout)
 
 static int print_rollout(const struct lkg_value *rollout, int status)
 {
+        static const char text[] = "this node  {{waiting}}{{!waiting}}{{state}}{{/}}\n"
+                                   "{{#slot}}slot       {{.}}\n{{/}}"
+                                   "in trial   {{in_trial}} of {{max_in_trial}} at a time\n"
+                                   "done       {{done}}\n"
+                                   "failed     {{failed}}, halts with {{max_failures}}\n"
+                                   "{{#failed_node}}           node {{.}}: {{failed_reason}}\n{{/}}";
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        const char *waiting = lkg_tool_word(rollout, "waiting"), *slot = lkg_tool_word(rollout, "slot"),
-                   *node = lkg_tool_word(rollout, "failed_node");
 
-        put_fact(&buf, "this node", *waiting ? waiting : lkg_tool_word(rollout, "state"));
-        if (*slot)
-                put_fact(&buf, "slot", slot);
-        lkg_buf_printf(&buf, "in trial   %s of %s at a time\n", lkg_tool_word(rollout, "in_trial"),
-                       lkg_tool_word(rollout, "max_in_trial"));
-        put_fact(&buf, "done", lkg_tool_word(rollout, "done"));
-        lkg_buf_printf(&buf, "failed     %s, halts with %s\n", lkg_tool_word(rollout, "failed"),
-                       lkg_tool_word(rollout, "max_failures"));
-        if (*node) {
-                lkg_buf_puts(&buf, "           node ");
-                lkg_tool_put_clean(&buf, node);
-                lkg_buf_puts(&buf, ": ");
-                lkg_tool_put_clean(&buf, lkg_tool_word(rollout, "failed_reason"));
-                lkg_buf_putc(&buf, '\n');
-        }
+        lkg_tool_fill(text, rollout, /* html= */ false, &buf);
         return lkg_tool_print(&buf, status);
 }
 

@@ -6,24 +6,59 @@
  */
 #include "tool.h"
 
-static void render_effective(const struct lkg_value *effective, enum lkg_format format, struct lkg_buf *buf)
+/* -o, else that of the input. */
+static enum lkg_format format_of(const struct lkg_tool *tool, enum lkg_format input)
 {
-        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = NULL;
+        return tool->options.format == LKG_TOOL_JSON   ? LKG_FORMAT_JSON
+               : tool->options.format == LKG_TOOL_YAML ? LKG_FORMAT_YAML
+                                                       : input;
+}
 
-        if (format != LKG_FORMAT_YAML) {
-                lkg_render(effective, format, buf);
-                return;
-        }
-        masked = lkg_tool_own(lkg_mask_secrets(effective));
-        lkg_effective_render(masked, buf);
+/* JSON keeps a number that does not fit into a float64, but YAML readers would read it as a string: then only a message is printed. */
+static bool no_yaml_says(const struct lkg_value *doc)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report ignored = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *back = NULL;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf json = LKG_BUF_INIT;
+
+        lkg_render_json_compact(doc, &json);
+        (void)lkg_tool_text(&json);
+        /* Larger than a document may be: aliases expanded it, and only YAML has them. */
+        return json.size <= LKG_DOC_BYTES_MAX &&
+               lkg_decode(json.data, json.size, LKG_FORMAT_JSON, LKG_DECODE_UNTYPED, NULL, &ignored,
+                          &back) == -EBADMSG;
+}
+
+static int print_doc(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format input)
+{
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        enum lkg_format format = format_of(tool, input);
+
+        if (format == LKG_FORMAT_YAML && no_yaml_says(doc))
+                return lkg_tool_fail(
+                        tool, LKG_TOOL_FAILED,
+                        "the document has a number beyond 1.8e308, which no YAML can say; use -o json");
+        lkg_render(doc, format, &buf);
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
+}
+
+static int print_effective(const struct lkg_tool *tool, const struct lkg_value *effective,
+                           enum lkg_format input)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *masked = lkg_tool_own(lkg_mask_secrets(effective));
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+
+        if (format_of(tool, input) == LKG_FORMAT_YAML)
+                lkg_effective_render(masked, &buf);
+        else
+                lkg_render(effective, LKG_FORMAT_JSON, &buf);
+        return lkg_tool_print(&buf, LKG_TOOL_OK);
 }
 
 int lkg_verb_render(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_tool_sources_deinit) struct lkg_tool_sources sources = { .dirfd = -EBADF };
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
         const struct lkg_candidate *candidate;
-        enum lkg_format format;
         int r;
 
         r = lkg_tool_sources_load(tool, &sources);
@@ -40,23 +75,11 @@ int lkg_verb_render(const struct lkg_tool *tool)
                         tool, LKG_TOOL_DIFFERENT,
                         "--effective needs the field tables of a kind, and there are none for this "
                         "one (KubeletConfiguration and KubeProxyConfiguration have them)");
-        format = lkg_tool_render_format(tool, candidate->format);
-        if (!tool->options.effective)
-                r = lkg_tool_render(tool, candidate->doc, format, &buf);
-        else
-                render_effective(candidate->effective, format, &buf);
-        return r == LKG_TOOL_OK ? lkg_tool_print(&buf, LKG_TOOL_OK) : r;
+        return tool->options.effective ? print_effective(tool, candidate->effective, candidate->format)
+                                       : print_doc(tool, candidate->doc, candidate->format);
 }
 
 /* ---- one document ---- */
-
-static int print_doc(const struct lkg_tool *tool, const struct lkg_value *doc, enum lkg_format format)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
-        int r = lkg_tool_render(tool, doc, lkg_tool_render_format(tool, format), &buf);
-
-        return r == LKG_TOOL_OK ? lkg_tool_print(&buf, LKG_TOOL_OK) : r;
-}
 
 /* lkgfs convert: one document as sigs.k8s.io/yaml (or Go's JSON decoder) reads it, in canonical form. */
 
@@ -82,20 +105,6 @@ int lkg_verb_convert(const struct lkg_tool *tool)
  * does not compare kind and apiVersion: that is a rule for layers, not for patches.
  */
 
-struct type {
-        const char *name;
-        unsigned decode_flags;
-        int (*apply)(const struct lkg_tool *tool, const struct lkg_value *target,
-                     const struct lkg_value *patch, struct lkg_report *report, struct lkg_value **ret);
-};
-
-static int apply_merge(const struct lkg_tool *tool, const struct lkg_value *target,
-                       const struct lkg_value *patch, struct lkg_report *report, struct lkg_value **ret)
-{
-        (void)tool;
-        return lkg_merge_json_patch(target, patch, report, ret);
-}
-
 /* The kind is that of --kind, else that of the target; a kind without a table has no types. */
 static int apply_strategic(const struct lkg_tool *tool, const struct lkg_value *target,
                            const struct lkg_value *patch, struct lkg_report *report, struct lkg_value **ret)
@@ -114,36 +123,21 @@ static int apply_strategic(const struct lkg_tool *tool, const struct lkg_value *
 }
 
 /* A merge patch keeps the text of numbers, a strategic one decodes them as Go does without a type. */
-static const struct type types[] = {
-        { "merge", 0, apply_merge },
-        { "strategic", LKG_DECODE_UNTYPED, apply_strategic },
-};
-
-static const struct type *find_type(const char *name)
-{
-        for (size_t i = 0; name && i < LKG_ARRAY_SIZE(types); i++)
-                if (strcmp(types[i].name, name) == 0)
-                        return &types[i];
-        return NULL;
-}
-
-static int apply(const struct lkg_tool *tool, const struct type *type, struct lkg_report *report,
+static int apply(const struct lkg_tool *tool, bool strategic, struct lkg_report *report,
                  enum lkg_format *ret_format, struct lkg_value **ret)
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *target = NULL;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *patch = NULL;
-        int r;
+        unsigned flags = strategic ? LKG_DECODE_UNTYPED : 0;
+        int r = lkg_tool_read_doc(tool, tool->words[0], false, flags, report, ret_format, &target), s;
 
-        r = lkg_tool_read_doc(tool, tool->words[0], false, type->decode_flags, report, ret_format, &target);
-        if (r != LKG_TOOL_FAILED) {
-                int s = lkg_tool_read_doc(tool, tool->words[1], false, type->decode_flags, report, NULL,
-                                          &patch);
-
-                r = s > r ? s : r;
-        }
-        if (r != LKG_TOOL_OK)
+        if (r == LKG_TOOL_FAILED)
                 return r;
-        r = type->apply(tool, target, patch, report, ret);
+        s = lkg_tool_read_doc(tool, tool->words[1], false, flags, report, NULL, &patch);
+        if (r != LKG_TOOL_OK || s != LKG_TOOL_OK)
+                return s > r ? s : r;
+        r = strategic ? apply_strategic(tool, target, patch, report, ret)
+                      : lkg_merge_json_patch(target, patch, report, ret);
         if (r == -EBADMSG)
                 return LKG_TOOL_DIFFERENT;
         return r < 0 ? lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", strerror(-r)) : LKG_TOOL_OK;
@@ -153,20 +147,20 @@ int lkg_verb_patch(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
-        const struct type *type = find_type(tool->options.document.type);
+        const char *type = tool->options.document.type;
+        bool strategic = type && strcmp(type, "strategic") == 0;
         enum lkg_format format = LKG_FORMAT_YAML;
         int r;
 
-        if (!tool->options.document.type)
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "which patch? --type merge or --type strategic");
         if (!type)
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "which patch? --type merge or --type strategic");
+        if (!strategic && strcmp(type, "merge") != 0)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
-                                     "--type \"%.60s\" is not known, want merge or strategic",
-                                     tool->options.document.type);
+                                     "--type \"%.60s\" is not known, want merge or strategic", type);
         if (strcmp(tool->words[0], "-") == 0 && strcmp(tool->words[1], "-") == 0)
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE,
                                      "only one of the documents can be standard input");
-        r = apply(tool, type, &report, &format, &doc);
+        r = apply(tool, strategic, &report, &format, &doc);
         lkg_tool_print_findings(tool, STDERR_FILENO, &report);
         if (r != LKG_TOOL_OK)
                 return r;

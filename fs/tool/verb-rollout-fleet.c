@@ -78,7 +78,7 @@ static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
         static const struct timespec pause = { .tv_sec = (time_t)(PAUSE_NS / LKG_NSEC_PER_SEC) };
         LKG_CLEANUP(lkg_freep) char *shown = NULL;
         uint64_t nodes_ns = lkg_boottime_ns();
-        char trouble[LKG_API_WORDS_MAX] = "";
+        const char *trouble = "";
         int r;
 
         for (;;) {
@@ -88,21 +88,18 @@ static int follow(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct
                 if (r != LKG_TOOL_OK)
                         return r;
                 (void)nanosleep(&pause, NULL);
-                *trouble = '\0';
-                if (lkg_fleet_look(api, fleet, nodes, trouble) && nodes)
+                trouble = lkg_fleet_look(api, fleet, nodes) ? "" : api->words;
+                if (!*trouble && nodes)
                         nodes_ns = lkg_boottime_ns();
         }
 }
 
 static int look_and_act(const struct lkg_tool *tool, struct lkg_fleet_api *api, struct lkg_fleet *fleet)
 {
-        char words[LKG_API_WORDS_MAX];
-
-        if (has_change(
-                    tool)) /* without a look: what halts must not wait for an answer that may be refused */
+        if (has_change(tool)) /* no look: what halts must not wait for an answer that may be refused */
                 return lkg_fleet_change(tool, api, fleet);
-        if (!lkg_fleet_look(api, fleet, /* nodes= */ true, words))
-                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", words);
+        if (!lkg_fleet_look(api, fleet, /* nodes= */ true))
+                return lkg_tool_fail(tool, LKG_TOOL_FAILED, "%s", api->words);
         if (!lkg_tool_structured(tool) && (tool->options.watch || isatty(STDOUT_FILENO) == 1))
                 return follow(tool, api, fleet);
         return print(tool, fleet);

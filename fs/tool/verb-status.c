@@ -161,13 +161,12 @@ static void append_some(const struct lkg_report *findings, enum lkg_severity sev
                         bool colour, size_t *room, struct lkg_buf *buf)
 {
         for (size_t i = 0; i<findings->n_findings && * room> 0; i++) {
-                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
                 const struct lkg_finding *f = &findings->findings[i];
 
                 if (f->severity != severity || (f->code == POISON_CODE) != poison)
                         continue;
-                lkg_finding_format(f, &line);
-                lkg_tool_paint_findings(colour, lkg_tool_text(&line), "    ", buf);
+                lkg_buf_puts(buf, "    ");
+                lkg_tool_put_finding(colour, f, buf);
                 --*room;
         }
 }

@@ -3,91 +3,36 @@
  * The mounted view as the tool sees it: a directory with files. It only uses open, read, write and poll.
  *
  * Which mount: --mountpoint, else $LKGFS_MOUNTPOINT, else the only mount of type fuse.lkgfs in
- * /proc/self/mountinfo. Which directory in it: --virtual-dir, else the root if it has
+ * /proc/self/mounts. Which directory in it: --virtual-dir, else the root if it has
  * status/<name>/generation, else the directory in it that has.
  */
+#include <mntent.h>
+
 #include "tool.h"
 
 #include <lkg/component.h>
 #include <lkg/publication.h>
 
-#define FSTYPE         "fuse.lkgfs"
 #define FILE_BYTES_MAX (16u << 20)
 
-/* The kernel writes blank, tab, newline and backslash of a path as \ooo. */
-static char *unescape(const char *text, size_t size)
+void lkg_view_find_mounts(FILE *table, struct lkg_strings *ret)
 {
-        char *ret = lkg_tool_own(malloc(size + 1)), *p = ret;
+        const struct mntent *mount;
 
-        for (size_t i = 0; i < size; i++) {
-                if (text[i] == '\\' && i + 3 < size && text[i + 1] >= '0' && text[i + 1] <= '3') {
-                        *p++ = (char)((text[i + 1] - '0') << 6 | (text[i + 2] - '0') << 3 |
-                                      (text[i + 3] - '0'));
-                        i += 3;
-                } else {
-                        *p++ = text[i];
-                }
-        }
-        *p = '\0';
-        return ret;
+        while ((mount = getmntent(table)))
+                if (strcmp(mount->mnt_type, "fuse.lkgfs") == 0 &&
+                    !lkg_tool_has_word(ret, mount->mnt_dir)) /* mounted twice over itself: one view */
+                        lkg_tool_add_word(ret, mount->mnt_dir);
 }
 
-/*
- * `id parent dev root MOUNTPOINT options [optional...] - TYPE source super`: the fifth field. @end: of the
- * optional fields
- */
-static const char *mount_path(const char *line, const char *end, size_t *ret_size)
+int lkg_view_mounts(struct lkg_strings *ret)
 {
-        const char *p = line;
+        FILE *table = setmntent("/proc/self/mounts", "re");
 
-        for (int field = 0; field < 4; field++) {
-                p = memchr(p, ' ', (size_t)(end - p));
-                if (!p)
-                        return NULL;
-                p++;
-        }
-        *ret_size = strcspn(p, " \n");
-        return p;
-}
-
-/* The same, if TYPE is ours. */
-static const char *our_mountpoint(const char *line, size_t size, size_t *ret_size)
-{
-        const char *end = line + size, *separator = memmem(line, size, " - ", 3);
-        size_t type_size = strlen(FSTYPE);
-
-        if (!separator || (size_t)(end - separator) < 3 + type_size + 1 ||
-            memcmp(separator + 3, FSTYPE " ", type_size + 1) != 0)
-                return NULL;
-        return mount_path(line, end, ret_size);
-}
-
-void lkg_view_find_mounts(const char *mountinfo, struct lkg_strings *ret)
-{
-        const char *line;
-        size_t size;
-
-        while (lkg_tool_next_line(&mountinfo, &line, &size)) {
-                size_t path_size = 0;
-                const char *path = our_mountpoint(line, size, &path_size);
-                LKG_CLEANUP(lkg_freep) char *mount = path ? unescape(path, path_size) : NULL;
-
-                if (mount && !lkg_tool_has_word(ret, mount)) /* mounted twice over itself: one view */
-                        lkg_tool_add_word(ret, mount);
-        }
-}
-
-int lkg_view_mounts(struct lkg_strings *ret, char **ret_mountinfo)
-{
-        LKG_CLEANUP(lkg_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        int r = fd < 0 ? -errno : lkg_read_file(fd, FILE_BYTES_MAX, &text, NULL, NULL);
-
-        if (r < 0)
-                return lkg_tool_need(r);
-        lkg_view_find_mounts(text, ret);
-        if (ret_mountinfo)
-                *ret_mountinfo = LKG_STEAL(text);
+        if (!table)
+                return -errno;
+        lkg_view_find_mounts(table, ret);
+        (void)endmntent(table);
         return 0;
 }
 
@@ -104,7 +49,7 @@ bool lkg_view_is_there(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
 
-        return lkg_view_named(tool) || (lkg_view_mounts(&mounts, NULL) == 0 && mounts.n_items > 0);
+        return lkg_view_named(tool) || (lkg_view_mounts(&mounts) == 0 && mounts.n_items > 0);
 }
 
 static int find_mountpoint(const struct lkg_tool *tool, char **ret, struct lkg_error *err)
@@ -112,10 +57,10 @@ static int find_mountpoint(const struct lkg_tool *tool, char **ret, struct lkg_e
         LKG_CLEANUP(lkg_strings_deinit) struct lkg_strings mounts = { 0 };
         LKG_CLEANUP(lkg_freep) char *names = NULL;
         const char *named = lkg_view_named(tool);
-        int r = named ? 0 : lkg_view_mounts(&mounts, NULL);
+        int r = named ? 0 : lkg_view_mounts(&mounts);
 
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "/proc/self/mountinfo");
+                return lkg_error_set(err, r, NULL, "/proc/self/mounts");
         if (named || mounts.n_items == 1) {
                 *ret = lkg_tool_format("%s", named ? named : mounts.items[0]);
                 return 0;
@@ -247,6 +192,12 @@ static int by_number_then_name(const void *a, const void *b)
         return *x_end || *y_end || m == n ? strcmp(x, y) : m > n ? -1 : 1;
 }
 
+void lkg_view_sort(struct lkg_strings *names)
+{
+        if (names->n_items > 1)
+                qsort(names->items, names->n_items, sizeof(*names->items), by_number_then_name);
+}
+
 int lkg_view_list(const struct lkg_view *view, const char *path, unsigned char type, struct lkg_strings *ret)
 {
         int fd = openat(view->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
@@ -262,8 +213,7 @@ int lkg_view_list(const struct lkg_view *view, const char *path, unsigned char t
                     (type == DT_UNKNOWN || e->d_type == type || e->d_type == DT_UNKNOWN))
                         lkg_tool_add_word(ret, e->d_name);
         (void)closedir(dir);
-        if (ret->n_items > 1)
-                qsort(ret->items, ret->n_items, sizeof(*ret->items), by_number_then_name);
+        lkg_view_sort(ret);
         return 0;
 }
 
@@ -339,20 +289,17 @@ uint64_t lkg_view_generation(const struct lkg_view *view)
 
 struct lkg_value *lkg_view_read_json(const struct lkg_view *view, const char *fmt, ...)
 {
-        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_freep) char *path = NULL;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_value *value = NULL;
+        struct lkg_value *value;
         size_t size = 0;
         va_list ap;
 
         va_start(ap, fmt);
         path = lkg_tool_vformat(fmt, ap);
         va_end(ap);
-        if (read_path(view, path, &text, &size, NULL) < 0 ||
-            lkg_decode_json(text, size, 0, NULL, &report, &value) < 0)
-                return NULL;
-        return lkg_value_type(value) == LKG_MAP ? value : lkg_value_unref(value);
+        value = read_path(view, path, &text, &size, NULL) < 0 ? NULL : lkg_tool_decode(text);
+        return value && lkg_value_type(value) == LKG_MAP ? value : lkg_value_unref(value);
 }
 
 int lkg_view_findings(const struct lkg_view *view, struct lkg_report *ret)

@@ -129,7 +129,7 @@ static void assert_says(const char *word, unsigned release, const char *want)
 {
         struct lkg_buf buf = LKG_BUF_INIT;
 
-        lkg_explain_text(only(word, "kubelet"), release, &buf);
+        lkg_value_unref(lkg_explain_show(only(word, "kubelet"), release, &buf));
         assert_false(lkg_buf_failed(&buf));
         if (!strstr(buf.data, want))
                 fail_msg("\"%s\" is not in:\n%s", want, buf.data);
@@ -161,19 +161,16 @@ static void assert_key(const char *word, const char *path, const char *says)
 {
         const struct lkg_explained *item;
         struct lkg_buf buf = LKG_BUF_INIT;
-        struct lkg_value *map;
 
         lkg_explain_find(word, "kubelet", &list);
         assert_true(list.n_items > 0 && !list.ambiguous);
         item = &list.items[0];
         assert_int_equal(item->what, LKG_EXPLAINED_FIELD);
         assert_string_equal(item->field->path, path);
-        lkg_explain_text(item, LKG_RELEASE_MAX, &buf);
+        lkg_value_unref(lkg_explain_show(item, LKG_RELEASE_MAX, &buf));
         if (!strstr(buf.data, says))
                 fail_msg("%s:\n%s", word, buf.data);
         lkg_buf_deinit(&buf);
-        map = lkg_explain_value(item, LKG_RELEASE_MAX);
-        lkg_value_unref(map);
 }
 
 static void test_a_key_of_a_map(void **state)
@@ -214,7 +211,7 @@ static void test_names_that_stand_for_many_gates(void **state)
                 assert_string_equal(only(words[i], "kubelet")->field->path, "featureGates");
                 assert_string_equal(only(words[i], "kubelet")->key, "AllAlpha");
         }
-        lkg_explain_text(only("AllAlpha", "kubelet"), 136, &buf);
+        lkg_value_unref(lkg_explain_show(only("AllAlpha", "kubelet"), 136, &buf));
         assert_non_null(strstr(buf.data, "every alpha gate"));
 }
 
@@ -224,14 +221,12 @@ static void test_every_name_can_be_explained(void **state)
         for (size_t k = 0; k < lkg_n_kinds; k++)
                 for (size_t i = 0; i < *lkg_kinds[k].n_fields; i++) {
                         struct lkg_buf buf = LKG_BUF_INIT;
-                        struct lkg_value *map;
 
                         lkg_explain_find(lkg_kinds[k].fields[i].path, lkg_kinds[k].kind, &list);
                         assert_true(list.n_items >= 1 && !list.ambiguous);
-                        lkg_explain_text(&list.items[0], LKG_RELEASE_MAX, &buf);
+                        lkg_value_unref(lkg_explain_show(&list.items[0], LKG_RELEASE_MAX, &buf));
+                        lkg_value_unref(lkg_explain_show(&list.items[0], LKG_RELEASE_MIN, &buf));
                         assert_false(lkg_buf_failed(&buf));
-                        map = lkg_explain_value(&list.items[0], LKG_RELEASE_MIN);
-                        lkg_value_unref(map);
                         lkg_buf_deinit(&buf);
                 }
 }

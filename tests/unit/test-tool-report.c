@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats that the tool writes by itself: text in HTML, tar headers, URIs; what is masked in lines; parts in a pipe. */
+/* The formats that the tool writes by itself: filled templates, tar headers, URIs; what is masked in lines; parts in a pipe. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,22 +19,36 @@ static void assert_text(struct lkg_buf *buf, const char *want)
         lkg_buf_deinit(buf);
 }
 
-static void test_html_is_escaped(void **state)
+static void fill(const char *template, const char *json, bool html, struct lkg_buf *buf)
 {
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *value = lkg_tool_decode(json);
+
+        assert_non_null(value);
+        lkg_tool_fill(template, value, html, buf);
+}
+
+static void test_values_are_escaped(void **state)
+{
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *raw = lkg_tool_map();
         struct lkg_buf buf = LKG_BUF_INIT;
 
         (void)state;
-        lkg_html(&buf, "%s", "<a href=\"x\" id='y'>&amp;\n\x1b[31m\xff\xe2\x80\xae");
+        lkg_tool_map_value(raw, "text",
+                           lkg_value_new_string("<a href=\"x\" id='y'>&amp;\n\x1b[31m\xff\xe2\x80\xae", 34,
+                                                NULL, 0, 0));
+        lkg_tool_fill("{{text}}", raw, true, &buf);
         assert_text(&buf,
                     "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;amp;\n\\x1b[31m\\xff\\xe2\\x80\\xae");
-        lkg_html(&buf, "%-s", "run `lkgfs <x>`, or ` alone");
+        lkg_tool_fill("{{text}}", raw, false, &buf);
+        assert_text(&buf, "<a href=\"x\" id='y'>&amp;\\x0a\\x1b[31m\\xff\\xe2\\x80\\xae");
+        fill("{{a:prose}}", "{\"a\":\"run `lkgfs <x>`, or ` alone\"}", true, &buf);
         assert_text(&buf, "run <code>lkgfs &lt;x&gt;</code>, or ` alone");
-        lkg_html(&buf, "%-s", "``");
+        fill("{{a:prose}}", "{\"a\":\"``\"}", true, &buf);
         assert_text(&buf, "<code></code>");
-        lkg_html_time(&buf, "2026-01-02T03:04:05Z");
+        fill("{{a:time}}", "{\"a\":\"2026-01-02T03:04:05Z\"}", true, &buf);
         assert_text(&buf, "<time datetime=\"2026-01-02T03:04:05Z\"><span class=\"date\">2026-01-02</span> "
                           "03:04:05</time>");
-        lkg_html_time(&buf, "<b>");
+        fill("{{a:time}}", "{\"a\":\"<b>\"}", true, &buf);
         assert_text(&buf, "<time datetime=\"&lt;b&gt;\">&lt;b&gt;</time>");
 }
 
@@ -43,11 +57,39 @@ static void test_diff_lines_have_signs_and_tags(void **state)
         struct lkg_buf buf = LKG_BUF_INIT;
 
         (void)state;
-        lkg_html_diff(&buf, "--- a\n+++ b\n@@ -1 +1 @@\n same\n-<old>\n+new");
+        fill("{{a:diff}}", "{\"a\":\"--- a\\n+++ b\\n@@ -1 +1 @@\\n same\\n-<old>\\n+new\"}", true, &buf);
         assert_text(
                 &buf,
                 "<pre class=\"diff\" tabindex=\"0\"><b>--- a</b>\n<b>+++ b</b>\n<b>@@ -1 +1 @@</b>\n same\n"
                 "<del>-&lt;old&gt;</del>\n<ins>+new</ins>\n</pre>\n");
+}
+
+static void test_sections(void **state)
+{
+        static const char json[] =
+                "{\"list\":[{\"a\":1},{\"a\":2,\"b\":\"x\"}],\"words\":[\"u\",\"v\"],\"none\":[],"
+                "\"b\":\"around\",\"map\":{\"m\":{\"k\":\"deep\"}},\"zero\":0,\"yes\":true,"
+                "\"no\":false,\"empty\":\"\"}";
+        static const struct {
+                const char *template, *want;
+        } rows[] = {
+                { "plain } {text}", "plain } {text}" },
+                { "{{#list}}{{,}}{{a}}{{b}}{{/}}.", "1around, 2x." },
+                { "{{#words}}{{,}}{{.}}{{/}}", "u, v" },
+                { "{{?words}}[{{#words}}{{.}}{{/}}]{{/}}{{?none}}never{{/}}{{!none}}none{{/}}", "[uv]none" },
+                { "{{map/m/k}}{{map/x/k}}{{unknown}}", "deep" },
+                { "{{#map/m}}{{k}}{{/}}{{#b}}<{{.}}>{{/}}", "deep<around>" },
+                { "{{?zero}}0{{/}}{{?yes}}y{{/}}{{?no}}n{{/}}{{?empty}}e{{/}}{{!empty}}-{{/}}", "y-" },
+                { "{{?no}}a{{?yes}}b{{/}}c{{/}}d", "d" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
+                struct lkg_buf buf = LKG_BUF_INIT;
+
+                fill(rows[i].template, json, false, &buf);
+                assert_text(&buf, rows[i].want);
+        }
 }
 
 static void test_uri(void **state)
@@ -161,19 +203,21 @@ static void test_parts_through_a_pipe_that_is_cut(void **state)
                 const struct lkg_part *a, *b;
 
                 lkg_parts_receive(&parts, data, (size_t)n);
-                a = lkg_parts_find(&parts, "%s", "a");
+                a = lkg_parts_find(&parts, "a");
                 b = lkg_parts_find(&parts, "b/c");
                 assert_true(parts.n <= 2);
                 if (b) {
-                        char name[256];
+                        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *tree = lkg_parts_tree(&parts);
 
                         assert_int_equal(n, size);
                         assert_int_equal(b->error, -EINPROGRESS);
-                        assert_string_equal(lkg_parts_text(&parts, "a"), "one");
                         assert_int_equal(a->modified_s, 7);
-                        assert_true(lkg_parts_under(&parts, "", 0, name));
-                        assert_string_equal(name, "b");
-                        assert_false(lkg_parts_under(&parts, "", 1, name));
+                        assert_string_equal(lkg_tool_word(lkg_parts_at(tree, "a"), "text"), "one");
+                        assert_string_equal(lkg_tool_word(lkg_parts_at(tree, "a"), "since"),
+                                            "1970-01-01T00:00:07Z");
+                        assert_string_equal(lkg_tool_word(lkg_parts_at(lkg_parts_at(tree, "b"), "c"), "why"),
+                                            "it gave no answer in time");
+                        assert_int_equal(lkg_value_size(lkg_parts_at(tree, "unread")), 1);
                 }
                 lkg_parts_deinit(&parts);
         }
@@ -182,8 +226,9 @@ static void test_parts_through_a_pipe_that_is_cut(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_html_is_escaped),
+                cmocka_unit_test(test_values_are_escaped),
                 cmocka_unit_test(test_diff_lines_have_signs_and_tags),
+                cmocka_unit_test(test_sections),
                 cmocka_unit_test(test_uri),
                 cmocka_unit_test(test_lines_are_masked),
                 cmocka_unit_test(test_documents_are_masked_or_left_out),

@@ -1,0 +1,3 @@
+# A text as a string of C: a line for each of its lines.
+s/[\\"]/\\&/g
+s/.*/"&\\n"/
