@@ -176,6 +176,14 @@ int lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_pl
                             : LKG_TOOL_OK;
 }
 
+int lkg_adopt_record_remove(const struct lkg_adopt_node *look)
+{
+        LKG_CLEANUP(place_close) struct adopt_place place = { .fd = -EBADF };
+        int r = place_open(look, LKG_ADOPT_RECORD, &place);
+
+        return r < 0 ? r : unlinkat(place.fd, place.name, 0) < 0 ? -errno : 0;
+}
+
 /* ---- making ---- */
 
 /* The present file stays where it is, and has a second name from now on. */

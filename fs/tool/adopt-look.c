@@ -232,39 +232,30 @@ bool lkg_adopt_live(const struct lkg_adopt_node *look)
         return !*look->root && access("/run/systemd/system", F_OK) == 0;
 }
 
-static void join(const char *const *words, struct lkg_buf *buf)
+int lkg_adopt_systemctl(const struct lkg_adopt_node *look, const char *words)
 {
-        lkg_buf_puts(buf, "systemctl");
-        for (; *words; words++)
-                lkg_buf_printf(buf, " %s", *words);
-}
-
-int lkg_adopt_systemctl(const struct lkg_adopt_node *look, const char *const *words)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf line = LKG_BUF_INIT;
-        const char *argv[8] = { "systemctl" };
+        LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_format("systemctl %s", words);
+        char *argv[8] = { NULL }, *rest = copy;
         int r, status = 0;
         pid_t pid;
 
-        join(words, &line);
-
         if (!lkg_adopt_live(look)) {
-                lkg_tool_note(look->tool, "not run, systemd does not run here: %s", lkg_tool_text(&line));
+                lkg_tool_note(look->tool, "not run, systemd does not run here: %s", copy);
                 return LKG_TOOL_OK;
         }
-        for (size_t i = 0; words[i] && i + 2 < LKG_ARRAY_SIZE(argv); i++)
-                argv[i + 1] = words[i];
-        r = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+        for (size_t i = 0; rest && i + 1 < LKG_ARRAY_SIZE(argv); i++)
+                argv[i] = strsep(&rest, " ");
+        r = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
         if (r != 0)
-                return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "run `%s`: %s", lkg_tool_text(&line),
+                return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "run `systemctl %s`: %s", words,
                                      strerror(r));
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
-                        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "`%s`: %s", lkg_tool_text(&line),
+                        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "`systemctl %s`: %s", words,
                                              strerror(errno));
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
                 return LKG_TOOL_OK;
-        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "`%s` failed (%s %d)", lkg_tool_text(&line),
+        return lkg_tool_fail(look->tool, LKG_TOOL_FAILED, "`systemctl %s` failed (%s %d)", words,
                              WIFEXITED(status) ? "exit status" : "signal",
                              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }

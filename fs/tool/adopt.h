@@ -135,6 +135,8 @@ int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_a
 int lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
 /** lkg_adopt_record_read() - the same without a message. @ret: empty before. Return: 0 or -errno. */
 int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
+/** lkg_adopt_record_remove() - Return: 0 or -errno. */
+int lkg_adopt_record_remove(const struct lkg_adopt_node *look);
 /** lkg_adopt_make() - write one file, the old one is kept aside, or make one directory. */
 int lkg_adopt_make(const struct lkg_adopt_node *look, const struct lkg_adopt_file *file);
 /**
@@ -152,5 +154,7 @@ int lkg_adopt_clean(const struct lkg_adopt_node *look, const struct lkg_adopt_pl
 /* adopt-look.c */
 /** lkg_adopt_live() - is this the running node, under systemd? */
 bool lkg_adopt_live(const struct lkg_adopt_node *look);
-/** lkg_adopt_systemctl() - run one command, or print it if the node is not live. Words end with NULL. A status after a message. */
-int lkg_adopt_systemctl(const struct lkg_adopt_node *look, const char *const *words);
+/** lkg_adopt_systemctl() - run one command ("enable --now lkgfs.service"), or print it if the node is not live. A status after a message. */
+int lkg_adopt_systemctl(const struct lkg_adopt_node *look, const char *words);
+#define LKG_ADOPT_RELOAD  "daemon-reload"
+#define LKG_ADOPT_DISABLE "disable --now lkgfs.service"

@@ -20,9 +20,6 @@ struct leaving {
         bool known; /* the look succeeded */
 };
 
-static const char *const reload[] = { "daemon-reload", NULL };
-static const char *const disable[] = { "disable", "--now", "lkgfs.service", NULL };
-
 /* ---- what is served ---- */
 
 /* The file of the view, whatever is held or comes from a ConfigMap. Return: 1; 0: there is no view; -errno. */
@@ -200,11 +197,11 @@ static int undo_files(const struct leaving *l, bool dropin)
 
 static int remove_record(const struct leaving *l)
 {
-        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(l->look.rootfd, "/etc/lkgfs", O_RDONLY | O_DIRECTORY);
+        int r = lkg_adopt_record_remove(&l->look);
 
-        if (fd < 0 || unlinkat(fd, strrchr(LKG_ADOPT_RECORD, '/') + 1, 0) < 0)
+        if (r < 0)
                 return lkg_tool_fail(l->tool, LKG_TOOL_FAILED, "remove '%s" LKG_ADOPT_RECORD "': %s",
-                                     l->look.root, strerror(fd < 0 ? -fd : errno));
+                                     l->look.root, strerror(-r));
         for (size_t i = 0; i < l->record.n_files; i++)
                 if (strcmp(l->record.files[i].path, "/etc/lkgfs") == 0)
                         return undo(l, &l->record.files[i]);
@@ -216,14 +213,14 @@ static int leave(const struct leaving *l)
         int status = undo_files(l, true);
 
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_systemctl(&l->look, reload);
+                status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_RELOAD);
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_systemctl(&l->look, disable);
+                status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_DISABLE);
         if (status != LKG_TOOL_OK && !l->tool->options.force)
                 return status;
         status = undo_files(l, false);
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_systemctl(&l->look, reload);
+                status = lkg_adopt_systemctl(&l->look, LKG_ADOPT_RELOAD);
         if (status == LKG_TOOL_OK)
                 status = lkg_adopt_clean(&l->look, &l->record);
         return status == LKG_TOOL_OK ? remove_record(l) : status;

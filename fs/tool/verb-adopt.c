@@ -169,10 +169,7 @@ static int read_earlier(struct adoption *a)
 
 /* ---- doing ---- */
 
-static const char *const reload[] = { "daemon-reload", NULL };
-static const char *const enable[] = { "enable", "--now", "lkgfs.service", NULL };
-static const char *const disable[] = { "disable", "--now", "lkgfs.service", NULL };
-static const char *const restart[] = { "restart", "lkgfs.service", NULL };
+#define RESTART "restart lkgfs.service"
 
 /* Back to what was there, the last file first; the kubelet's drop-in is the last one. */
 static void go_back(const struct adoption *a, size_t n_made, bool started)
@@ -192,29 +189,22 @@ static void go_back(const struct adoption *a, size_t n_made, bool started)
                 }
         }
         if (started) {
-                (void)lkg_adopt_systemctl(&a->look, reload);
-                (void)lkg_adopt_systemctl(&a->look, a->over ? restart : disable);
+                (void)lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
+                (void)lkg_adopt_systemctl(&a->look, a->over ? RESTART : LKG_ADOPT_DISABLE);
         }
         lkg_tool_note(a->tool, "nothing has changed");
-}
-
-static int remove_record(const struct adoption *a)
-{
-        LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(a->look.rootfd, "/etc/lkgfs", O_RDONLY | O_DIRECTORY);
-
-        return fd < 0 || unlinkat(fd, strrchr(LKG_ADOPT_RECORD, '/') + 1, 0) < 0 ? -errno : 0;
 }
 
 /* Started and ready means served; this looks at the file itself. */
 static int start_view(const struct adoption *a)
 {
         LKG_CLEANUP(lkg_freep) char *path = NULL;
-        int status = lkg_adopt_systemctl(&a->look, reload);
+        int status = lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
 
         if (status == LKG_TOOL_OK)
-                status = lkg_adopt_systemctl(&a->look, enable);
+                status = lkg_adopt_systemctl(&a->look, "enable --now lkgfs.service");
         if (status == LKG_TOOL_OK && a->over)
-                status = lkg_adopt_systemctl(&a->look, restart);
+                status = lkg_adopt_systemctl(&a->look, RESTART);
         if (status != LKG_TOOL_OK || !lkg_adopt_live(&a->look))
                 return status;
         path = lkg_tool_format("%s/%s", a->plan.mount_point, a->plan.file);
@@ -254,7 +244,7 @@ static int make_files(const struct adoption *a, size_t *ret_made, bool *ret_star
                 if (status != LKG_TOOL_OK)
                         return status;
         }
-        return lkg_adopt_systemctl(&a->look, reload);
+        return lkg_adopt_systemctl(&a->look, LKG_ADOPT_RELOAD);
 }
 
 static void remove_stale(struct adoption *a)
@@ -289,7 +279,7 @@ static int apply(struct adoption *a)
         }
         go_back(a, n_made, started);
         if (!a->over) {
-                (void)remove_record(a);
+                (void)lkg_adopt_record_remove(&a->look);
                 for (size_t i = n_made; fresh && i > 0; i--)
                         if (!*a->plan.files[i - 1].sha256)
                                 (void)lkg_adopt_unmake(&a->look, &a->plan.files[i - 1], &kept);

@@ -212,28 +212,18 @@ static void share_lines(struct facts *facts, size_t n, bool all)
                         }
 }
 
-/* ---- as text ---- */
-
-/* One line: what it is about, and the text; none without a text. */
-static void put_line(struct lkg_buf *buf, const char *label, const char *text)
-{
-        if (!*text)
-                return;
-        lkg_buf_printf(buf, "  %-10s", label);
-        lkg_tool_put_clean(buf, text);
-        lkg_buf_putc(buf, '\n');
-}
-
-/* " (3 min ago)" after an absolute time. */
-static void append_age(const char *rfc3339, struct lkg_buf *buf)
+/* " (3 min ago)", which follows an absolute time. */
+static void map_age(struct lkg_value *map, const char *key, const char *rfc3339)
 {
         uint64_t then_ns, now_ns = lkg_realtime_ns();
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
         char age[LKG_AGE_MAX];
 
-        lkg_buf_puts(buf, rfc3339);
         /* Else the clock was set back: no age is better than a wrong one. */
-        if (lkg_parse_rfc3339(rfc3339, &then_ns) == 0 && then_ns <= now_ns)
-                lkg_buf_printf(buf, " (%s ago)", lkg_tool_age((now_ns - then_ns) / LKG_NSEC_PER_SEC, age));
+        if (lkg_parse_rfc3339(rfc3339, &then_ns) < 0 || then_ns > now_ns)
+                return;
+        text = lkg_tool_format(" (%s ago)", lkg_tool_age((now_ns - then_ns) / LKG_NSEC_PER_SEC, age));
+        lkg_tool_map_string(map, key, text);
 }
 
 static void append_drift(const struct lkg_known *known, struct lkg_buf *buf)
@@ -252,19 +242,23 @@ static void append_drift(const struct lkg_known *known, struct lkg_buf *buf)
                 lkg_buf_printf(buf, "            and %zu more: lkgfs drift\n", n - DRIFT_FIELDS_MAX);
 }
 
-static void append_missing(const struct lkg_processes *processes, struct lkg_buf *buf)
+/* Sentences about processes of lkgfs that do not run, or end again and again. */
+static void map_trouble(struct lkg_value *map, const struct lkg_processes *processes)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf missing = LKG_BUF_INIT;
         size_t n = lkg_processes_missing(processes, &missing);
+        struct lkg_value *list = lkg_tool_list();
 
-        if (n > 0)
-                lkg_buf_printf(buf, "  processes %s do%s not run\n", lkg_tool_text(&missing),
-                               n == 1 ? "es" : "");
+        lkg_tool_map_value(map, "trouble", list);
+        if (n > 0) {
+                lkg_buf_puts(&missing, n == 1 ? " does not run" : " do not run");
+                lkg_tool_append(list, lkg_tool_string(lkg_tool_text(&missing)));
+        }
         for (size_t i = 0; i < processes->n; i++) {
                 LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf ends = LKG_BUF_INIT;
 
                 if (lkg_process_ends(&processes->items[i], &ends))
-                        lkg_buf_printf(buf, "  processes %s\n", lkg_tool_text(&ends));
+                        lkg_tool_append(list, lkg_tool_string(lkg_tool_text(&ends)));
         }
 }
 
@@ -283,126 +277,6 @@ static void append_typo(const struct lkg_report *findings, struct lkg_buf *buf)
                 lkg_buf_printf(buf, " is not a field and counts for nothing%s", hint);
                 return;
         }
-}
-
-static void append_served(const struct facts *facts, struct lkg_buf *buf)
-{
-        const char *generation = text_of(facts, "generation"), *sha256 = text_of(facts, "sha256"),
-                   *active = text_of(facts, "active");
-
-        if (strtoull(generation, NULL, 10) == 0) {
-                lkg_buf_printf(buf, "  serving   nothing below %s\n", facts->view.mountpoint);
-                return;
-        }
-        lkg_buf_printf(buf, "  serving   generation %s, sha256 %.12s, %s, since ", generation,
-                       *sha256 ? sha256 : "?", *active ? active : "?");
-        append_age(facts->known.served_since, buf);
-        lkg_buf_putc(buf, '\n');
-}
-
-static void append_hold(const struct lkg_known *known, struct lkg_buf *buf)
-{
-        const char *mode = lkg_known_mode(known), *try = lkg_known_try(known),
-                   *generation = lkg_tool_word(known->hold, "generation"),
-                   *until = lkg_tool_word(known->hold, "until");
-
-        if (mode) {
-                lkg_buf_puts(buf, "  held      at generation ");
-                lkg_tool_put_clean(buf, *generation ? generation : "?");
-                lkg_buf_puts(buf, " (");
-                lkg_tool_put_clean(buf, mode);
-                lkg_buf_putc(buf, ')');
-                lkg_known_who(known, buf);
-                lkg_buf_puts(buf, lkg_known_newer_waits(known) ? "; a newer one waits\n"
-                                                               : "; nothing newer waits\n");
-        }
-        if (strcmp(try, "running") == 0) {
-                lkg_buf_puts(buf, "  try       until ");
-                lkg_tool_put_clean(buf, *until ? until : "?");
-                lkg_buf_putc(buf, '\n');
-        } else if (strcmp(try, "armed") == 0) {
-                lkg_buf_puts(buf, "  try       armed: the next change is on try\n");
-        }
-        put_line(buf, "rollout", lkg_tool_word(known->hold, "rollout"));
-}
-
-/* "running since T until T, 2 starts, threshold 10" */
-static void append_trial(const struct lkg_known *known, struct lkg_buf *buf)
-{
-        const char *state = lkg_tool_word(known->trial, "state"),
-                   *started = lkg_tool_word(known->trial, "started"),
-                   *deadline = lkg_tool_word(known->trial, "deadline");
-        uint64_t starts, threshold;
-
-        if (!*state || strcmp(state, "idle") == 0)
-                return;
-        lkg_buf_puts(buf, "  trial     ");
-        lkg_tool_put_clean(buf, state);
-        lkg_buf_puts(buf, *started ? " since " : "");
-        lkg_tool_put_clean(buf, started);
-        if (lkg_known_on_trial(known) && *deadline) {
-                lkg_buf_puts(buf, " until ");
-                lkg_tool_put_clean(buf, deadline);
-        }
-        if (lkg_record_parse_u64(lkg_tool_word(known->trial, "prior_starts"), &starts) == 0)
-                lkg_buf_printf(buf, ", %llu start%s", (unsigned long long)starts, starts == 1 ? "" : "s");
-        if (lkg_record_parse_u64(lkg_tool_word(known->trial, "threshold"), &threshold) == 0)
-                lkg_buf_printf(buf, ", threshold %llu", (unsigned long long)threshold);
-        lkg_buf_putc(buf, '\n');
-}
-
-static void append_dynamic(const struct facts *facts, struct lkg_buf *buf)
-{
-        size_t n = facts->known.marks.n_items;
-
-        if (!lkg_known_dynamic(&facts->known))
-                return;
-        put_line(buf, "assigned", text_of(facts, "assigned"));
-        put_line(buf, "active", text_of(facts, "active"));
-        put_line(buf, "last good", text_of(facts, "last-known-good"));
-        append_trial(&facts->known, buf);
-        if (n)
-                lkg_buf_printf(buf, "  %-10s%zu configuration%s%s (`lkgfs bad`)\n", "bad", n,
-                               n == 1 ? "" : "s",
-                               facts->known.assigned_mark ? ", the assigned one too" : "");
-}
-
-static void text_component(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)
-{
-        static const enum lkg_severity paints[] = { [RANK_FALSE] = LKG_ERROR,
-                                                    [RANK_UNKNOWN] = LKG_WARNING,
-                                                    [RANK_FINDINGS] = LKG_WARNING,
-                                                    [RANK_GOOD] = LKG_NOTE };
-        const struct lkg_known *known = &facts->known;
-        const char *condition = text_of(facts, "condition"), *error = text_of(facts, "error"),
-                   *last_error = text_of(facts, "last-error"),
-                   *since = lkg_tool_word(known->condition, "lastTransitionTime");
-
-        lkg_buf_printf(buf, "%s%s: %s", lkg_tool_paint(colour, paints[facts->rank]), facts->view.component,
-                       *condition ? condition : "Unknown: no condition can be read");
-        append_typo(&known->findings, buf);
-        lkg_buf_printf(buf, "%s\n", lkg_tool_paint_end(colour));
-        if (*since) {
-                lkg_buf_puts(buf, "  since     ");
-                append_age(since, buf);
-                lkg_buf_putc(buf, '\n');
-        }
-        append_missing(&known->processes, buf);
-        append_served(facts, buf);
-        append_hold(known, buf);
-        append_dynamic(facts, buf);
-        append_drift(known, buf);
-        if (*error && !known->findings.n_severity[LKG_ERROR]) /* else it is below */
-                lkg_buf_printf(buf, "  error     %s\n", error);
-        lkg_buf_puts(buf, "  findings  ");
-        append_counts(facts, buf);
-        lkg_buf_putc(buf, '\n');
-        append_findings(facts, colour, all, buf);
-        if (*last_error && strcmp(last_error, error) != 0)
-                lkg_buf_printf(buf, "  refused   %s\n", last_error);
-        lkg_buf_puts(buf, "  next      ");
-        append_next(facts, buf);
-        lkg_buf_putc(buf, '\n');
 }
 
 /* ---- as a document ---- */
@@ -505,6 +379,93 @@ static struct lkg_value *map_component(const struct facts *facts)
         lkg_tool_map_number(map, "notListed", known->findings.n_dropped);
         lkg_tool_map_value(map, "findings", lkg_tool_findings_value(&known->findings, NULL));
         return map;
+}
+
+/* ---- as text: the document in lines ---- */
+
+static const char lines[] =
+        "{{#condition/since}}  since     {{.}}{{sinceAge}}\n{{/}}"
+        "{{#trouble}}  processes {{.}}\n{{/}}"
+        "{{?generation}}  serving   generation {{generation}}, sha256 {{digest}}, "
+        "{{active}}{{!active}}?{{/}}, "
+        "since {{servedSince}}{{servedAge}}\n{{/}}"
+        "{{!generation}}  serving   nothing below {{mountpoint}}\n{{/}}"
+        "{{?held}}  held      at generation {{hold/generation}}{{!hold/generation}}?{{/}} "
+        "({{hold/mode}}){{who}}; "
+        "{{?hold/newerWaits}}a newer one waits{{/}}{{!hold/newerWaits}}nothing newer waits{{/}}\n{{/}}"
+        "{{?tried}}  try       until {{hold/until}}{{!hold/until}}?{{/}}\n{{/}}"
+        "{{?armed}}  try       armed: the next change is on try\n{{/}}"
+        "{{#hold/rollout}}  rollout   {{.}}\n{{/}}"
+        "{{?dynamic}}"
+        "{{#assigned}}  assigned  {{.}}\n{{/}}"
+        "{{#active}}  active    {{.}}\n{{/}}"
+        "{{#lastKnownGood}}  last good {{.}}\n{{/}}"
+        "{{?trying}}  trial     {{trial/state}}{{#trial/started}} since {{.}}{{/}}"
+        "{{?onTrial}}{{#trial/deadline}} until {{.}}{{/}}{{/}}"
+        "{{?hasStarts}}, {{trial/priorStarts}} start{{!oneStart}}s{{/}}{{/}}"
+        "{{?hasThreshold}}, threshold {{trial/threshold}}{{/}}\n{{/}}"
+        "{{?bad}}  bad       {{bad}} configuration{{!oneBad}}s{{/}}{{?assignedBad}}, the assigned one "
+        "too{{/}} "
+        "(`lkgfs bad`)\n{{/}}"
+        "{{/}}";
+
+/* What only people are shown. */
+static void map_words(const struct facts *facts, struct lkg_value *map)
+{
+        const struct lkg_known *known = &facts->known;
+        const char *sha256 = text_of(facts, "sha256"), *state = lkg_tool_word(known->trial, "state"),
+                   *try = lkg_known_try(known);
+        const struct lkg_value *trial = lkg_map_get_map(map, "trial");
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf who = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_freep) char *digest = lkg_tool_own(strndup(*sha256 ? sha256 : "?", 12));
+
+        lkg_known_who(known, &who);
+        lkg_tool_map_string(map, "who", lkg_tool_text(&who));
+        lkg_tool_map_string(map, "digest", digest);
+        lkg_tool_map_string(map, "mountpoint", facts->view.mountpoint);
+        map_age(map, "sinceAge", lkg_tool_word(known->condition, "lastTransitionTime"));
+        map_age(map, "servedAge", known->served_since);
+        map_trouble(map, &known->processes);
+        lkg_tool_map_bool(map, "held", lkg_known_mode(known));
+        lkg_tool_map_bool(map, "tried", strcmp(try, "running") == 0);
+        lkg_tool_map_bool(map, "armed", strcmp(try, "armed") == 0);
+        lkg_tool_map_bool(map, "dynamic", lkg_known_dynamic(known));
+        lkg_tool_map_bool(map, "trying", *state && strcmp(state, "idle") != 0);
+        lkg_tool_map_bool(map, "onTrial", lkg_known_on_trial(known));
+        lkg_tool_map_bool(map, "hasStarts", trial && lkg_map_get(trial, "priorStarts"));
+        lkg_tool_map_bool(map, "oneStart", trial && lkg_record_number(trial, "priorStarts", 0) == 1);
+        lkg_tool_map_bool(map, "hasThreshold", trial && lkg_map_get(trial, "threshold"));
+        lkg_tool_map_bool(map, "oneBad", known->marks.n_items == 1);
+        lkg_tool_map_bool(map, "assignedBad", known->assigned_mark);
+}
+
+static void text_component(const struct facts *facts, bool colour, bool all, struct lkg_buf *buf)
+{
+        static const enum lkg_severity paints[] = { [RANK_FALSE] = LKG_ERROR,
+                                                    [RANK_UNKNOWN] = LKG_WARNING,
+                                                    [RANK_FINDINGS] = LKG_WARNING,
+                                                    [RANK_GOOD] = LKG_NOTE };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = map_component(facts);
+        const struct lkg_known *known = &facts->known;
+        const char *condition = text_of(facts, "condition"), *error = text_of(facts, "error"),
+                   *last_error = text_of(facts, "last-error");
+
+        lkg_buf_printf(buf, "%s%s: %s", lkg_tool_paint(colour, paints[facts->rank]), facts->view.component,
+                       *condition ? condition : "Unknown: no condition can be read");
+        append_typo(&known->findings, buf);
+        lkg_buf_printf(buf, "%s\n", lkg_tool_paint_end(colour));
+        map_words(facts, map);
+        lkg_tool_fill(lines, map, /* html= */ false, buf);
+        append_drift(known, buf);
+        if (*error && !known->findings.n_severity[LKG_ERROR]) /* else it is below */
+                lkg_buf_printf(buf, "  error     %s\n", error);
+        lkg_buf_puts(buf, "  findings  ");
+        append_counts(facts, buf);
+        lkg_buf_putc(buf, '\n');
+        append_findings(facts, colour, all, buf);
+        if (*last_error && strcmp(last_error, error) != 0)
+                lkg_buf_printf(buf, "  refused   %s\n", last_error);
+        lkg_buf_printf(buf, "  next      %s\n", lkg_tool_word(map, "next"));
 }
 
 /* ---- the verb ---- */
