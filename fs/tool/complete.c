@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lkgfs --complete WORD...: what could stand in the place of the last WORD, for the completions of zsh and fish, and for the
- * generations in that of bash. A line for each: the word, a tab, a few words about it; or one line `:file` or `:directory`.
+ * lkgfs --complete WORD...: what could stand in the place of the last WORD, for the completions of bash, zsh and fish. A line for
+ * each: the word, a tab, a few words about it; or one line `:file` or `:directory`.
  *
  * Everything comes from the tables of verbs and options and from the mounted view, so a new verb is completed without a change
  * here. A mount that does not answer ends it after two seconds; completion is silent then.
