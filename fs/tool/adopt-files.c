@@ -58,6 +58,36 @@ static bool same_file(int dirfd, const char *a, const char *b)
 
 /* ---- the record ---- */
 
+/* The texts of a plan, as the record has them. */
+static const struct {
+        const char *key;
+        size_t offset;
+} texts[] = {
+        { "profile", offsetof(struct lkg_adopt_plan, profile) },
+        { "mountPoint", offsetof(struct lkg_adopt_plan, mount_point) },
+        { "sourceDir", offsetof(struct lkg_adopt_plan, source) },
+        { "file", offsetof(struct lkg_adopt_plan, file) },
+        { "base", offsetof(struct lkg_adopt_plan, base) },
+        { "dropInDir", offsetof(struct lkg_adopt_plan, config_dir) },
+};
+
+static char **text_of(const struct lkg_adopt_plan *plan, size_t i)
+{
+        return (char **)((uintptr_t)plan + texts[i].offset);
+}
+
+void lkg_plan_deinit(struct lkg_adopt_plan *plan)
+{
+        for (size_t i = 0; i < plan->n_files; i++) {
+                free(plan->files[i].path);
+                free(plan->files[i].text);
+        }
+        free(plan->files);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
+                free(*text_of(plan, i));
+        *plan = (struct lkg_adopt_plan){ 0 };
+}
+
 static void put_files(const struct lkg_adopt_plan *plan, struct lkg_json *json)
 {
         lkg_json_list(json, "files", LKG_JSON_AROUND);
@@ -86,12 +116,8 @@ int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_a
 
         lkg_json_map(&json, NULL, LKG_JSON_PRETTY);
         lkg_json_u64(&json, "schemaVersion", 1);
-        lkg_json_foreign(&json, "profile", plan->profile);
-        lkg_json_foreign(&json, "mountPoint", plan->mount_point);
-        lkg_json_foreign(&json, "sourceDir", plan->source);
-        lkg_json_foreign(&json, "file", plan->file);
-        lkg_json_foreign(&json, "base", plan->base);
-        lkg_json_foreign(&json, "dropInDir", plan->config_dir);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++)
+                lkg_json_foreign(&json, texts[i].key, *text_of(plan, i));
         put_files(plan, &json);
         lkg_json_end(&json);
         r = lkg_json_write_line(&json, &buf);
@@ -102,15 +128,6 @@ int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_a
         return written(look,
                        lkg_write_file_atomic(place.fd, place.name, buf.data, buf.size, MODE, true, &err),
                        &err);
-}
-
-/* Caller frees; NULL, and *@bad, if it has none. */
-static char *copy_text(const struct lkg_value *map, const char *key, bool *bad)
-{
-        const char *text = lkg_tool_word(map, key);
-
-        *bad |= !*text;
-        return *text ? lkg_tool_format("%s", text) : NULL;
 }
 
 static int take_file(const struct lkg_value *item, struct lkg_adopt_plan *plan)
@@ -137,12 +154,10 @@ static int take_record(const struct lkg_value *doc, struct lkg_adopt_plan *plan)
         bool bad = !files || lkg_value_type(files) != LKG_LIST;
         int r = 0;
 
-        plan->profile = copy_text(doc, "profile", &bad);
-        plan->mount_point = copy_text(doc, "mountPoint", &bad);
-        plan->source = copy_text(doc, "sourceDir", &bad);
-        plan->file = copy_text(doc, "file", &bad);
-        plan->base = copy_text(doc, "base", &bad);
-        plan->config_dir = copy_text(doc, "dropInDir", &bad);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(texts); i++) {
+                *text_of(plan, i) = lkg_tool_format("%s", lkg_tool_word(doc, texts[i].key));
+                bad |= !**text_of(plan, i);
+        }
         if (bad || *plan->source != '/' || *plan->mount_point != '/' || !lkg_bare_name_ok(plan->file))
                 return -EBADMSG;
         for (size_t i = 0; r == 0 && i < n; i++)
@@ -150,7 +165,7 @@ static int take_record(const struct lkg_value *doc, struct lkg_adopt_plan *plan)
         return r;
 }
 
-int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
+static int read_record(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
 {
         LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
@@ -167,13 +182,14 @@ int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_pl
         return r;
 }
 
-int lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
+bool lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
 {
-        int r = lkg_adopt_record_read(look, ret);
+        int r = read_record(look, ret);
 
-        return r == -ENOENT ? LKG_TOOL_DIFFERENT
-               : r < 0      ? failed(look, "record ", LKG_ADOPT_RECORD, r)
-                            : LKG_TOOL_OK;
+        if (r < 0 && r != -ENOENT)
+                lkg_tool_end(look->tool, LKG_TOOL_FAILED, "record '%s" LKG_ADOPT_RECORD "': %s", look->root,
+                             strerror(-r));
+        return r == 0;
 }
 
 int lkg_adopt_record_remove(const struct lkg_adopt_node *look)

@@ -5,21 +5,19 @@
 
 #include "adopt.h"
 
-int lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret)
+void lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret)
 {
         const char *root = tool->options.adopt.root ? tool->options.adopt.root : "";
         size_t n = strlen(root);
 
         *ret = (struct lkg_adopt_node){ .tool = tool, .rootfd = -EBADF, .root = root };
         if (n && (*root != '/' || root[n - 1] == '/'))
-                return lkg_tool_fail(
-                        tool, LKG_TOOL_USAGE,
-                        "--root: \"%.200s\" is not right, want an absolute path without a final slash",
-                        root);
+                lkg_tool_end(tool, LKG_TOOL_USAGE,
+                             "--root: \"%.200s\" is not right, want an absolute path without a final slash",
+                             root);
         ret->rootfd = open(n ? root : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return ret->rootfd >= 0
-                       ? LKG_TOOL_OK
-                       : lkg_tool_fail(tool, LKG_TOOL_FAILED, "open '%s': %s", root, strerror(errno));
+        if (ret->rootfd < 0)
+                lkg_tool_end(tool, LKG_TOOL_FAILED, "open '%s': %s", root, strerror(errno));
 }
 
 /* ---- the command line ---- */

@@ -185,94 +185,61 @@ static void add_files(const struct lkg_adopt_node *look, struct lkg_adopt_plan *
 
 /* ---- names ---- */
 
-static int choose_file(const struct lkg_adopt_node *look, struct lkg_adopt_plan *plan)
+static void choose_file(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *old,
+                        struct lkg_adopt_plan *plan)
 {
         LKG_CLEANUP(lkg_closep) int fd = lkg_root_open(look->rootfd, plan->source, O_PATH | O_DIRECTORY);
+        bool over = look->tool->options.adopt.over && strcmp(plan->mount_point, plan->source) == 0;
 
         if (fd < 0)
-                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
-                                     "'%s%s', where lkgfs would take its layers: %s", look->root,
-                                     plan->source, strerror(-fd));
-        for (size_t i = 0; !plan->file && i < LKG_ARRAY_SIZE(file_names); i++) {
-                bool served = false;
-
-                if (look->tool->options.adopt.over && strcmp(plan->mount_point, plan->source) == 0) {
-                        LKG_CLEANUP(lkg_plan_deinit) struct lkg_adopt_plan old = { 0 };
-
-                        served = lkg_adopt_record_read(look, &old) == 0 &&
-                                 strcmp(old.file, file_names[i]) == 0;
-                }
-                if (served || faccessat(fd, file_names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
+                lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT, "'%s%s', where lkgfs would take its layers: %s",
+                             look->root, plan->source, strerror(-fd));
+        for (size_t i = 0; !plan->file && i < LKG_ARRAY_SIZE(file_names); i++)
+                if ((over && old->file && strcmp(old->file, file_names[i]) == 0) ||
+                    faccessat(fd, file_names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
                     lkg_fallback_is_ours(fd, file_names[i]))
                         plan->file = lkg_tool_format("%s", file_names[i]);
-        }
-        return plan->file ? LKG_TOOL_OK
-                          : lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
-                                          "'%s%s' has files %s and %s already: there is no name for the "
-                                          "merged document",
-                                          look->root, plan->source, file_names[0], file_names[1]);
+        if (!plan->file)
+                lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
+                             "'%s%s' has files %s and %s already: there is no name for the "
+                             "merged document",
+                             look->root, plan->source, file_names[0], file_names[1]);
 }
 
 /* What would act together with the written configuration, and what nobody would find again. */
-static int check_place(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan)
+static void check_place(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *old,
+                        const struct lkg_adopt_plan *plan)
 {
-        LKG_CLEANUP(lkg_freep) char *aside = NULL;
-        LKG_CLEANUP(lkg_plan_deinit) struct lkg_adopt_plan old = { 0 };
-        bool adopted = lkg_adopt_record_read(look, &old) == 0;
-
         if (lkg_root_exists(look->rootfd, OWN_DROPINS) && !look->tool->options.force)
-                return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
-                                     "'%s" OWN_DROPINS
-                                     "' would change what is written; move it away, or use "
-                                     "--force to keep it unjudged",
-                                     look->root);
-        for (size_t i = 0; i < plan->n_files && !adopted; i++) {
-                free(aside);
-                aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, plan->files[i].path);
+                lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
+                             "'%s" OWN_DROPINS "' would change what is written; move it away, or use "
+                             "--force to keep it unjudged",
+                             look->root);
+        for (size_t i = 0; i < plan->n_files && !old->file; i++) {
+                LKG_CLEANUP(lkg_freep)
+                char *aside = lkg_tool_format("%s" LKG_ADOPT_ASIDE, plan->files[i].path);
+
                 if (lkg_root_exists(look->rootfd, aside))
-                        return lkg_tool_fail(look->tool, LKG_TOOL_DIFFERENT,
-                                             "'%s%s' is in the way: it was kept by an adoption without a "
-                                             "record; move it away",
-                                             look->root, aside);
+                        lkg_tool_end(look->tool, LKG_TOOL_DIFFERENT,
+                                     "'%s%s' is in the way: it was kept by an adoption without a "
+                                     "record; move it away",
+                                     look->root, aside);
         }
-        return LKG_TOOL_OK;
 }
 
-int lkg_plan_make(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret)
+void lkg_plan_make(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *old,
+                   struct lkg_adopt_plan *ret)
 {
         const struct lkg_profile *profile = look->profile;
-        struct lkg_adopt_plan plan = { .mount_point = lkg_tool_format("%s", profile->mount_point),
-                                       .source = profile->source ? lkg_tool_format("%s", profile->source)
-                                                                 : directory_of(look->base),
-                                       .profile = lkg_tool_format("%s", profile->name),
-                                       .base = lkg_tool_format("%s", look->base) };
-        int status = choose_file(look, &plan);
 
-        if (status == LKG_TOOL_OK) {
-                plan.config_dir = look->config_dir ? lkg_tool_format("%s", look->config_dir)
-                                                   : lkg_tool_format("%s/kubelet.conf.d", plan.source);
-                add_files(look, &plan);
-                status = check_place(look, &plan);
-        }
-        if (status != LKG_TOOL_OK)
-                lkg_plan_deinit(&plan);
-        else
-                *ret = plan;
-        return status;
-}
-
-void lkg_plan_deinit(struct lkg_adopt_plan *plan)
-{
-        for (size_t i = 0; i < plan->n_files; i++) {
-                free(plan->files[i].path);
-                free(plan->files[i].text);
-        }
-        free(plan->files);
-        free(plan->mount_point);
-        free(plan->source);
-        free(plan->file);
-        free(plan->base);
-        free(plan->config_dir);
-        free(plan->profile);
-        *plan = (struct lkg_adopt_plan){ 0 };
+        *ret = (struct lkg_adopt_plan){ .mount_point = lkg_tool_format("%s", profile->mount_point),
+                                        .source = profile->source ? lkg_tool_format("%s", profile->source)
+                                                                  : directory_of(look->base),
+                                        .profile = lkg_tool_format("%s", profile->name),
+                                        .base = lkg_tool_format("%s", look->base) };
+        choose_file(look, old, ret);
+        ret->config_dir = look->config_dir ? lkg_tool_format("%s", look->config_dir)
+                                           : lkg_tool_format("%s/kubelet.conf.d", ret->source);
+        add_files(look, ret);
+        check_place(look, old, ret);
 }

@@ -87,8 +87,8 @@ struct lkg_adopt_node {
         const char *const *flags; /* without --config and --config-dir */
         struct lkg_strings flag_list;
 };
-/** lkg_adopt_root() - open --root. Return: LKG_TOOL_OK, or a status after a message. */
-int lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret);
+/** lkg_adopt_root() - open --root, or end the verb. */
+void lkg_adopt_root(const struct lkg_tool *tool, struct lkg_adopt_node *ret);
 /** lkg_adopt_look() - recognise the node. @ret: from lkg_adopt_root(). Return: LKG_TOOL_OK, or a status after a message. */
 int lkg_adopt_look(struct lkg_adopt_node *ret);
 void lkg_look_deinit(struct lkg_adopt_node *look);
@@ -106,8 +106,12 @@ struct lkg_adopt_plan {
         struct lkg_adopt_file *files;
         size_t n_files;
 };
-/** lkg_plan_make() - what to write. Return: LKG_TOOL_OK, or a status after a message. */
-int lkg_plan_make(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
+/**
+ * lkg_plan_make() - what to write. Nothing was changed yet: a node where that is not possible ends the verb.
+ * @old: of the record; empty if there is none
+ */
+void lkg_plan_make(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *old,
+                   struct lkg_adopt_plan *ret);
 /** lkg_plan_config() - our configuration; @root: to judge by, before anything was made; NULL: to write. */
 void lkg_plan_config(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan, const char *root,
                      struct lkg_buf *buf);
@@ -131,10 +135,8 @@ bool lkg_adopt_diff(const char *a_name, const struct lkg_value *a, const char *b
 
 /** lkg_adopt_record_write() - write the record atomically. */
 int lkg_adopt_record_write(const struct lkg_adopt_node *look, const struct lkg_adopt_plan *plan);
-/** lkg_adopt_record_find() - read it. Return: LKG_TOOL_DIFFERENT, too: the node is not adopted. */
-int lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
-/** lkg_adopt_record_read() - the same without a message. @ret: empty before. Return: 0 or -errno. */
-int lkg_adopt_record_read(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
+/** lkg_adopt_record_find() - read it. Return: is the node adopted? A record that cannot be read ends the verb. */
+bool lkg_adopt_record_find(const struct lkg_adopt_node *look, struct lkg_adopt_plan *ret);
 /** lkg_adopt_record_remove() - Return: 0 or -errno. */
 int lkg_adopt_record_remove(const struct lkg_adopt_node *look);
 /** lkg_adopt_make() - write one file, the old one is kept aside, or make one directory. */

@@ -54,13 +54,11 @@ static void put_head(const struct lkg_fleet *fleet, struct lkg_buf *buf)
         const struct lkg_slot_counts *counts = &fleet->counts;
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_fleet_map(fleet);
         LKG_CLEANUP(lkg_freep) char *words = words_of_state(fleet);
-        LKG_CLEANUP(lkg_freep)
-        char *percent =
-                lkg_tool_format("%u.%03u", rollout->percent_milli / 1000, rollout->percent_milli % 1000);
 
         lkg_tool_map_string(map, "words", words);
         if (rollout->has_percent && rollout->percent_milli < 100000)
-                lkg_tool_map_string(map, "percent", percent);
+                lkg_tool_map_text(map, "percent", "%u.%03u", rollout->percent_milli / 1000,
+                                  rollout->percent_milli % 1000);
         lkg_tool_map_bool(map, "counted",
                           rollout->limits.max_in_trial ||
                                   counts->n_done + counts->n_failed + counts->n_held > 0);
@@ -98,7 +96,7 @@ static void add_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state
 
         for (size_t i = 0; i < fleet->ledger.n_items; i++) {
                 const struct lkg_rollout_slot *slot = &fleet->ledger.items[i];
-                char age[LKG_AGE_MAX], index[16];
+                char age[LKG_AGE_MAX];
                 struct lkg_value *row;
 
                 if (slot->state != state || strcmp(slot->hash, fleet->id.hash) != 0)
@@ -107,8 +105,7 @@ static void add_slots(const struct lkg_fleet *fleet, enum lkg_rollout_slot_state
                               failed        ? slot->reason
                               : slot->asked ? "silent; it has been asked whether it is still there"
                                             : "");
-                (void)snprintf(index, sizeof(index), "%u", slot->index);
-                lkg_tool_map_string(row, "slot", index);
+                lkg_tool_map_text(row, "slot", "%u", slot->index);
                 lkg_tool_map_string(row, "for",
                                     age_of(failed ? slot->renewed_ns : slot->since_ns, now_ns, age));
         }
@@ -217,10 +214,8 @@ struct lkg_value *lkg_fleet_map(const struct lkg_fleet *fleet)
         struct lkg_value *ret = lkg_tool_document();
         const struct lkg_rollout *rollout = &fleet->rollout;
         enum lkg_fleet_state state = lkg_fleet_state(fleet);
-        char name[2 * LKG_IDENTIFIER_MAX + 2];
 
-        (void)snprintf(name, sizeof(name), "%s/%s", fleet->id.ns, fleet->id.name);
-        lkg_tool_map_string(ret, "configMap", name);
+        lkg_tool_map_text(ret, "configMap", "%s/%s", fleet->id.ns, fleet->id.name);
         lkg_tool_map_string(ret, "key", fleet->id.key);
         lkg_tool_map_string(ret, "uid", fleet->id.uid);
         lkg_tool_map_string(ret, "resourceVersion", fleet->id.version);

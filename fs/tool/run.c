@@ -6,7 +6,7 @@
 
 #include <lkg/process.h>
 
-#define OUTPUT_MAX (64u << 20)
+#define OUTPUT_MAX (32u << 20)
 
 /* ---- guarded ---- */
 
@@ -69,7 +69,7 @@ static int run_guarded(const struct lkg_tool *tool, struct lkg_job_output *out)
 int lkg_tool_guard(const struct lkg_tool *tool)
 {
         LKG_CLEANUP(lkg_freep) char *data = lkg_tool_own(malloc(OUTPUT_MAX));
-        struct lkg_job_output out = { .data = data, .max = OUTPUT_MAX };
+        struct lkg_job_output out = { .data = data, .max = OUTPUT_MAX, .bounded = true };
         int status = run_guarded(tool, &out);
 
         return pass_on(tool, STDOUT_FILENO, &out, status);
@@ -136,7 +136,7 @@ int lkg_tool_watch(const struct lkg_tool *tool)
         LKG_CLEANUP(lkg_freep) char *data = lkg_tool_own(malloc(OUTPUT_MAX));
 
         for (;;) {
-                struct lkg_job_output out = { .data = data, .max = OUTPUT_MAX - 1 };
+                struct lkg_job_output out = { .data = data, .max = OUTPUT_MAX - 1, .bounded = true };
                 int status = run_guarded(tool, &out);
 
                 if (status == LKG_TOOL_USAGE)

@@ -291,6 +291,7 @@ struct lkg_value *lkg_tool_bool(bool b);
 struct lkg_value *lkg_tool_map_of(const char *key, ...) __attribute__((sentinel));
 void lkg_tool_append(struct lkg_value *list, struct lkg_value *item);
 void lkg_tool_map_string(struct lkg_value *map, const char *key, const char *text); /* NULL: omitted */
+void lkg_tool_map_text(struct lkg_value *map, const char *key, const char *fmt, ...) LKG_PRINTF(3, 4);
 void lkg_tool_map_number(struct lkg_value *map, const char *key, uint64_t number);
 void lkg_tool_map_bool(struct lkg_value *map, const char *key, bool b);
 void lkg_tool_map_value(struct lkg_value *map, const char *key, struct lkg_value *value);

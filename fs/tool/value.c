@@ -153,6 +153,17 @@ void lkg_tool_map_string(struct lkg_value *map, const char *key, const char *tex
                 lkg_tool_map_value(map, key, lkg_tool_string(text));
 }
 
+void lkg_tool_map_text(struct lkg_value *map, const char *key, const char *fmt, ...)
+{
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        va_list ap;
+
+        va_start(ap, fmt);
+        text = lkg_tool_vformat(fmt, ap);
+        va_end(ap);
+        lkg_tool_map_string(map, key, text);
+}
+
 void lkg_tool_map_number(struct lkg_value *map, const char *key, uint64_t number)
 {
         lkg_tool_map_value(map, key, lkg_tool_number(number));
@@ -309,11 +320,9 @@ struct lkg_value *lkg_tool_findings_value(const struct lkg_report *report,
         for (size_t i = 0; i < report->n_findings; i++) {
                 const struct lkg_finding *f = &report->findings[i];
                 struct lkg_value *item = lkg_tool_map();
-                char code[16];
 
-                (void)snprintf(code, sizeof(code), "LKG%04u", f->code);
                 lkg_tool_map_string(item, "severity", lkg_severity_name(f->severity));
-                lkg_tool_map_string(item, "code", code);
+                lkg_tool_map_text(item, "code", "LKG%04u", f->code);
                 if (class_of)
                         lkg_tool_map_string(item, "class", class_of(f));
                 lkg_tool_map_string(item, "text", f->text);

@@ -248,17 +248,13 @@ static int show(const struct leaving *l)
 
 static int abandon(struct leaving *l)
 {
-        int status = lkg_adopt_root(l->tool, &l->look);
+        int status;
 
-        if (status != LKG_TOOL_OK)
-                return status;
-        status = lkg_adopt_record_find(&l->look, &l->record);
-        if (status == LKG_TOOL_DIFFERENT)
-                return lkg_tool_fail(l->tool, status,
+        lkg_adopt_root(l->tool, &l->look);
+        if (!lkg_adopt_record_find(&l->look, &l->record))
+                return lkg_tool_fail(l->tool, LKG_TOOL_DIFFERENT,
                                      "this node is not adopted: there is no '%s" LKG_ADOPT_RECORD "'",
                                      l->look.root);
-        if (status != LKG_TOOL_OK)
-                return status;
         status = lkg_adopt_look(&l->look);
         if (status != LKG_TOOL_OK && !l->tool->options.force)
                 return lkg_tool_fail(

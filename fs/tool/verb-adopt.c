@@ -292,34 +292,22 @@ static int apply(struct adoption *a)
         return status;
 }
 
-static int find_record(struct adoption *a)
+static int adopt(struct adoption *a)
 {
-        int status = lkg_adopt_record_find(&a->look, &a->old);
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
+        int status, compared;
 
-        if (status == LKG_TOOL_FAILED)
-                return status;
-        a->over = status == LKG_TOOL_OK;
+        lkg_adopt_root(a->tool, &a->look);
+        a->over = lkg_adopt_record_find(&a->look, &a->old);
         if (a->over && !a->tool->options.adopt.over && !a->tool->options.adopt.dry_run)
                 return lkg_tool_fail(a->tool, LKG_TOOL_DIFFERENT,
                                      "this node was adopted before ('%s" LKG_ADOPT_RECORD
                                      "'); --over writes its files again, `lkgfs abandon` goes back",
                                      a->look.root);
-        return LKG_TOOL_OK;
-}
-
-static int adopt(struct adoption *a)
-{
-        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf diff = LKG_BUF_INIT;
-        int status = lkg_adopt_root(a->tool, &a->look), compared;
-
-        if (status == LKG_TOOL_OK)
-                status = find_record(a);
-        if (status == LKG_TOOL_OK)
-                status = lkg_adopt_look(&a->look);
-        if (status == LKG_TOOL_OK)
-                status = lkg_plan_make(&a->look, &a->plan);
+        status = lkg_adopt_look(&a->look);
         if (status != LKG_TOOL_OK)
                 return status;
+        lkg_plan_make(&a->look, &a->old, &a->plan);
         if (a->over)
                 carry_over(&a->plan, &a->old);
         compared = compare(a, &diff);

@@ -43,10 +43,8 @@ static void append_wrapped(struct lkg_buf *buf, const char *text)
 static struct lkg_value *map_kind(const struct lkg_finding_kind *kind)
 {
         struct lkg_value *map = lkg_tool_map();
-        char code[16];
 
-        (void)snprintf(code, sizeof(code), "LKG%04u", kind->code);
-        lkg_tool_map_string(map, "code", code);
+        lkg_tool_map_text(map, "code", "LKG%04u", kind->code);
         lkg_tool_map_string(map, "severity", lkg_severity_name(kind->severity));
         lkg_tool_map_string(map, "title", kind->title);
         lkg_tool_map_string(map, "paragraph", kind->paragraph);

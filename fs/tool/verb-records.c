@@ -49,17 +49,13 @@ static void put_history(const struct lkg_value *list, struct lkg_buf *buf)
 
         for (size_t i = 0; i < lkg_value_size(list); i++) {
                 const struct lkg_value *item = lkg_list_get(list, i), *meta = lkg_map_get_map(item, "meta");
-                LKG_CLEANUP(lkg_freep)
-                char *number = lkg_tool_format("%c %10" PRIu64,
-                                               lkg_value_bool(lkg_map_get(item, "served")) ? '*' : ' ',
-                                               lkg_record_number(item, "generation", 0));
-                LKG_CLEANUP(lkg_freep)
-                char *sha256 = lkg_tool_own(strndup(lkg_tool_word(meta, "sha256"), 12));
                 struct lkg_value *row = lkg_tool_map();
 
-                lkg_tool_map_string(row, "generation", number);
+                lkg_tool_map_text(row, "generation", "%c %10" PRIu64,
+                                  lkg_value_bool(lkg_map_get(item, "served")) ? '*' : ' ',
+                                  lkg_record_number(item, "generation", 0));
                 lkg_tool_map_string(row, "time", meta ? lkg_map_get_string(meta, "time") : NULL);
-                lkg_tool_map_string(row, "sha256", *sha256 ? sha256 : NULL);
+                lkg_tool_map_text(row, "sha256", "%.12s", meta ? cell(meta, "sha256") : "-");
                 lkg_tool_map_string(row, "source", meta ? lkg_map_get_string(meta, "source") : NULL);
                 lkg_tool_append(rows, row);
         }

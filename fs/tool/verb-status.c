@@ -216,14 +216,12 @@ static void share_lines(struct facts *facts, size_t n, bool all)
 static void map_age(struct lkg_value *map, const char *key, const char *rfc3339)
 {
         uint64_t then_ns, now_ns = lkg_realtime_ns();
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
         char age[LKG_AGE_MAX];
 
         /* Else the clock was set back: no age is better than a wrong one. */
-        if (lkg_parse_rfc3339(rfc3339, &then_ns) < 0 || then_ns > now_ns)
-                return;
-        text = lkg_tool_format(" (%s ago)", lkg_tool_age((now_ns - then_ns) / LKG_NSEC_PER_SEC, age));
-        lkg_tool_map_string(map, key, text);
+        if (lkg_parse_rfc3339(rfc3339, &then_ns) == 0 && then_ns <= now_ns)
+                lkg_tool_map_text(map, key, " (%s ago)",
+                                  lkg_tool_age((now_ns - then_ns) / LKG_NSEC_PER_SEC, age));
 }
 
 static void append_drift(const struct lkg_known *known, struct lkg_buf *buf)
@@ -417,11 +415,10 @@ static void map_words(const struct facts *facts, struct lkg_value *map)
                    *try = lkg_known_try(known);
         const struct lkg_value *trial = lkg_map_get_map(map, "trial");
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf who = LKG_BUF_INIT;
-        LKG_CLEANUP(lkg_freep) char *digest = lkg_tool_own(strndup(*sha256 ? sha256 : "?", 12));
 
         lkg_known_who(known, &who);
         lkg_tool_map_string(map, "who", lkg_tool_text(&who));
-        lkg_tool_map_string(map, "digest", digest);
+        lkg_tool_map_text(map, "digest", "%.12s", *sha256 ? sha256 : "?");
         lkg_tool_map_string(map, "mountpoint", facts->view.mountpoint);
         map_age(map, "sinceAge", lkg_tool_word(known->condition, "lastTransitionTime"));
         map_age(map, "servedAge", known->served_since);

@@ -47,15 +47,11 @@ static void test_a_condition_that_is_not_true(void **state)
         struct fixture *f = *state;
 
         condition(f, "False", "failed to parse", "using last-known-good (init)");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(
-                strstr(f->out, "error: kubelet: False failed to parse: using last-known-good (init)\n"));
+        assert_says(f, "doctor", 1, "error: kubelet: False failed to parse: using last-known-good (init)\n");
         condition(f, "Unknown", "engine not ready", "m");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "warning: kubelet: Unknown engine not ready: m\n"));
+        assert_says(f, "doctor", 1, "warning: kubelet: Unknown engine not ready: m\n");
         put(f, "status/" COMPONENT "/generation", "0\n");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "error: kubelet: no document is served\n"));
+        assert_says(f, "doctor", 1, "error: kubelet: no document is served\n");
 }
 
 static void processes(const struct fixture *f, int lkgfsd, int notify, int engine)
@@ -96,9 +92,9 @@ static void test_a_process_that_ends_again_and_again(void **state)
                 f->out,
                 "warning: lkgfs-engine ended 600 times within a minute, the last time: killed by SIGKILL\n"
                 "    journalctl -u lkgfs shows each end"));
-        assert_int_equal(call(f, "status"), 1);
-        assert_non_null(strstr(f->out, "\n  processes lkgfs-engine ended 600 times within a minute, the "
-                                       "last time: killed by SIGKILL\n"));
+        assert_says(f, "status", 1,
+                    "\n  processes lkgfs-engine ended 600 times within a minute, the "
+                    "last time: killed by SIGKILL\n");
         assert_non_null(strstr(f->out, "\n  next      journalctl -u lkgfs shows each end"));
 }
 
@@ -112,8 +108,7 @@ static void test_an_engine_that_is_root(void **state)
         struct fixture *f = *state;
 
         put(f, "status/" COMPONENT "/metrics.prom", "lkgfs_engine_user_missing{component=\"kubelet\"} 1\n");
-        assert_int_equal(call(f, "doctor"), 0);
-        assert_non_null(strstr(f->out, note));
+        assert_says(f, "doctor", 0, note);
         assert_null(strstr(strstr(f->out, note) + 1, note));
         put_findings(
                 f, COMPONENT,
@@ -137,19 +132,15 @@ static void test_processes_that_are_missing(void **state)
         assert_false(complains(f));
         assert_null(strstr(f->out, "does not run"));
         processes(f, 0, 1, 1);
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "error: lkgfsd does not run: nothing that ends is started again"));
+        assert_says(f, "doctor", 1, "error: lkgfsd does not run: nothing that ends is started again");
         assert_non_null(strstr(f->out, "it takes the view over"));
         assert_null(strstr(f->out, "lkgfs-notify"));
         processes(f, 0, 0, 1);
-        assert_int_equal(call(f, "doctor -o json"), 1);
-        assert_non_null(strstr(f->out, "lkgfs-notify does not run: nobody who watches a file"));
-        assert_int_equal(call(f, "status"), 1);
-        assert_non_null(strstr(f->out, "  processes lkgfsd, lkgfs-notify do not run\n"));
+        assert_says(f, "doctor -o json", 1, "lkgfs-notify does not run: nobody who watches a file");
+        assert_says(f, "status", 1, "  processes lkgfsd, lkgfs-notify do not run\n");
         assert_non_null(strstr(f->out, "  next      `systemctl start lkgfs`"));
         processes(f, 1, 0, 1);
-        assert_int_equal(call(f, "status -o json"), 1);
-        assert_non_null(strstr(f->out, "\"lkgfs-notify\": false"));
+        assert_says(f, "status -o json", 1, "\"lkgfs-notify\": false");
         assert_non_null(strstr(f->out, "\"lkgfsd\": true"));
 }
 
@@ -159,12 +150,10 @@ static void test_an_engine_that_is_silent(void **state)
 
         processes(f, 1, 1, 0);
         condition(f, "Unknown", "engine not answering since 2026-11-21T10:00:00Z", "using current (init)");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "error: kubelet: Unknown engine not answering since "));
+        assert_says(f, "doctor", 1, "error: kubelet: Unknown engine not answering since ");
         assert_non_null(strstr(f->out, "commands fail until then"));
         assert_null(strstr(f->out, "does not run")); /* it is replaced all the time */
-        assert_int_equal(call(f, "status"), 1);
-        assert_non_null(strstr(f->out, "next      look into the log of lkgfsd"));
+        assert_says(f, "status", 1, "next      look into the log of lkgfsd");
 }
 
 static void test_stored_state_that_was_lost(void **state)
@@ -175,10 +164,9 @@ static void test_stored_state_that_was_lost(void **state)
                      "a.conf:1:1: error: wrong [LKG1001]\n"
                      "/x/pointers.json: warning: cannot be read [LKG6012]\nwarning: lost "
                      "[LKG4005]\n");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out,
-                               "warning: kubelet: stored state: /x/pointers.json: warning: cannot be "
-                               "read [LKG6012]\n    "));
+        assert_says(f, "doctor", 1,
+                    "warning: kubelet: stored state: /x/pointers.json: warning: cannot be "
+                    "read [LKG6012]\n    ");
         assert_non_null(strstr(f->out, " (`lkgfs explain LKG6012`)\n"));
         assert_non_null(strstr(f->out, "stored state: warning: lost [LKG4005]\n"));
 }
@@ -194,10 +182,9 @@ static void test_errors_in_documents(void **state)
                 (void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
                                "10-a.conf:%u:9: error: wrong [LKG1001]\n", i);
         put_findings(f, COMPONENT, text);
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out,
-                               "error: kubelet: 10-a.conf:1:9: error: wrong [LKG1001]\n    Correct the "
-                               "document at the place named"));
+        assert_says(f, "doctor", 1,
+                    "error: kubelet: 10-a.conf:1:9: error: wrong [LKG1001]\n    Correct the "
+                    "document at the place named");
         assert_non_null(strstr(f->out, "10-a.conf:8:9: "));
         assert_null(strstr(f->out, "10-a.conf:9:9: "));
         assert_non_null(strstr(f->out, "error: kubelet: 2 more findings like these\n"));
@@ -231,10 +218,9 @@ static void test_a_configuration_that_was_not_reloaded(void **state)
         put_findings(f, COMPONENT,
                      "error: the configuration was not reloaded, the one before stays in force [LKG4011]\n"
                      "/c.yaml:7:11: error: unknown field \"x\" [LKG3003]\n");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out,
-                               "error: kubelet: configuration of lkgfs: error: the configuration was "
-                               "not reloaded, the one before stays in force [LKG4011]\n    "));
+        assert_says(f, "doctor", 1,
+                    "error: kubelet: configuration of lkgfs: error: the configuration was "
+                    "not reloaded, the one before stays in force [LKG4011]\n    ");
         assert_non_null(strstr(f->out, "configuration of lkgfs: /c.yaml:7:11: error: unknown field"));
 }
 
@@ -244,13 +230,11 @@ static void test_assigned_and_not_served(void **state)
 
         put(f, "status/" COMPONENT "/assigned", REMOTE);
         put(f, "status/" COMPONENT "/active", "init\n");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out,
-                               "warning: kubelet: u-1@7 kube-system/kubelet-config is assigned, and init is "
-                               "served\n    remote.enabled may be false"));
+        assert_says(f, "doctor", 1,
+                    "warning: kubelet: u-1@7 kube-system/kubelet-config is assigned, and init is "
+                    "served\n    remote.enabled may be false");
         put(f, "bad/" COMPONENT "/u-1@7", "{}");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, " is assigned and known to be bad; init is served\n"));
+        assert_says(f, "doctor", 1, " is assigned and known to be bad; init is served\n");
         assert_non_null(strstr(f->out, "`lkgfs forget u-1@7 --component kubelet`"));
 }
 
@@ -293,13 +277,11 @@ static void test_drift(void **state)
         struct fixture *f = *state;
 
         put(f, "status/" COMPONENT "/drift", "/maxPods\t110\t64\n");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out,
-                               "warning: kubelet: differs from what is served in 1 field: /maxPods runs "
-                               "with 110, served is 64\n    `lkgfs drift` shows all"));
+        assert_says(f, "doctor", 1,
+                    "warning: kubelet: differs from what is served in 1 field: /maxPods runs "
+                    "with 110, served is 64\n    `lkgfs drift` shows all");
         put(f, "status/" COMPONENT "/drift", "/maxPods\t110\t-\n/port\t1\t2\n");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "in 2 fields: /maxPods runs with 110, served is nothing, ...\n"));
+        assert_says(f, "doctor", 1, "in 2 fields: /maxPods runs with 110, served is nothing, ...\n");
 }
 
 static void test_a_hold(void **state)
@@ -307,25 +289,24 @@ static void test_a_hold(void **state)
         struct fixture *f = *state;
 
         hold(f, "rollback", "none");
-        assert_int_equal(call(f, "doctor"), 0);
-        assert_non_null(strstr(f->out,
-                               "note: kubelet: held at generation 5 (rollback) since "
-                               "2026-11-21T10:00:00Z by uid 0 (pid 4711, bash); nothing newer waits\n"
-                               "    `lkgfs hold off --component kubelet` follows the files again\n"));
+        assert_says(f, "doctor", 0,
+                    "note: kubelet: held at generation 5 (rollback) since "
+                    "2026-11-21T10:00:00Z by uid 0 (pid 4711, bash); nothing newer waits\n"
+                    "    `lkgfs hold off --component kubelet` follows the files again\n");
         hold(f, "hold", "waits");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "warning: kubelet: held at generation 5 (hold) since "
-                                       "2026-11-21T10:00:00Z by uid 0 (pid 4711, bash), and a newer one "
-                                       "waits\n"));
+        assert_says(f, "doctor", 1,
+                    "warning: kubelet: held at generation 5 (hold) since "
+                    "2026-11-21T10:00:00Z by uid 0 (pid 4711, bash), and a newer one "
+                    "waits\n");
         put(f, "status/" COMPONENT "/assigned", REMOTE);
         put(f, "status/" COMPONENT "/active", "init\n");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "is assigned, and init is served\n    `lkgfs hold off --component "
-                                       "kubelet` lets it be served\n"));
+        assert_says(f, "doctor", 1,
+                    "is assigned, and init is served\n    `lkgfs hold off --component "
+                    "kubelet` lets it be served\n");
         put(f, "bad/" COMPONENT "/u-1@7", "{}");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "    `lkgfs hold off --component kubelet`, then assign a corrected "
-                                       "ConfigMap"));
+        assert_says(f, "doctor", 1,
+                    "    `lkgfs hold off --component kubelet`, then assign a corrected "
+                    "ConfigMap");
 }
 
 /* The reason is in the component's own log. */
@@ -339,16 +320,14 @@ static void test_a_crash_loop(void **state)
             "{\"time\":\"2026-11-21T10:00:00Z\",\"reason\":\"r\",\"cause\":\"crash_loop\"}");
         put(f, "bad/" COMPONENT "/u-1@8",
             "{\"time\":\"2026-11-22T10:00:00Z\",\"reason\":\"crash loop\",\"cause\":\"marked\"}");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out,
-                               "warning: kubelet: crash-looped with u-1@7, which is bad since "
-                               "2026-11-21T10:00:00Z\n    `journalctl _COMM=kubelet --until '2026-11-21 "
-                               "10:00:00 UTC' -n 50`"));
+        assert_says(f, "doctor", 1,
+                    "warning: kubelet: crash-looped with u-1@7, which is bad since "
+                    "2026-11-21T10:00:00Z\n    `journalctl _COMM=kubelet --until '2026-11-21 "
+                    "10:00:00 UTC' -n 50`");
         put(f, "status/" COMPONENT "/process", "unit=kubelet-1.34.service\npid=\ngeneration=\nversion=\n");
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out,
-                               "    `journalctl -u kubelet-1.34.service --until '2026-11-21 10:00:00 "
-                               "UTC' -n 50`"));
+        assert_says(f, "doctor", 1,
+                    "    `journalctl -u kubelet-1.34.service --until '2026-11-21 10:00:00 "
+                    "UTC' -n 50`");
         assert_null(strstr(f->out, "_COMM"));
 }
 
@@ -360,8 +339,7 @@ static void test_one_component_or_none(void **state)
         assert_int_equal(call(f, "doctor --component kube-proxy"), 1);
         assert_false(complains(f));
         assert_non_null(strstr(f->out, "no component \"kube-proxy\""));
-        assert_int_equal(call(f, "doctor -o json --component kubelet"), 1);
-        assert_non_null(strstr(f->out, "\"component\": \"kubelet\""));
+        assert_says(f, "doctor -o json --component kubelet", 1, "\"component\": \"kubelet\"");
         assert_non_null(strstr(f->out, "\"schemaVersion\": 1"));
 }
 
@@ -373,8 +351,7 @@ static void test_without_a_view(void **state)
         (void)snprintf(path, sizeof(path), "%s/v", f->dir);
         (void)snprintf(away, sizeof(away), "%s/w", f->dir);
         assert_int_equal(rename(path, away), 0);
-        assert_int_equal(call(f, "doctor"), 1);
-        assert_non_null(strstr(f->out, "/v': lkgfs is not running there\n"));
+        assert_says(f, "doctor", 1, "/v': lkgfs is not running there\n");
         assert_string_equal(f->err, "");
 }
 

@@ -146,8 +146,7 @@ static void test_npd_unknown_check_is_usage(void **state)
 {
         struct fixture *f = *state;
 
-        assert_int_equal(call(f, "npd --check good"), LKG_TOOL_USAGE);
-        assert_non_null(strstr(f->err, "want condition, served, bad or processes"));
+        assert_complains(f, "npd --check good", LKG_TOOL_USAGE, "want condition, served, bad or processes");
 }
 
 static void test_npd_of_a_silent_mount(void **state)
@@ -194,8 +193,7 @@ static void test_bad_lists_the_newest_first(void **state)
                                     "2026-11-21T10:00:00Z            u-2    \\x1b[1m\n"
                                     "2026-11-20T10:00:00Z            u-1@7  operator request\n"
                                     "-                               u-3    (cannot be read)\n");
-        assert_int_equal(call(f, "bad -o json"), 0);
-        assert_non_null(strstr(f->out, "\"schemaVersion\": 1"));
+        assert_says(f, "bad -o json", 0, "\"schemaVersion\": 1");
         assert_non_null(strstr(f->out, "\"namespace\": \"kube-system\""));
         assert_non_null(strstr(f->out, "\"cause\": \"operator\""));
         assert_non_null(strstr(f->out, "\"id\": \"u-3\""));
@@ -276,8 +274,7 @@ static void test_status_of_a_local_configuration_has_no_more_lines(void **state)
         assert_null(strstr(f->out, "\n  assigned"));
         assert_null(strstr(f->out, "\n  trial"));
         assert_null(strstr(f->out, "\n  bad"));
-        assert_int_equal(call(f, "status -o json"), 0);
-        assert_non_null(strstr(f->out, "\"bad\": 0"));
+        assert_says(f, "status -o json", 0, "\"bad\": 0");
         assert_non_null(strstr(f->out, "\"state\": \"idle\""));
         assert_null(strstr(f->out, "\"deadline\""));
 }
@@ -292,16 +289,15 @@ static void test_status_of_a_trial(void **state)
         put(f, "status/" COMPONENT "/trial",
             "state=running\nstarted=2026-11-21T10:00:00Z\ndeadline=2026-11-21T10:10:00Z\nprior_starts=1\n"
             "threshold=10\nlater=x\n");
-        assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out, "\n  assigned  u-1@7 kube-system/kubelet-config\n"
-                                       "  active    u-1@7 kube-system/kubelet-config\n"
-                                       "  last good init\n"
-                                       "  trial     running since 2026-11-21T10:00:00Z until "
-                                       "2026-11-21T10:10:00Z, 1 start, threshold 10\n"));
+        assert_says(f, "status", 0,
+                    "\n  assigned  u-1@7 kube-system/kubelet-config\n"
+                    "  active    u-1@7 kube-system/kubelet-config\n"
+                    "  last good init\n"
+                    "  trial     running since 2026-11-21T10:00:00Z until "
+                    "2026-11-21T10:10:00Z, 1 start, threshold 10\n");
         assert_null(strstr(f->out, "\n  bad"));
         assert_non_null(strstr(f->out, "`lkgfs promote --component kubelet`"));
-        assert_int_equal(call(f, "status -o json"), 0);
-        assert_non_null(strstr(f->out, "\"priorStarts\": 1"));
+        assert_says(f, "status -o json", 0, "\"priorStarts\": 1");
         assert_non_null(strstr(f->out, "\"deadline\": \"2026-11-21T10:10:00Z\""));
 }
 
@@ -314,16 +310,14 @@ static void test_status_of_a_bad_one_says_how_to_forgive(void **state)
         put(f, "status/" COMPONENT "/assigned", "u-1@7 kube-system/kubelet-config\n");
         put(f, "status/" COMPONENT "/active", "init\n");
         put(f, "bad/" COMPONENT "/u-1@70", "{}");
-        assert_int_equal(call(f, "status"), 1);
-        assert_non_null(strstr(f->out, "\n  bad       1 configuration (`lkgfs bad`)\n"));
+        assert_says(f, "status", 1, "\n  bad       1 configuration (`lkgfs bad`)\n");
         for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
                 char path[64], want[256];
 
                 (void)snprintf(path, sizeof(path), "bad/" COMPONENT "/%s", names[i]);
                 (void)snprintf(want, sizeof(want), "`lkgfs forget %s --component kubelet`", names[i]);
                 put(f, path, "{}");
-                assert_int_equal(call(f, "status"), 1);
-                assert_non_null(strstr(f->out, "configurations, the assigned one too (`lkgfs bad`)\n"));
+                assert_says(f, "status", 1, "configurations, the assigned one too (`lkgfs bad`)\n");
                 assert_non_null(strstr(f->out, want));
                 assert_int_equal(call(f, "forget x"), LKG_TOOL_FAILED);
                 (void)snprintf(want, sizeof(want), "%s/v/%s", f->dir, path);
@@ -337,33 +331,28 @@ static void test_status_of_a_hold_ends_it_first(void **state)
         struct fixture *f = *state;
 
         hold(f, "rollback", "waits");
-        assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out,
-                               "\n  held      at generation 5 (rollback) since 2026-11-21T10:00:00Z by "
-                               "uid 0 (pid 4711, bash); a newer one waits\n"));
+        assert_says(f, "status", 0,
+                    "\n  held      at generation 5 (rollback) since 2026-11-21T10:00:00Z by "
+                    "uid 0 (pid 4711, bash); a newer one waits\n");
         assert_non_null(strstr(f->out,
                                "\n  next      `lkgfs hold off --component kubelet` follows the files "
                                "again\n"));
         condition(f, "False", "failed to validate current (init), 1 error",
                   "using current (init); held since 2026-11-21T10:00:00Z at generation 5");
         put_findings(f, COMPONENT, "a.conf:1:1: error: wrong [LKG1001]\n");
-        assert_int_equal(call(f, "status"), 1);
-        assert_non_null(strstr(f->out,
-                               "\n  next      `lkgfs hold off --component kubelet` follows the files "
-                               "again; then correct the files that the findings name"));
+        assert_says(f, "status", 1,
+                    "\n  next      `lkgfs hold off --component kubelet` follows the files "
+                    "again; then correct the files that the findings name");
         put_findings(f, COMPONENT, "");
         put(f, "status/" COMPONENT "/assigned", "u-1@7 kube-system/kubelet-config\n");
         put(f, "status/" COMPONENT "/active", "init\n");
         put(f, "bad/" COMPONENT "/u-1@7", "{}");
-        assert_int_equal(call(f, "status"), 1);
-        assert_non_null(strstr(f->out, "again; then assign a corrected ConfigMap, or let this one"));
+        assert_says(f, "status", 1, "again; then assign a corrected ConfigMap, or let this one");
         hold(f, "try-expired", "waits");
-        assert_int_equal(call(f, "status -o json"), 1);
-        assert_non_null(strstr(f->out, "\"newerWaits\": true"));
-        assert_int_equal(call(f, "status"), 1);
-        assert_non_null(strstr(f->out,
-                               " (try-expired) since 2026-11-21T10:00:00Z, after a try by uid 0 (pid "
-                               "4711, bash); a newer one waits\n"));
+        assert_says(f, "status -o json", 1, "\"newerWaits\": true");
+        assert_says(f, "status", 1,
+                    " (try-expired) since 2026-11-21T10:00:00Z, after a try by uid 0 (pid "
+                    "4711, bash); a newer one waits\n");
         assert_non_null(strstr(f->out, "with the change that was tried: repair it before"));
         hold(f, "free", "none");
         assert_int_equal(call(f, "status"), 1);
@@ -388,12 +377,10 @@ static void test_status_of_a_try_and_of_a_rollout(void **state)
 
         put(f, "status/" COMPONENT "/hold",
             "mode=free\ntry=running\nuntil=2026-11-21T10:10:00Z\nrollout=\n");
-        assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out, "\n  try       until 2026-11-21T10:10:00Z\n"));
+        assert_says(f, "status", 0, "\n  try       until 2026-11-21T10:10:00Z\n");
         assert_non_null(strstr(f->out, "`lkgfs commit --component kubelet` keeps the tried change"));
         put(f, "status/" COMPONENT "/hold", "mode=free\ntry=none\nuntil=\nrollout=rollout halted\n");
-        assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out, "\n  rollout   rollout halted\n"));
+        assert_says(f, "status", 0, "\n  rollout   rollout halted\n");
         assert_non_null(strstr(f->out, "\n  next      nothing to do here: the rollout has not reached"));
 }
 
@@ -403,11 +390,11 @@ static void test_status_of_drift(void **state)
 
         put(f, "status/" COMPONENT "/drift",
             "/a\t1\t2\n/b\t\"<masked>\"\t-\nno field\n/c\t-\t[1]\n/d\ttrue\tfalse\n");
-        assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out, "\n  drift     /a runs with 1, served is 2\n"
-                                       "            /b runs with \"<masked>\", served is nothing\n"
-                                       "            /c runs with nothing, served is [1]\n"
-                                       "            and 1 more: lkgfs drift\n"));
+        assert_says(f, "status", 0,
+                    "\n  drift     /a runs with 1, served is 2\n"
+                    "            /b runs with \"<masked>\", served is nothing\n"
+                    "            /c runs with nothing, served is [1]\n"
+                    "            and 1 more: lkgfs drift\n");
         assert_non_null(strstr(f->out, "\n  next      restart the component when that is convenient"));
         assert_int_equal(call(f, "drift"), 1);
         assert_string_equal(f->out, "FIELD  RUNNING     SERVED\n"
@@ -415,8 +402,7 @@ static void test_status_of_drift(void **state)
                                     "/b     \"<masked>\"  -\n"
                                     "/c     -           [1]\n"
                                     "/d     true        false\n");
-        assert_int_equal(call(f, "drift -o json"), 1);
-        assert_non_null(strstr(f->out, "\"field\": \"/c\""));
+        assert_says(f, "drift -o json", 1, "\"field\": \"/c\"");
         assert_null(strstr(f->out, "\"running\": \"-\""));
         put(f, "status/" COMPONENT "/drift", "");
         assert_int_equal(call(f, "drift"), 0);
@@ -432,11 +418,9 @@ static void test_drift_of_a_process_nobody_has_seen(void **state)
         put(f, "status/" COMPONENT "/process", "unit=\npid=\ngeneration=\nversion=\n");
         assert_int_equal(call(f, "drift"), 0);
         put(f, "status/" COMPONENT "/process", "unit=\npid=4711\ngeneration=\nversion=\n");
-        assert_int_equal(call(f, "drift"), 2);
-        assert_non_null(
-                strstr(f->err, COMPONENT " runs as process 4711, and what that has read is not known"));
-        assert_int_equal(call(f, "drift -o json"), 2);
-        assert_non_null(strstr(f->out, "\"unseenProcess\": 4711"));
+        assert_complains(f, "drift", 2,
+                         COMPONENT " runs as process 4711, and what that has read is not known");
+        assert_says(f, "drift -o json", 2, "\"unseenProcess\": 4711");
         (void)call(f, "status");
         assert_non_null(strstr(f->out, "\n  drift     runs as process 4711"));
         put(f, "status/" COMPONENT "/process", "unit=\npid=4711\ngeneration=7\nversion=\n");
@@ -480,16 +464,13 @@ static void test_status_takes_findings_json(void **state)
             "\"LKG1004\",\"text\":\"x: error: y\",\"file\":\"a: error: b\",\"line\":3,\"column\":4},"
             "{\"severity\":\"grave\",\"code\":\"LKG1004\",\"text\":\"t\"},{\"code\":\"LKG1004\"},5,"
             "{\"severity\":\"note\",\"code\":\"LKG\",\"text\":\"t\",\"line\":-1}]}\n");
-        assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out,
-                               "\n  findings  1 warning, 1 note\n    a: error: b:3:4: warning: x: error: y "
-                               "[LKG1004]\n    and 7 more\n"));
-        assert_int_equal(call(f, "status -o json"), 0);
-        assert_non_null(strstr(f->out, "\"file\": \"a: error: b\""));
+        assert_says(f, "status", 0,
+                    "\n  findings  1 warning, 1 note\n    a: error: b:3:4: warning: x: error: y "
+                    "[LKG1004]\n    and 7 more\n");
+        assert_says(f, "status -o json", 0, "\"file\": \"a: error: b\"");
         assert_non_null(strstr(f->out, "\"notListed\": 7"));
         put(f, "status/" COMPONENT "/findings.json", "{\"findings\":5}");
-        assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out, "\n  findings  none\n"));
+        assert_says(f, "status", 0, "\n  findings  none\n");
 }
 
 /* Many errors of another component leave room for the worst one of this component. */
@@ -506,8 +487,7 @@ static void test_status_has_room_for_each_component(void **state)
                      "x:4:1: error: e [LKG1001]\nx:5:1: error: e [LKG1001]\nx:6:1: error: e [LKG1001]\n"
                      "x:7:1: error: e [LKG1001]\nx:8:1: error: e [LKG1001]\nx:9:1: error: e [LKG1001]\n");
         put_findings(f, COMPONENT, "y:1:1: warning: w [LKG1004]\n");
-        assert_int_equal(call(f, "status"), 1);
-        assert_non_null(strstr(f->out, "x:7:1: "));
+        assert_says(f, "status", 1, "x:7:1: ");
         assert_null(strstr(f->out, "x:8:1: "));
         assert_non_null(strstr(f->out, "y:1:1: warning: w"));
         assert_non_null(strstr(f->out, "    and 2 more\n"));
@@ -519,8 +499,7 @@ static void test_status_with_damaged_files_says_what_is_left(void **state)
 
         put(f, "status/" COMPONENT "/assigned", "u-1@7 \x1b[1mx\n");
         put(f, "status/" COMPONENT "/trial", "state\n=\nprior_starts=many\nthreshold=-1\nstate=running\n\n");
-        assert_int_equal(call(f, "status"), 0);
-        assert_non_null(strstr(f->out, "\n  assigned  u-1@7 \\x1b[1mx\n"));
+        assert_says(f, "status", 0, "\n  assigned  u-1@7 \\x1b[1mx\n");
         assert_non_null(strstr(f->out, "\n  trial     running\n"));
 }
 

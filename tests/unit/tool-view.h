@@ -81,6 +81,27 @@ static inline int call(struct fixture *f, const char *args)
         return status;
 }
 
+static inline void assert_call(struct fixture *f, const char *args, int status, const char *want,
+                               char *const *text)
+{
+        int got = call(f, args);
+
+        if (got != status || !strstr(*text, want))
+                fail_msg("lkgfs %s: exit status %d, want %d, and \"%s\" in:\n%s%s", args, got, status, want,
+                         f->out, f->err);
+}
+
+/* `lkgfs ARGS` ends with @status, and @want is in its product; or in its messages. */
+static inline void assert_says(struct fixture *f, const char *args, int status, const char *want)
+{
+        assert_call(f, args, status, want, &f->out);
+}
+
+static inline void assert_complains(struct fixture *f, const char *args, int status, const char *want)
+{
+        assert_call(f, args, status, want, &f->err);
+}
+
 static inline void put(const struct fixture *f, const char *path, const char *text)
 {
         char full[TMPDIR_MAX + 256];
