@@ -126,6 +126,18 @@ const size_t lkg_n_tool_option_rows = LKG_ARRAY_SIZE(lkg_tool_option_rows);
 /* Longest name of an option in a message. */
 #define SHOWN(arg) (int)strcspn((arg), "="), (arg)
 
+static int refuse(char message[static 512], const char *fmt, ...) LKG_PRINTF(2, 3);
+
+static int refuse(char message[static 512], const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void)vsnprintf(message, 512, fmt, ap);
+        va_end(ap);
+        return -EINVAL;
+}
+
 static bool row_named(const struct lkg_tool_option *row, const char *arg)
 {
         size_t n;
@@ -252,10 +264,9 @@ static int store(struct lkg_tool_options *options, const struct lkg_tool_option 
         default:
                 r = store_word(words_of[row->kind], value, (unsigned *)member);
         }
-        if (r >= 0)
-                return 0;
-        (void)snprintf(message, 512, "%.*s: \"%.60s\" is not right, want %s", SHOWN(arg), value, row->help);
-        return -EINVAL;
+        return r >= 0 ? 0
+                      : refuse(message, "%.*s: \"%.60s\" is not right, want %s", SHOWN(arg), value,
+                               row->help);
 }
 
 /* Parse the option at argv[*i]; *i advances past its value. */
@@ -265,26 +276,19 @@ static int take_option(struct lkg_tool *tool, int argc, char **argv, int *i, cha
         unsigned bits = tool->verb ? tool->verb->options : 0;
         const struct lkg_tool_option *row = lkg_tool_option_named(bits ? bits : ~0u, arg);
 
-        if (!row) {
-                (void)snprintf(message, 512,
-                               lkg_tool_option_named(0, arg) ? "`%s` does not take %.*s"
-                                                             : "`%s` has no option %.*s",
-                               tool->verb ? tool->verb->name : "lkgfs", SHOWN(arg));
-                return -EINVAL;
-        }
-        if (!row->value && value) {
-                (void)snprintf(message, 512, "%.*s takes no value", SHOWN(arg));
-                return -EINVAL;
-        }
+        if (!row)
+                return refuse(message,
+                              lkg_tool_option_named(0, arg) ? "`%s` does not take %.*s"
+                                                            : "`%s` has no option %.*s",
+                              tool->verb ? tool->verb->name : "lkgfs", SHOWN(arg));
+        if (!row->value && value)
+                return refuse(message, "%.*s takes no value", SHOWN(arg));
         if (!row->value)
                 return store(&tool->options, row, arg, value, message);
-        if (!value) {
-                if (*i + 1 >= argc) {
-                        (void)snprintf(message, 512, "%s needs a value: %s", arg, row->value);
-                        return -EINVAL;
-                }
+        if (!value && *i + 1 >= argc)
+                return refuse(message, "%s needs a value: %s", arg, row->value);
+        if (!value)
                 value = argv[++*i];
-        }
         return store(&tool->options, row, arg, value, message);
 }
 
@@ -292,14 +296,10 @@ static int check_words(const struct lkg_tool *tool, char message[static 512])
 {
         const struct lkg_tool_verb *verb = tool->verb;
 
-        if (tool->n_words < verb->min_words) {
-                (void)snprintf(message, 512, "missing: %s", verb->words);
-                return -EINVAL;
-        }
-        if (tool->n_words > verb->max_words) {
-                (void)snprintf(message, 512, "unexpected word \"%.60s\"", tool->words[verb->max_words]);
-                return -EINVAL;
-        }
+        if (tool->n_words < verb->min_words)
+                return refuse(message, "missing: %s", verb->words);
+        if (tool->n_words > verb->max_words)
+                return refuse(message, "unexpected word \"%.60s\"", tool->words[verb->max_words]);
         return 0;
 }
 
@@ -327,9 +327,8 @@ static int take_verb(struct lkg_tool *tool, int argc, char **argv, int *at, char
         if (tool->verb)
                 return 0;
         near = lkg_tool_nearest(argv[*at]);
-        (void)snprintf(message, 512, "unknown verb \"%.60s\"%s%s%s", argv[*at],
-                       near ? ", did you mean `" : "", near ? near : "", near ? "`?" : "");
-        return -EINVAL;
+        return refuse(message, "unknown verb \"%.60s\"%s%s%s", argv[*at], near ? ", did you mean `" : "",
+                      near ? near : "", near ? "`?" : "");
 }
 
 /* What follows `--`: words, or the component's own command line. Return: how many words. */
@@ -381,13 +380,24 @@ int lkg_tool_parse(struct lkg_tool *tool, int argc, char **argv, char message[st
         r = take_arguments(tool, argc, argv, at, message);
         if (r < 0)
                 return r;
-        if (tool->options.runs && tool->verb && tool->verb->run != lkg_verb_check) {
-                (void)snprintf(message, 512, "--release: only `check` compares two releases");
-                return -EINVAL;
-        }
+        if (tool->options.runs && tool->verb && tool->verb->run != lkg_verb_check)
+                return refuse(message, "--release: only `check` compares two releases");
         if (!tool->verb || tool->options.help || tool->options.version)
                 return 0;
         return check_words(tool, message);
+}
+
+int lkg_tool_check_release(const struct lkg_tool *tool)
+{
+        const struct lkg_tool_options *options = &tool->options;
+        char first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
+
+        if ((options->release && !lkg_release_has_tables(options->release)) ||
+            (options->runs && !lkg_release_has_tables(options->runs)))
+                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--release: there are tables for %s to %s only",
+                                     lkg_release_text(LKG_RELEASE_MIN, first),
+                                     lkg_release_text(LKG_RELEASE_MAX, last));
+        return LKG_TOOL_OK;
 }
 
 /* ---- for the completion and help ---- */

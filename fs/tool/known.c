@@ -33,46 +33,15 @@ const char *lkg_process_loss(const char *name, const char **ret_advice)
         return "it is needed";
 }
 
-/* The value of the label @name in `metric{a="x",name="value"} 1`; "" = it has none. */
-static void copy_label(const char *line, const char *name, char *ret, size_t size)
+static void take_ends(struct lkg_processes *processes, const char *name, const char *reason, unsigned n)
 {
-        char text[32];
-        const char *at;
+        for (size_t i = 0; i < processes->n; i++) { /* it has been named before */
+                struct lkg_process_told *p = &processes->items[i];
 
-        (void)snprintf(text, sizeof(text), "%s=\"", name);
-        at = strstr(line, text);
-        at = at ? at + strlen(text) : "";
-        (void)snprintf(ret, size, "%.*s", (int)strcspn(at, "\""), at);
-}
-
-static bool is_of(const char *line, const char *metric)
-{
-        return strncmp(line, metric, strlen(metric)) == 0 && line[strlen(metric)] == '{';
-}
-
-static void take_metric(const char *line, struct lkg_processes *ret)
-{
-        const char *value = strrchr(line, ' ');
-        struct lkg_process_told told = { 0 };
-
-        if (!value)
-                return;
-        copy_label(line, "process", told.name, sizeof(told.name));
-        told.up = value[1] == '1';
-        if (is_of(line, "lkgfs_engine_up"))
-                ret->engine_silent = !told.up;
-        if (is_of(line, "lkgfs_engine_user_missing"))
-                ret->no_user = told.up;
-        if (is_of(line, "lkgfs_process_up") && *told.name && ret->n < LKG_PROCESSES_MAX)
-                ret->items[ret->n++] = told;
-        /* Its process has been named before. */
-        for (size_t i = 0; is_of(line, "lkgfs_process_restarts_recent") && i < ret->n; i++) {
-                struct lkg_process_told *p = &ret->items[i];
-
-                if (strcmp(p->name, told.name) != 0)
+                if (strcmp(p->name, name) != 0)
                         continue;
-                p->n_ends = (unsigned)strtoul(value, NULL, 10);
-                copy_label(line, "reason", p->reason, sizeof(p->reason));
+                p->n_ends = n;
+                (void)snprintf(p->reason, sizeof(p->reason), "%s", reason);
         }
 }
 
@@ -83,9 +52,24 @@ void lkg_processes_parse(const char *metrics, struct lkg_processes *ret)
 
         *ret = (struct lkg_processes){ .n = 0 };
         while (lkg_tool_next_line(&metrics, &line, &size)) {
-                LKG_CLEANUP(lkg_freep) char *copy = lkg_tool_own(strndup(line, size));
+                struct lkg_process_told told = { 0 };
+                unsigned n;
 
-                take_metric(copy, ret);
+                if (sscanf(line, "lkgfs_engine_up{%*[^}\n]} %u", &n) == 1)
+                        ret->engine_silent = n == 0;
+                else if (sscanf(line, "lkgfs_engine_user_missing{%*[^}\n]} %u", &n) == 1)
+                        ret->no_user = n > 0;
+                else if (sscanf(line,
+                                "lkgfs_process_restarts_recent{%*[^,\n],process=\"%31[^\"\n]\",reason=\"%63["
+                                "^\"\n]\"} %u",
+                                told.name, told.reason, &n) == 3)
+                        take_ends(ret, told.name, told.reason, n);
+                else if (sscanf(line, "lkgfs_process_up{%*[^,\n],process=\"%31[^\"\n]\"} %u", told.name,
+                                &n) == 2 &&
+                         ret->n < LKG_PROCESSES_MAX) {
+                        told.up = n > 0;
+                        ret->items[ret->n++] = told;
+                }
         }
 }
 

@@ -53,6 +53,8 @@ int main(int argc, char **argv)
                 (void)lkg_tool_fail(&tool, LKG_TOOL_USAGE, "which verb? `lkgfs --help` lists them");
                 return LKG_TOOL_USAGE;
         }
+        if (lkg_tool_check_release(&tool) != LKG_TOOL_OK)
+                return LKG_TOOL_USAGE;
         if (lkg_rollout_is_of_fleet(&tool))
                 return tool.verb->run(&tool);
         if (tool.options.watch)

@@ -384,19 +384,6 @@ static int set_judge(const struct lkg_tool *tool, struct lkg_tool_sources *sourc
         return 0;
 }
 
-int lkg_tool_check_release(const struct lkg_tool *tool)
-{
-        const struct lkg_tool_options *options = &tool->options;
-        char first[LKG_RELEASE_TEXT_MAX], last[LKG_RELEASE_TEXT_MAX];
-
-        if ((options->release && !lkg_release_has_tables(options->release)) ||
-            (options->runs && !lkg_release_has_tables(options->runs)))
-                return lkg_tool_fail(tool, LKG_TOOL_USAGE, "--release: there are tables for %s to %s only",
-                                     lkg_release_text(LKG_RELEASE_MIN, first),
-                                     lkg_release_text(LKG_RELEASE_MAX, last));
-        return LKG_TOOL_OK;
-}
-
 static int check_usage(const struct lkg_tool *tool)
 {
         const struct lkg_tool_options *options = &tool->options;
@@ -481,9 +468,6 @@ int lkg_tool_sources_load(const struct lkg_tool *tool, struct lkg_tool_sources *
         struct lkg_tool_sources sources = { .dirfd = AT_FDCWD };
         int status;
 
-        status = lkg_tool_check_release(tool);
-        if (status != LKG_TOOL_OK)
-                return status;
         if (!lkg_tool_has_sources(tool) && lkg_tool_has_node(tool))
                 return lkg_tool_node_load(tool, ret);
         status = check_usage(tool);

@@ -432,9 +432,6 @@ static int check_node(const struct lkg_tool *tool)
         LKG_CLEANUP(checking_deinit) struct checking check = { .list = NULL };
         int status;
 
-        status = lkg_tool_check_release(tool);
-        if (status != LKG_TOOL_OK)
-                return status;
         checking_init(&check, tool, "judged");
         status = lkg_tool_node_open(check.tool, &node);
         if (status > LKG_TOOL_DIFFERENT) {

@@ -146,8 +146,6 @@ int lkg_verb_explain(const struct lkg_tool *tool)
         struct lkg_explained_list list;
         unsigned code;
 
-        if (lkg_tool_check_release(tool) != LKG_TOOL_OK)
-                return LKG_TOOL_USAGE;
         if (kind && !lkg_explain_kind_known(kind))
                 return lkg_tool_fail(tool, LKG_TOOL_USAGE, "there are no tables for kind \"%.60s\"", kind);
         if (tool->n_words == 0)
@@ -216,8 +214,6 @@ int lkg_verb_schema(const struct lkg_tool *tool)
 {
         const char *word = tool->n_words > 0 ? tool->words[0] : NULL;
 
-        if (lkg_tool_check_release(tool) != LKG_TOOL_OK)
-                return LKG_TOOL_USAGE;
         if (!word)
                 return list_kinds();
         if (strcasecmp(word, LKG_CONFIG_KIND) == 0 || strcasecmp(word, "lkgfs") == 0)

@@ -86,48 +86,41 @@ int lkg_verb_history(const struct lkg_tool *tool)
 
 /* ---- suspects: after `bad ID` and below `diff --bad ID` ---- */
 
-static void put_suspect(const struct lkg_value *item, struct lkg_buf *buf)
+static struct lkg_value *suspect_row(const struct lkg_value *item)
 {
-        const char *before = lkg_map_get_string(item, "old"), *after = lkg_map_get_string(item, "new"),
-                   *layer = lkg_map_get_string(item, "layer"), *file = lkg_tool_word(item, "file");
-        uint64_t line = lkg_suspects_number(item, "line");
+        static const char words[] =
+                "{{pointer}}: {{?same}}another value, which is not shown{{/}}"
+                "{{!same}}{{old}}{{!old}}unset{{/}} -> {{new}}{{!new}}unset{{/}}{{/}}"
+                "{{?placed}}  {{layer}}{{!layer}}-{{/}}{{#file}} ({{.}}{{?line}}:{{line}}{{/}}){{/}}{{/}}";
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *map = lkg_tool_own(lkg_value_clone_shallow(item));
+        const char *before = lkg_map_get_string(item, "old"), *after = lkg_map_get_string(item, "new");
 
-        lkg_buf_printf(buf, "%-8s  %-8s  ", cell(item, "danger"), cell(item, "changeClass"));
-        lkg_tool_put_clean(buf, lkg_tool_word(item, "pointer"));
-        lkg_buf_puts(buf, ": ");
-        if (before && after && strcmp(before, after) == 0) {
-                lkg_buf_puts(buf, "another value, which is not shown");
-        } else {
-                lkg_tool_put_clean(buf, before ? before : "unset");
-                lkg_buf_puts(buf, " -> ");
-                lkg_tool_put_clean(buf, after ? after : "unset");
-        }
-        if (layer) {
-                lkg_buf_puts(buf, "  ");
-                lkg_tool_put_clean(buf, *layer ? layer : "-");
-        }
-        if (layer && *file) {
-                lkg_buf_puts(buf, " (");
-                lkg_tool_put_clean(buf, file);
-                if (line)
-                        lkg_buf_printf(buf, ":%" PRIu64, line);
-                lkg_buf_putc(buf, ')');
-        }
-        lkg_buf_putc(buf, '\n');
+        lkg_tool_map_bool(map, "same", before && after && strcmp(before, after) == 0);
+        lkg_tool_map_bool(map, "placed", lkg_map_get_string(item, "layer"));
+        lkg_tool_fill(words, map, /* html= */ false, &text);
+        lkg_tool_map_string(map, "words", lkg_tool_text(&text));
+        return LKG_STEAL(map);
 }
 
 void lkg_tool_put_suspects(const struct lkg_value *suspects, struct lkg_buf *buf)
 {
+        static const struct lkg_column columns[] = { { "DANGER", "danger", 8 },
+                                                     { "CHANGE", "changeClass", 8 },
+                                                     { "FIELD: OLD -> NEW", "words" } };
+        LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *rows = lkg_tool_list();
         const struct lkg_value *fields;
         size_t n = lkg_tool_items(suspects, "fields", &fields);
         uint64_t more = lkg_suspects_number(suspects, "notListed");
 
         if (!lkg_suspects_known(suspects))
                 return;
-        lkg_buf_puts(buf, n ? "DANGER    CHANGE    FIELD: OLD -> NEW\n"
-                            : "no field differs from the last known good\n");
         for (size_t i = 0; i < n; i++)
-                put_suspect(lkg_list_get(fields, i), buf);
+                lkg_tool_append(rows, suspect_row(lkg_list_get(fields, i)));
+        if (n)
+                lkg_tool_put_table(rows, columns, LKG_ARRAY_SIZE(columns), buf);
+        else
+                lkg_buf_puts(buf, "no field differs from the last known good\n");
         if (more && n)
                 lkg_buf_printf(buf, "%" PRIu64 " more are not listed; `lkgfs diff --bad ID` lists all\n",
                                more);
