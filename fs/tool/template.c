@@ -14,6 +14,8 @@
  * Values come from files that anybody may have written. So nothing gets out of here unescaped: a page shows markup as text, and what
  * cannot be seen is \xNN everywhere. The templates are ours, and checked by the tests that fill them in.
  */
+#include <assert.h>
+
 #include "tool.h"
 
 #define NAME_MAX_U 64
@@ -192,6 +194,7 @@ static void fill(struct filling *f, const struct scope *scope, bool shown)
                 const char *close = strstr(open, "}}");
                 char name[NAME_MAX_U], *way;
 
+                assert(close);
                 if (shown)
                         lkg_buf_append(f->buf, f->at, (size_t)(open - f->at));
                 f->at = close + 2;
