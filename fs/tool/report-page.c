@@ -12,7 +12,7 @@
 #define COLOURS  10 /* of layers */
 
 static const char page[] =
-#include "report.html.h"
+#include "fs/tool/report.html.h"
         ;
 
 static const struct lkg_value *at(const struct lkg_value *tree, const char *directory, const char *name)

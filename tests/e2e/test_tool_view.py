@@ -248,7 +248,7 @@ def test_status_shows_the_worst_first_and_notes_when_asked(mount):
     assert len([line for line in everything.splitlines() if "[LKG" in line]) == n_findings
 
 
-# ---- completion of zsh and fish: the program itself ----
+# ---- completion: the program itself ----
 
 def offered(*words):
     result = lib.run(lib.LKGFS, "--complete", *words)
@@ -257,7 +257,8 @@ def offered(*words):
 
 
 def test_complete_from_the_tables():
-    assert {"status", "rollback", "edit"} <= set(offered(""))
+    assert {"status", "rollback", "edit"} <= set(offered("")) and len(offered("")) == 31
+    assert offered("rollback", "l") == ["lkg"] and offered("npd", "--check", "") == ["condition", "served", "bad", "processes"]
     assert offered("sta") == ["status", "startup"] and offered("hold", "") == ["on", "off"] and offered("hold", "on", "") == []
     assert "json" in offered("status", "-o", "") and offered("status", "--output=js") == ["--output=json"]
     assert offered("render", "--release", "1.36") == ["1.36"] and offered("check", "x", "") == [":file"]
