@@ -48,7 +48,7 @@ def cells(heading):
 
 CONDITION = [text for text in literals(source("lifecycle/condition.c").split("*/", 2)[2])
              if " " in text.strip() and not text.endswith(".h") and text not in NOT_WORDS]
-REMOTE = "".join(source(f"engine/{name}.c") for name in ("remote", "reference", "commands"))
+REMOTE = "".join(source(f"engine/{name}.c") for name in ("remote", "assignment", "commands"))
 REMOTE += "".join(source(f"lifecycle/step-{name}.c") for name in ("source", "trial", "hold"))
 PLACES = source("reference/places.c")
 API = PLACES + source("reference/apiserver.c") + source("reference/apiserver-words.c").split("/* ---- findings")[0] + source("objects/rollout.c")
