@@ -125,7 +125,7 @@ static int mark_bad(struct running *run, const struct lkg_effect *effect)
 static int forgive(struct running *run, const struct lkg_effect *effect)
 {
         struct lkg_dynamic *d = run->c->dynamic;
-        int r = lkg_store_forgive_one(&d->store, &d->bad, run->event->marked_id, run->err);
+        int r = lkg_store_forgive(&d->store, &d->bad, run->event->marked_id, /* exactly= */ true, run->err);
 
         (void)effect;
         return r < 0 ? r : 0;

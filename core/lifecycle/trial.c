@@ -93,7 +93,7 @@ int lkg_trial_rules_make(const struct lkg_trial_settings *settings, const char *
 
 /* ---- states ---- */
 
-static const char *const state_names[_LKG_TRIAL_STATE_MAX] = {
+const char *const lkg_trial_state_names[_LKG_TRIAL_STATE_MAX + 1] = {
         [LKG_TRIAL_IDLE] = "idle",
         [LKG_TRIAL_RUNNING] = "running",
         [LKG_TRIAL_PASSED] = "passed",
@@ -102,28 +102,17 @@ static const char *const state_names[_LKG_TRIAL_STATE_MAX] = {
 
 const char *lkg_trial_state_name(enum lkg_trial_state state)
 {
-        return state_names[state];
+        return lkg_trial_state_names[state];
 }
 
-int lkg_trial_state_parse(const char *name, enum lkg_trial_state *ret)
-{
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(state_names); i++) {
-                if (strcmp(name, state_names[i]) == 0) {
-                        *ret = (enum lkg_trial_state)i;
-                        return 0;
-                }
-        }
-        return -EINVAL;
-}
-
-static const char *const check_names[_LKG_CHECK_MAX] = {
+const char *const lkg_check_names[_LKG_CHECK_MAX + 1] = {
         [LKG_CHECK_NODE] = "node",
         [LKG_CHECK_HTTP] = "http",
 };
 
 const char *lkg_check_name(enum lkg_check check)
 {
-        return check_names[check];
+        return lkg_check_names[check];
 }
 
 const char *lkg_health_name(enum lkg_health_state health)

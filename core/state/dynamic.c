@@ -177,8 +177,7 @@ bool lkg_dynamic_is_bad_document(const struct lkg_dynamic *d, const char *sha256
 
 int lkg_dynamic_forgive(struct lkg_dynamic *d, const char *id, bool exactly, struct lkg_error *err)
 {
-        int r = exactly ? lkg_store_forgive_one(&d->store, &d->bad, id, err)
-                        : lkg_store_forgive(&d->store, &d->bad, id, err);
+        int r = lkg_store_forgive(&d->store, &d->bad, id, exactly, err);
 
         return r == 0 && id ? lkg_error_set(err, -ENOENT, NULL, "%s is not in the bad list", id) : r;
 }

@@ -10,15 +10,38 @@
 #include <lkg/documents.h>
 
 #include "poison-internal.h"
+#include "store-internal.h"
 
 #define SCHEMA    1u
 #define KEY_CHARS (2 * LKG_JUDGING_KEY)
 #define LINE      (KEY_CHARS + 1) /* of `judged` */
 #define LINES_MAX (2u * LKG_JUDGING_KNOWN)
 
+/* An item of `refused`, as it is on disk. */
+struct stored {
+        struct lkg_refused refused;
+        char key[LINE];
+};
+
+#define REFUSED(member) LKG_MEMBER(struct stored, refused.member)
+
 static const char *const end_names[] = {
         [LKG_END_UNKNOWN] = "unknown", [LKG_END_SIGNAL] = "signal", [LKG_END_EXIT] = "exit",
-        [LKG_END_TIME] = "time",       [LKG_END_MEMORY] = "memory",
+        [LKG_END_TIME] = "time",       [LKG_END_MEMORY] = "memory", NULL,
+};
+static const struct lkg_record_row refused_rows[] = {
+        { "key", LKG_RECORD_FOREIGN, LKG_MEMBER(struct stored, key) },
+        { "component", LKG_RECORD_FOREIGN, REFUSED(component) },
+        { "file", LKG_RECORD_FOREIGN, REFUSED(file) },
+        { "sha256", LKG_RECORD_FOREIGN, REFUSED(sha256) },
+        { "what", LKG_RECORD_NUMBER, REFUSED(what), .optional = true, .max = _LKG_ADMIT_MAX - 1 },
+        { "end", LKG_RECORD_WORD, REFUSED(end), .words = end_names },
+        { "status", LKG_RECORD_NUMBER, REFUSED(status), .optional = true, .max = UINT16_MAX },
+        { "timeNs", LKG_RECORD_NUMBER, REFUSED(time_ns), .optional = true },
+        { "new", LKG_RECORD_NUMBER, REFUSED(n_new), .optional = true, .max = UINT16_MAX },
+        { "layers", LKG_RECORD_FOREIGN, REFUSED(layers), .optional = true }, /* of a later 0.1.0 */
+        { "source", LKG_RECORD_FOREIGN, REFUSED(source) },
+        { NULL },
 };
 
 /* ---- keys as text ---- */
@@ -50,38 +73,15 @@ static bool parse_key(const char *text, struct lkg_judging_key *ret)
 
 /* ---- refused ---- */
 
-static bool read_text(const struct lkg_value *map, const char *name, char *ret, size_t size)
-{
-        const char *text = lkg_map_get_string(map, name);
-
-        if (!text || strlen(text) >= size)
-                return false;
-        (void)memcpy(ret, text, strlen(text) + 1);
-        return true;
-}
-
 static bool read_item(const struct lkg_value *map, struct lkg_refused *ret)
 {
-        char key[LINE], end[16];
-        size_t i = 0;
+        struct stored stored = { .refused = { .n_new = 1 } };
 
-        *ret = (struct lkg_refused){ 0 };
-        if (lkg_value_type(map) != LKG_MAP || !read_text(map, "key", key, sizeof(key)) ||
-            strlen(key) != KEY_CHARS || !parse_key(key, &ret->key) ||
-            !read_text(map, "component", ret->component, sizeof(ret->component)) ||
-            !read_text(map, "file", ret->file, sizeof(ret->file)) ||
-            !read_text(map, "sha256", ret->sha256, sizeof(ret->sha256)) ||
-            !read_text(map, "source", ret->source, sizeof(ret->source)) ||
-            !read_text(map, "end", end, sizeof(end)))
+        if (lkg_value_type(map) != LKG_MAP ||
+            !lkg_record_get(&(struct lkg_fields){ .map = map }, refused_rows, &stored) ||
+            strlen(stored.key) != KEY_CHARS || !parse_key(stored.key, &stored.refused.key))
                 return false;
-        (void)read_text(map, "layers", ret->layers, sizeof(ret->layers)); /* of a later 0.1.0 */
-        while (i < LKG_ARRAY_SIZE(end_names) && strcmp(end_names[i], end) != 0)
-                i++;
-        ret->end = i < LKG_ARRAY_SIZE(end_names) ? (enum lkg_judging_end)i : LKG_END_UNKNOWN;
-        ret->what = (enum lkg_admit_what)(lkg_record_number(map, "what", LKG_ADMIT_LAYER) % _LKG_ADMIT_MAX);
-        ret->status = (int)(lkg_record_number(map, "status", 0) & 0xffff);
-        ret->time_ns = lkg_record_number(map, "timeNs", 0);
-        ret->n_new = (unsigned)(lkg_record_number(map, "new", 1) & 0xffff);
+        *ret = stored.refused;
         return true;
 }
 
@@ -121,21 +121,11 @@ int lkg_poison_load(struct lkg_poison *poison, struct lkg_report *report)
 
 static void put_item(struct lkg_json *json, const struct lkg_refused *refused)
 {
-        char key[LINE];
+        struct stored stored = { .refused = *refused };
 
-        format_key(&refused->key, key);
+        format_key(&refused->key, stored.key);
         lkg_json_map(json, NULL, LKG_JSON_ROW);
-        lkg_json_text(json, "key", key);
-        lkg_json_foreign(json, "component", refused->component);
-        lkg_json_foreign(json, "file", refused->file);
-        lkg_json_foreign(json, "sha256", refused->sha256);
-        lkg_json_u64(json, "what", refused->what);
-        lkg_json_text(json, "end", end_names[refused->end]);
-        lkg_json_i64(json, "status", refused->status);
-        lkg_json_u64(json, "timeNs", refused->time_ns);
-        lkg_json_u64(json, "new", refused->n_new);
-        lkg_json_text(json, "layers", refused->layers);
-        lkg_json_foreign(json, "source", refused->source);
+        lkg_record_put(json, refused_rows, &stored);
         lkg_json_end(json);
 }
 

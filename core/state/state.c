@@ -103,136 +103,104 @@ void lkg_state_at_least(struct lkg_state *state, uint64_t used)
 
 /* ---- one component ---- */
 
-static const struct {
-        enum lkg_hold_mode mode;
-        const char *word;
-} mode_words[] = {
-        { LKG_HOLD_FREE, "free" },
-        { LKG_HOLD_ON, "hold" },
-        { LKG_HOLD_ROLLBACK, "rollback" },
-        { LKG_HOLD_TRY_EXPIRED, "tryExpired" },
+/* A component's state as it is on disk: with the ids of the boots that a ticket and a deadline are of. */
+struct stored {
+        struct lkg_component_state state;
+        char boot[LKG_BOOT_ID_MAX], try_boot[LKG_BOOT_ID_MAX];
+        uint64_t deadline_wall_ns;
 };
 
-static const char *mode_word(enum lkg_hold_mode mode)
-{
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(mode_words); i++)
-                if (mode_words[i].mode == mode)
-                        return mode_words[i].word;
-        return "free";
-}
+#define STATE(member) LKG_MEMBER(struct stored, state.member)
+#define BY(member)    LKG_MEMBER(struct lkg_held_by, member)
 
-static void decode_hold(const struct lkg_value *map, struct lkg_hold *ret)
-{
-        const char *word = lkg_map_get_string(map, "mode");
-
-        ret->generation = lkg_record_number(map, "generation", 0);
-        for (size_t i = 0; word && i < LKG_ARRAY_SIZE(mode_words); i++)
-                if (strcmp(mode_words[i].word, word) == 0)
-                        ret->mode = mode_words[i].mode;
-}
-
-/* Within a boot, the CLOCK_BOOTTIME deadline is exact. That clock restarts at every boot, so then the wall clock decides. */
-static void decode_try(const struct lkg_value *map, struct lkg_hold *ret)
-{
-        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns(), due;
-        const char *boot = lkg_map_get_string(map, "boot"), *phase = lkg_map_get_string(map, "phase");
-        char this_boot[LKG_BOOT_ID_MAX];
-
-        ret->try_duration_ns = lkg_record_number(map, "durationNs", 0);
-        ret->try_previous = lkg_record_number(map, "previous", 0);
-        if (!phase || ret->try_duration_ns == 0)
-                return;
-        if (strcmp(phase, "armed") == 0)
-                ret->try_phase = LKG_TRY_ARMED;
-        if (strcmp(phase, "running") != 0)
-                return;
-        lkg_boot_id(this_boot);
-        due = lkg_record_number(map, "deadlineWallNs", 0);
-        ret->try_phase = LKG_TRY_RUNNING;
-        if (boot && *this_boot && strcmp(boot, this_boot) == 0)
-                ret->try_deadline_ns = lkg_record_number(map, "deadlineBootNs", 0);
-        else
-                ret->try_deadline_ns = due > wall ? now + (due - wall) : now;
-        /* A wall clock that was set back must not extend the try. */
-        if (ret->try_deadline_ns > now + ret->try_duration_ns)
-                ret->try_deadline_ns = now + ret->try_duration_ns;
-}
-
-static void decode_held_by(const struct lkg_value *map, struct lkg_held_by *ret)
-{
-        const char *program = lkg_map_get_string(map, "program");
-
-        ret->time_ns = lkg_record_number(map, "timeNs", 0);
-        ret->uid = (uint32_t)lkg_record_number(map, "uid", 0);
-        ret->pid = (int32_t)lkg_record_number(map, "pid", 0);
-        (void)snprintf(ret->program, sizeof(ret->program), "%s", program ? program : "");
-}
-
-static void copy_text(const struct lkg_value *map, const char *key, char *ret, size_t size)
-{
-        const char *text = lkg_map_get_string(map, key);
-
-        (void)snprintf(ret, size, "%s", text ? text : "");
-}
-
-static const char *const unfinished_words[_LKG_UNFINISHED_MAX] = {
+static const char *const mode_words[_LKG_HOLD_MODE_MAX + 1] = {
+        [LKG_HOLD_FREE] = "free",
+        [LKG_HOLD_ON] = "hold",
+        [LKG_HOLD_ROLLBACK] = "rollback",
+        [LKG_HOLD_TRY_EXPIRED] = "tryExpired",
+};
+static const char *const phase_words[_LKG_TRY_PHASE_MAX + 1] = {
+        [LKG_TRY_NONE] = "none",
+        [LKG_TRY_ARMED] = "armed",
+        [LKG_TRY_RUNNING] = "running",
+};
+static const char *const unfinished_words[_LKG_UNFINISHED_MAX + 1] = {
         [LKG_UNFINISHED_NONE] = "none",
         [LKG_UNFINISHED_ABANDON] = "abandon",
         [LKG_UNFINISHED_GOOD] = "rollbackLkg",
 };
 
-static void decode_unfinished(const struct lkg_value *map, struct lkg_unfinished *ret)
+static const struct lkg_record_row hold_rows[] = {
+        { "mode", LKG_RECORD_WORD, STATE(hold.mode), .words = mode_words },
+        { "generation", LKG_RECORD_NUMBER, STATE(hold.generation) },
+        { NULL },
+};
+static const struct lkg_record_row try_rows[] = {
+        { "phase", LKG_RECORD_WORD, STATE(hold.try_phase), .words = phase_words },
+        { "durationNs", LKG_RECORD_NUMBER, STATE(hold.try_duration_ns) },
+        { "previous", LKG_RECORD_NUMBER, STATE(hold.try_previous) },
+        { "deadlineBootNs", LKG_RECORD_NUMBER, STATE(hold.try_deadline_ns) },
+        { "deadlineWallNs", LKG_RECORD_NUMBER, LKG_MEMBER(struct stored, deadline_wall_ns) },
+        { "boot", LKG_RECORD_FOREIGN, LKG_MEMBER(struct stored, try_boot) },
+        { NULL },
+};
+static const struct lkg_record_row condition_rows[] = {
+        { "status", LKG_RECORD_NUMBER, STATE(status), .max = LKG_CONDITION_TRUE },
+        { "transitionNs", LKG_RECORD_NUMBER, STATE(transition_ns) },
+        { NULL },
+};
+static const struct lkg_record_row by_rows[] = {
+        { "timeNs", LKG_RECORD_NUMBER, BY(time_ns) },
+        { "uid", LKG_RECORD_NUMBER, BY(uid), .max = UINT32_MAX },
+        { "pid", LKG_RECORD_NUMBER, BY(pid), .max = INT32_MAX },
+        { "program", LKG_RECORD_FOREIGN, BY(program) },
+        { NULL },
+};
+static const struct lkg_record_row unfinished_rows[] = {
+        { "step", LKG_RECORD_WORD, STATE(unfinished.kind), .words = unfinished_words },
+        { "held", LKG_RECORD_NUMBER, STATE(unfinished.held) },
+        { "by", LKG_RECORD_MAP, STATE(unfinished.by), .rows = by_rows },
+        { "source", LKG_RECORD_FOREIGN, STATE(unfinished.source) },
+        { "sourceSha256", LKG_RECORD_FOREIGN, STATE(unfinished.source_sha256) },
+        { NULL },
+};
+static const struct lkg_record_row component_rows[] = {
+        { "boot", LKG_RECORD_FOREIGN, LKG_MEMBER(struct stored, boot) },
+        { "ticket", LKG_RECORD_NUMBER, STATE(ticket) },
+        { "lastGood", LKG_RECORD_NUMBER, STATE(last_good) },
+        { "hold", LKG_RECORD_MAP, .rows = hold_rows, .layout = LKG_JSON_ROW },
+        { "try", LKG_RECORD_MAP, .rows = try_rows, .layout = LKG_JSON_ROW },
+        { "condition", LKG_RECORD_MAP, .rows = condition_rows, .layout = LKG_JSON_ROW },
+        { "base", LKG_RECORD_FOREIGN, STATE(base) },
+        { "pinnedFor", LKG_RECORD_FOREIGN, STATE(pinned_for) },
+        { "lost", LKG_RECORD_FOREIGN, STATE(lost) },
+        { "heldBy", LKG_RECORD_MAP, STATE(held_by), .rows = by_rows, .layout = LKG_JSON_ROW },
+        { "triedBy", LKG_RECORD_MAP, STATE(tried_by), .rows = by_rows, .layout = LKG_JSON_ROW },
+        { "unfinished", LKG_RECORD_MAP, .rows = unfinished_rows, .layout = LKG_JSON_ROW },
+        { NULL },
+};
+
+/*
+ * Tickets and the clock of a deadline restart at every boot. Within one the deadline is exact, otherwise the wall clock decides;
+ * one that was set back must not extend the try.
+ */
+static void settle(struct stored *stored)
 {
-        const char *word = lkg_map_get_string(map, "step");
-        const struct lkg_value *by = lkg_map_get(map, "by");
+        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns(), due = stored->deadline_wall_ns;
+        struct lkg_hold *hold = &stored->state.hold;
+        char boot[LKG_BOOT_ID_MAX];
 
-        for (size_t i = 0; word && i < LKG_ARRAY_SIZE(unfinished_words); i++)
-                if (strcmp(word, unfinished_words[i]) == 0)
-                        ret->kind = (enum lkg_unfinished_kind)i;
-        copy_text(map, "source", ret->source, sizeof(ret->source));
-        copy_text(map, "sourceSha256", ret->source_sha256, sizeof(ret->source_sha256));
-        ret->held = lkg_record_number(map, "held", 0);
-        if (by && lkg_value_type(by) == LKG_MAP)
-                decode_held_by(by, &ret->by);
-}
-
-static void decode_component(const struct lkg_value *doc, struct lkg_component_state *ret)
-{
-        const struct lkg_value *hold = lkg_map_get(doc, "hold"), *trial = lkg_map_get(doc, "try"),
-                               *condition = lkg_map_get(doc, "condition"),
-                               *held_by = lkg_map_get(doc, "heldBy"),
-                               *tried_by = lkg_map_get(doc, "triedBy"),
-                               *unfinished = lkg_map_get(doc, "unfinished");
-
-        const char *boot = lkg_map_get_string(doc, "boot"), *base;
-        char this_boot[LKG_BOOT_ID_MAX];
-
-        lkg_boot_id(this_boot);
-        if (boot && strcmp(boot, this_boot) == 0) /* tickets restart at every boot */
-                ret->ticket = lkg_record_number(doc, "ticket", 0);
-        ret->last_good = lkg_record_number(doc, "lastGood", 0);
-        base = lkg_map_get_string(doc, "base");
-        if (base && strlen(base) < sizeof(ret->base))
-                (void)strcpy(ret->base, base);
-        if (hold && lkg_value_type(hold) == LKG_MAP)
-                decode_hold(hold, &ret->hold);
-        copy_text(doc, "pinnedFor", ret->pinned_for, sizeof(ret->pinned_for));
-        copy_text(doc, "lost", ret->lost, sizeof(ret->lost));
-        if (unfinished && lkg_value_type(unfinished) == LKG_MAP)
-                decode_unfinished(unfinished, &ret->unfinished);
-        if (held_by && lkg_value_type(held_by) == LKG_MAP)
-                decode_held_by(held_by, &ret->held_by);
-        if (tried_by && lkg_value_type(tried_by) == LKG_MAP)
-                decode_held_by(tried_by, &ret->tried_by);
-        if (trial && lkg_value_type(trial) == LKG_MAP)
-                decode_try(trial, &ret->hold);
-        if (condition && lkg_value_type(condition) == LKG_MAP) {
-                uint64_t status = lkg_record_number(condition, "status", LKG_CONDITION_UNKNOWN);
-
-                ret->status = status <= LKG_CONDITION_TRUE ? (enum lkg_condition_status)status
-                                                           : LKG_CONDITION_UNKNOWN;
-                ret->transition_ns = lkg_record_number(condition, "transitionNs", 0);
-        }
+        lkg_boot_id(boot);
+        if (strcmp(stored->boot, boot) != 0)
+                stored->state.ticket = 0;
+        if (hold->try_duration_ns == 0)
+                hold->try_phase = LKG_TRY_NONE;
+        if (hold->try_phase != LKG_TRY_RUNNING)
+                hold->try_deadline_ns = 0;
+        else if (!*boot || strcmp(stored->try_boot, boot) != 0)
+                hold->try_deadline_ns = due > wall ? now + (due - wall) : now;
+        if (hold->try_deadline_ns > now + hold->try_duration_ns)
+                hold->try_deadline_ns = now + hold->try_duration_ns;
 }
 
 static int component_path(const char *component, char path[static PATH_MAX])
@@ -247,6 +215,7 @@ int lkg_state_load_component(const struct lkg_state *state, const char *componen
 {
         LKG_CLEANUP(lkg_value_unrefp) struct lkg_value *doc = NULL;
         struct lkg_error err = { 0 };
+        struct stored stored = { .boot = "" };
         char path[PATH_MAX];
         int r = component_path(component, path);
 
@@ -261,78 +230,10 @@ int lkg_state_load_component(const struct lkg_state *state, const char *componen
                 (void)snprintf(ret->lost, sizeof(ret->lost), "hold and try, their record is damaged");
                 return 0;
         }
-        decode_component(doc, ret);
+        (void)lkg_record_get(&(struct lkg_fields){ .map = doc }, component_rows, &stored);
+        settle(&stored);
+        *ret = stored.state;
         return 0;
-}
-
-static void put_by(struct lkg_json *json, const char *name, const struct lkg_held_by *by)
-{
-        lkg_json_map(json, name, LKG_JSON_ROW);
-        lkg_json_u64(json, "timeNs", by->time_ns);
-        lkg_json_u64(json, "uid", by->uid);
-        lkg_json_i64(json, "pid", by->pid);
-        lkg_json_foreign(json, "program", by->program);
-        lkg_json_end(json);
-}
-
-static void put_hold(struct lkg_json *json, const struct lkg_hold *h)
-{
-        lkg_json_map(json, "hold", LKG_JSON_ROW);
-        lkg_json_text(json, "mode", mode_word(h->mode));
-        lkg_json_u64(json, "generation", h->generation);
-        lkg_json_end(json);
-}
-
-static void put_try(struct lkg_json *json, const struct lkg_hold *h, const char *boot)
-{
-        static const char *const phases[] = { "none", "armed", "running" };
-        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns();
-
-        lkg_json_map(json, "try", LKG_JSON_ROW);
-        lkg_json_text(json, "phase", phases[h->try_phase]);
-        lkg_json_u64(json, "durationNs", h->try_duration_ns);
-        lkg_json_u64(json, "previous", h->try_previous);
-        lkg_json_u64(json, "deadlineBootNs", h->try_deadline_ns);
-        lkg_json_u64(json, "deadlineWallNs",
-                     h->try_deadline_ns > now ? wall + (h->try_deadline_ns - now) : wall);
-        lkg_json_text(json, "boot", boot);
-        lkg_json_end(json);
-}
-
-static void put_unfinished(struct lkg_json *json, const struct lkg_unfinished *unfinished)
-{
-        lkg_json_map(json, "unfinished", LKG_JSON_ROW);
-        lkg_json_text(json, "step", unfinished_words[unfinished->kind]);
-        lkg_json_u64(json, "held", unfinished->held);
-        put_by(json, "by", &unfinished->by);
-        lkg_json_foreign(json, "source", unfinished->source);
-        lkg_json_foreign(json, "sourceSha256", unfinished->source_sha256);
-        lkg_json_end(json);
-}
-
-static void put_component(struct lkg_json *json, const struct lkg_component_state *value)
-{
-        char boot[LKG_BOOT_ID_MAX];
-
-        lkg_boot_id(boot);
-        lkg_json_map(json, NULL, LKG_JSON_PRETTY);
-        lkg_json_u64(json, "schemaVersion", 1);
-        lkg_json_text(json, "boot", boot);
-        lkg_json_u64(json, "ticket", value->ticket);
-        lkg_json_u64(json, "lastGood", value->last_good);
-        put_hold(json, &value->hold);
-        put_try(json, &value->hold, boot);
-        lkg_json_map(json, "condition", LKG_JSON_ROW);
-        lkg_json_u64(json, "status", value->status);
-        lkg_json_u64(json, "transitionNs", value->transition_ns);
-        lkg_json_end(json);
-        lkg_json_foreign(json, "base", value->base);
-        lkg_json_foreign(json, "pinnedFor", value->pinned_for);
-        lkg_json_foreign(json, "lost", value->lost);
-        put_by(json, "heldBy", &value->held_by);
-        put_by(json, "triedBy", &value->tried_by);
-        put_unfinished(json, &value->unfinished);
-        lkg_json_end(json);
 }
 
 int lkg_state_save_component(const struct lkg_state *state, const char *component,
@@ -340,11 +241,17 @@ int lkg_state_save_component(const struct lkg_state *state, const char *componen
 {
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
+        uint64_t now = lkg_boottime_ns(), wall = lkg_realtime_ns(), due = value->hold.try_deadline_ns;
+        struct stored stored = { .state = *value,
+                                 .deadline_wall_ns = due > now ? wall + (due - now) : wall };
         char path[PATH_MAX];
         int r = component_path(component, path);
 
         if (r >= 0) {
-                put_component(&json, value);
+                lkg_boot_id(stored.boot);
+                memcpy(stored.try_boot, stored.boot, sizeof(stored.try_boot));
+                lkg_record_begin(&json, LKG_JSON_PRETTY, component_rows, &stored);
+                lkg_json_end(&json);
                 r = lkg_json_write_line(&json, &buf);
         }
         return r < 0 ? lkg_error_set(err, r, NULL, "state of %s", component)

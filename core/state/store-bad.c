@@ -70,11 +70,23 @@ void lkg_bad_list_deinit(struct lkg_bad_list *list)
         *list = (struct lkg_bad_list){ .items = NULL };
 }
 
-static const char *const causes[_LKG_BAD_CAUSE_MAX] = {
+static const char *const causes[_LKG_BAD_CAUSE_MAX + 1] = {
         [LKG_BAD_MARKED] = "marked",         [LKG_BAD_LOAD] = "load",
         [LKG_BAD_PARSE] = "parse",           [LKG_BAD_INVALID] = "invalid",
         [LKG_BAD_CRASHED] = "crash_loop",    [LKG_BAD_OPERATOR] = "operator",
         [LKG_BAD_UNHEALTHY] = "not_healthy",
+};
+
+#define BAD(member) LKG_MEMBER(struct lkg_bad, member)
+
+static const struct lkg_record_row text_rows[] = {
+        { "time", LKG_RECORD_TIME, BAD(time_ns) },
+        { "reason", LKG_RECORD_TEXT, BAD(reason) },
+        { NULL },
+};
+static const struct lkg_record_row cause_rows[] = {
+        { "cause", LKG_RECORD_WORD, BAD(cause), .optional = true, .words = causes },
+        { NULL },
 };
 
 /* For records of earlier versions: the cause, derived from the start of the reason. */
@@ -97,19 +109,6 @@ static enum lkg_bad_cause cause_of_words(const char *reason)
         return LKG_BAD_MARKED;
 }
 
-static enum lkg_bad_cause read_cause(const struct lkg_fields *fields, const char *reason)
-{
-        const char *word = lkg_map_get_string(fields->map, "cause");
-
-        for (size_t i = 0; word && i < LKG_ARRAY_SIZE(causes); i++)
-                if (strcmp(word, causes[i]) == 0)
-                        return (enum lkg_bad_cause)i;
-        if (!lkg_map_get(fields->map, "cause"))
-                return cause_of_words(reason);
-        lkg_fields_complain(fields, "cause", "a word of ours");
-        return LKG_BAD_MARKED;
-}
-
 static void put_suspects(const struct lkg_value *suspects, struct lkg_json *json)
 {
         LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
@@ -123,11 +122,11 @@ static void put_suspects(const struct lkg_value *suspects, struct lkg_json *json
 
 static void put_record(const struct lkg_bad *bad, struct lkg_json *json)
 {
-        lkg_store_begin(json, LKG_JSON_TIGHT);
-        lkg_json_time_ns(json, "time", bad->time_ns);
-        lkg_store_put_text(json, "reason", bad->reason);
-        lkg_store_put_source(json, "source", &bad->source, true);
-        lkg_json_text(json, "cause", causes[bad->cause]);
+        lkg_record_begin(json, LKG_JSON_TIGHT, text_rows, bad);
+        lkg_json_map(json, "source", LKG_JSON_TIGHT);
+        lkg_record_put(json, lkg_source_rows, &bad->source);
+        lkg_json_end(json);
+        lkg_record_put(json, cause_rows, bad);
         if (bad->suspects)
                 put_suspects(bad->suspects, json);
         lkg_json_end(json);
@@ -156,12 +155,18 @@ static int canonical(const char *text, struct lkg_config_source *ret, char id[st
 /* Reads the source in the record, if it matches the file name. */
 static void read_source(const struct lkg_fields *fields, struct lkg_bad *bad)
 {
-        const struct lkg_value *map = lkg_fields_map(fields, "source");
+        const struct lkg_value *map = lkg_map_get(fields->map, "source");
         const struct lkg_fields inner = { map, fields->file, "source.", fields->report };
         struct lkg_config_source source = { .uid = "" };
         char id[LKG_SOURCE_ID_MAX + 1];
 
-        if (!map || !lkg_fields_parts(&inner, &source))
+        if (map && lkg_value_type(map) == LKG_NULL)
+                return;
+        if (!map || lkg_value_type(map) != LKG_MAP) {
+                lkg_fields_complain(fields, "source", "an object or null");
+                return;
+        }
+        if (!lkg_record_get(&inner, lkg_source_rows, &source))
                 return;
         lkg_config_source_id(&source, id);
         /* A mark of all versions has the uid alone as its name. */
@@ -185,13 +190,10 @@ static void read_suspects(const struct lkg_fields *fields, struct lkg_bad *bad)
 
 static void read_fields(const struct lkg_fields *fields, struct lkg_bad *bad)
 {
-        uint64_t time_ns = lkg_fields_time(fields, "time");
-
-        if (time_ns > 0)
-                bad->time_ns = time_ns;
-        if (!lkg_fields_text(fields, "reason", bad->reason, sizeof(bad->reason)) && !bad->reason[0])
+        if (!lkg_record_get(fields, text_rows, bad) && !bad->reason[0])
                 (void)snprintf(bad->reason, sizeof(bad->reason), "the stored reason is lost");
-        bad->cause = read_cause(fields, bad->reason);
+        bad->cause = lkg_map_get(fields->map, "cause") ? LKG_BAD_MARKED : cause_of_words(bad->reason);
+        (void)lkg_record_get(fields, cause_rows, bad);
         read_source(fields, bad);
         read_suspects(fields, bad);
 }
@@ -287,33 +289,6 @@ int lkg_store_load_bad(const struct lkg_store_component *c, struct lkg_bad_list 
 
 /* ---- marking ---- */
 
-/* The directories of the current release. */
-struct place {
-        int of_release, of_bad;
-};
-
-static void place_close(struct place *place)
-{
-        lkg_closep(&place->of_bad);
-        lkg_closep(&place->of_release);
-}
-
-static int place_make(const struct lkg_store_component *c, struct place *place, struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_closep) int releases = lkg_store_make_dir(c->fd, LKG_RELEASES, c->path, NULL, err);
-
-        if (releases < 0)
-                return releases;
-        place->of_release = lkg_store_make_dir(releases, c->release[0] ? c->release : LKG_RELEASE_UNSURE,
-                                               c->path, NULL, err);
-        if (place->of_release < 0)
-                return place->of_release;
-        place->of_bad = lkg_store_make_dir(place->of_release, LKG_BAD, c->path, NULL, err);
-        if (place->of_bad < 0)
-                return place->of_bad;
-        return 0;
-}
-
 /* Limits the list. A mark whose file cannot be removed stays, on disk and in memory. */
 static void prune(int of_bad, struct lkg_bad_list *list, const char *keep)
 {
@@ -329,21 +304,19 @@ static void prune(int of_bad, struct lkg_bad_list *list, const char *keep)
 static int write_mark(const struct lkg_store_component *c, struct lkg_bad_list *list,
                       const struct lkg_bad *bad, struct lkg_error *err)
 {
-        LKG_CLEANUP(place_close) struct place place = { -EBADF, -EBADF };
         LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
-        int r = place_make(c, &place, err);
+        LKG_CLEANUP(lkg_closep)
+        int dir = lkg_store_make_bad(c, /* release= */ NULL, /* report= */ NULL, err);
+        int r;
 
-        if (r < 0)
-                return r;
+        if (dir < 0)
+                return dir;
         put_record(bad, &json);
-        r = lkg_store_write(place.of_bad, bad->id, &json, err);
+        r = lkg_store_write(dir, bad->id, &json, err);
         if (r < 0)
                 return r;
-        r = lkg_sync_dir(place.of_release); /* bad/ may be new */
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "fsync the directory of the bad list");
         put(list, bad);
-        prune(place.of_bad, list, bad->id);
+        prune(dir, list, bad->id);
         return 0;
 }
 
@@ -369,142 +342,115 @@ int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list 
 
 /* ---- removing marks ---- */
 
-/* @id: NULL = all; a uid also means its versions */
-static bool forgiven(const struct lkg_bad *bad, const char *id)
-{
-        return !id || strcmp(bad->id, id) == 0 || strcmp(bad->source.uid, id) == 0;
-}
+/* Which marks are removed. */
+struct which {
+        char id[LKG_SOURCE_ID_MAX + 1]; /* "" = all; a uid also means its versions */
+        bool exactly;                   /* only the mark with exactly this name */
+};
 
-/* Link it if possible: not every file system can, and Landlock before Linux 5.19 forbids links between directories. */
-static int keep_mark(const struct place *place, int of_new, const char *name)
+static bool forgiven(const struct lkg_bad *bad, const struct which *which)
 {
-        LKG_CLEANUP(lkg_closep) int fd = -EBADF;
-        LKG_CLEANUP(lkg_freep) char *text = NULL;
-        size_t size;
-        int r;
-
-        if (linkat(place->of_bad, name, of_new, name, 0) == 0)
-                return 0;
-        if (errno != EXDEV && errno != EPERM && errno != EMLINK)
-                return -errno;
-        fd = lkg_open_plain(place->of_bad, name);
-        r = fd < 0 ? fd : lkg_read_file(fd, LKG_RECORD_BYTES_MAX, &text, &size, NULL);
-        return r < 0 ? r : lkg_write_file_atomic(of_new, name, text, size, 0600, /* durable= */ true, NULL);
+        return !*which->id || strcmp(bad->id, which->id) == 0 ||
+               (!which->exactly && strcmp(bad->source.uid, which->id) == 0);
 }
 
 /* To remove several marks atomically, build a list without them; it then replaces the old one. */
-static int keep_others(const struct place *place, int of_new, const struct lkg_bad_list *list,
-                       const char *id)
+static int keep_others(int of_bad, int of_new, const struct lkg_bad_list *list, const struct which *which)
 {
-        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(place->of_bad, NULL);
+        LKG_CLEANUP(lkg_closedirp) DIR *dir = lkg_store_list(of_bad, NULL);
         const struct dirent *entry;
         int r = 0;
 
         if (!dir)
                 return -errno;
         while ((entry = lkg_store_next(dir, &r))) {
-                const struct lkg_bad *bad = lkg_bad_named(list, entry->d_name);
+                const char *name = entry->d_name;
+                const struct lkg_bad *bad = lkg_bad_named(list, name);
 
-                if ((!bad || !forgiven(bad, id)) && !lkg_is_tmp_name(entry->d_name))
-                        r = keep_mark(place, of_new, entry->d_name);
-                if (r < 0)
-                        return r;
+                if ((!bad || !forgiven(bad, which)) && !lkg_is_tmp_name(name) &&
+                    linkat(of_bad, name, of_new, name, 0) < 0)
+                        return -errno;
         }
         return r < 0 ? r : lkg_sync_dir(of_new);
 }
 
-static int replace_list(const struct place *place, const struct lkg_bad_list *list, const char *id)
+static int replace_list(int of_release, int of_bad, const struct lkg_bad_list *list,
+                        const struct which *which)
 {
         LKG_CLEANUP(lkg_closep) int of_new = -EBADF;
         int r;
 
-        (void)lkg_store_remove_dir(place->of_release, REMOVED_NAME, 0);
-        if (mkdirat(place->of_release, REMOVED_NAME, 0700) < 0)
+        (void)lkg_store_remove_dir(of_release, REMOVED_NAME, 0);
+        if (mkdirat(of_release, REMOVED_NAME, 0700) < 0)
                 return -errno;
-        of_new = openat(place->of_release, REMOVED_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = of_new < 0 ? -errno : keep_others(place, of_new, list, id);
-        if (r >= 0 &&
-            renameat2(place->of_release, REMOVED_NAME, place->of_release, LKG_BAD, RENAME_EXCHANGE) < 0)
+        of_new = openat(of_release, REMOVED_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        r = of_new < 0 ? -errno : keep_others(of_bad, of_new, list, which);
+        if (r >= 0 && renameat2(of_release, REMOVED_NAME, of_release, LKG_BAD, RENAME_EXCHANGE) < 0)
                 r = -errno;
         if (r >= 0)
-                r = lkg_sync_dir(place->of_release);
-        (void)lkg_store_remove_dir(place->of_release, REMOVED_NAME, 0);
+                r = lkg_sync_dir(of_release);
+        (void)lkg_store_remove_dir(of_release, REMOVED_NAME, 0);
         return r;
 }
 
-/* For file systems without RENAME_EXCHANGE. The mark of the uid, which covers the others, is removed last. */
-static int unlink_each(const struct place *place, const struct lkg_bad_list *list, const char *id)
+/* One by one: for a file system that cannot exchange or link. The mark of the uid, which covers the others, is removed last. */
+static int unlink_each(int of_bad, const struct lkg_bad_list *list, const struct which *which)
 {
         for (int uids = 0; uids < 2; uids++)
                 for (size_t i = 0; i < list->n_items; i++) {
                         const struct lkg_bad *bad = &list->items[i];
 
-                        if (forgiven(bad, id) && (strchr(bad->id, '@') == NULL) == (uids == 1) &&
-                            unlinkat(place->of_bad, bad->id, 0) < 0 && errno != ENOENT)
+                        if (forgiven(bad, which) && (strchr(bad->id, '@') == NULL) == (uids == 1) &&
+                            unlinkat(of_bad, bad->id, 0) < 0 && errno != ENOENT)
                                 return -errno;
                 }
-        return lkg_sync_dir(place->of_bad);
+        return lkg_sync_dir(of_bad);
 }
 
-static int forgive(const struct lkg_store_component *c, const struct lkg_bad_list *list, const char *id,
-                   size_t n, struct lkg_error *err)
+static int forgive(const struct lkg_store_component *c, const struct lkg_bad_list *list,
+                   const struct which *which, size_t n, struct lkg_error *err)
 {
-        LKG_CLEANUP(place_close) struct place place = { -EBADF, -EBADF };
-        int r = place_make(c, &place, err);
+        static const int cannot[] = { -ENOTSUP, -EINVAL, -ENOSYS, -EPERM, -EXDEV, -EMLINK };
+        LKG_CLEANUP(lkg_closep)
+        int dir = lkg_store_make_bad(c, /* release= */ NULL, /* report= */ NULL, err);
+        LKG_CLEANUP(lkg_closep)
+        int of_release = dir < 0 ? -EBADF : openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = n == 1 ? -ENOTSUP : -EBADF;
 
-        if (r < 0)
-                return r;
-        r = n == 1 ? -ENOTSUP : replace_list(&place, list, id);
-        if (r == -ENOTSUP || r == -EINVAL || r == -ENOSYS || r == -EPERM)
-                r = unlink_each(&place, list, id);
+        if (dir < 0)
+                return dir;
+        if (of_release < 0)
+                return lkg_error_set(err, -errno, NULL, "open the directory of the bad list");
+        if (n > 1)
+                r = replace_list(of_release, dir, list, which);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(cannot); i++)
+                if (r == cannot[i]) {
+                        r = unlink_each(dir, list, which);
+                        break;
+                }
         return r < 0 ? lkg_error_set(err, r, NULL, "change the bad list") : 0;
 }
 
 int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
-                      struct lkg_error *err)
+                      bool exactly, struct lkg_error *err)
 {
-        char name[LKG_SOURCE_ID_MAX + 1];
+        struct which which = { .exactly = exactly };
         struct lkg_config_source named;
         size_t n = 0;
         int r;
 
-        if (id && canonical(id, &named, name) < 0)
+        if (id && canonical(id, &named, which.id) < 0)
                 return lkg_refuse_because(err, -EINVAL, NULL,
                                           "forgive: want a source id (uid@resourceVersion) or a uid");
-        if (id)
-                id = name;
         for (size_t i = 0; i < list->n_items; i++)
-                n += forgiven(&list->items[i], id);
+                n += forgiven(&list->items[i], &which);
         if (n == 0)
                 return 0;
-        r = forgive(c, list, id, n, err);
+        r = forgive(c, list, &which, n, err);
         if (r < 0)
                 return lkg_error_wrap(err, r, "forgive %s", id ? id : "all");
         for (size_t i = list->n_items; i > 0; i--)
-                if (forgiven(&list->items[i - 1], id))
+                if (forgiven(&list->items[i - 1], &which))
                         drop(list, i - 1);
         return (int)n;
-}
-
-int lkg_store_forgive_one(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
-                          struct lkg_error *err)
-{
-        LKG_CLEANUP(place_close) struct place place = { -EBADF, -EBADF };
-        int r;
-
-        for (size_t i = 0; i < list->n_items; i++) {
-                if (strcmp(list->items[i].id, id) != 0)
-                        continue;
-                r = place_make(c, &place, err);
-                if (r < 0)
-                        return r;
-                if (unlinkat(place.of_bad, id, 0) < 0 && errno != ENOENT)
-                        return lkg_error_set(err, -errno, NULL, "forgive %s", id);
-                r = lkg_sync_dir(place.of_bad);
-                if (r < 0)
-                        return lkg_error_set(err, r, NULL, "forgive %s", id);
-                drop(list, i);
-                return 1;
-        }
-        return 0;
 }

@@ -49,62 +49,22 @@ static int check_source(const struct lkg_config_source *source, struct lkg_error
         return lkg_config_source_check(source, err);
 }
 
-/* Directories of one object, each inside the previous one. */
-struct place {
-        int top, of_uid, of_version;
-};
-
-static void place_close(struct place *place)
-{
-        lkg_closep(&place->of_version);
-        lkg_closep(&place->of_uid);
-        lkg_closep(&place->top);
-}
-
-static int place_make(const struct lkg_store *store, const struct lkg_configmap *configmap,
-                      struct place *place, struct lkg_error *err)
-{
-        place->top = lkg_store_make_dir(store->fd, LKG_CHECKPOINTS, "", NULL, err);
-        if (place->top < 0)
-                return place->top;
-        place->of_uid = lkg_store_make_dir(place->top, configmap->uid, LKG_CHECKPOINTS, NULL, err);
-        if (place->of_uid < 0)
-                return place->of_uid;
-        place->of_version = lkg_store_make_dir(place->of_uid, configmap->version, configmap->uid, NULL, err);
-        return place->of_version < 0 ? place->of_version : 0;
-}
-
-static int save_checkpoint(const struct lkg_store *store, const struct lkg_configmap *configmap,
-                           const struct lkg_buf *text, struct lkg_error *err)
-{
-        LKG_CLEANUP(place_close) struct place place = { -EBADF, -EBADF, -EBADF };
-        int r = place_make(store, configmap, &place, err);
-
-        if (r >= 0)
-                r = write_once(place.of_version, OBJECT_NAME, text->data, text->size, err);
-        if (r < 0)
-                return r;
-        r = lkg_sync_dir(place.of_uid);
-        if (r >= 0)
-                r = lkg_sync_dir(place.top);
-        if (r >= 0)
-                r = lkg_sync_dir(store->fd);
-        return r < 0 ? lkg_error_set(err, r, NULL, "fsync " LKG_CHECKPOINTS) : 0;
-}
-
 int lkg_store_save_checkpoint(const struct lkg_store *store, const struct lkg_configmap *configmap,
                               struct lkg_error *err)
 {
-        struct lkg_buf text = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf text = LKG_BUF_INIT;
+        LKG_CLEANUP(lkg_closep) int dir = -EBADF;
+        char path[LKG_STORE_PATH];
         int r;
 
         if (!lkg_identifier_ok(configmap->uid) || !lkg_identifier_ok(configmap->version))
                 return lkg_refuse_because(err, -EINVAL, NULL,
                                           "save checkpoint: uid or resourceVersion cannot be a path");
         lkg_configmap_format(configmap, &text);
-        r = lkg_buf_failed(&text) ? lkg_error_set(err, -ENOMEM, NULL, "format the object")
-                                  : save_checkpoint(store, configmap, &text, err);
-        lkg_buf_deinit(&text);
+        (void)snprintf(path, sizeof(path), LKG_CHECKPOINTS "/%s/%s", configmap->uid, configmap->version);
+        dir = lkg_buf_failed(&text) ? lkg_error_set(err, -ENOMEM, NULL, "format the object")
+                                    : lkg_store_make_path(store->fd, path, NULL, err);
+        r = dir < 0 ? dir : write_once(dir, OBJECT_NAME, text.data, text.size, err);
         return r < 0 ? lkg_error_wrap(err, r, "save checkpoint %s@%s", configmap->uid, configmap->version)
                      : 0;
 }
@@ -287,10 +247,8 @@ int lkg_store_save_document(const struct lkg_store_component *c, const void *dat
 
         if (r < 0)
                 return lkg_error_set(err, r, NULL, "digest");
-        dir = lkg_store_make_dir(c->fd, LKG_DOCUMENTS, c->path, NULL, err);
+        dir = lkg_store_make_path(c->fd, LKG_DOCUMENTS, NULL, err);
         r = dir < 0 ? dir : write_once(dir, sha256, data, size, err);
-        if (r >= 0 && (r = lkg_sync_dir(c->fd)) < 0)
-                (void)lkg_error_set(err, r, NULL, "fsync %s", c->path);
         if (r < 0)
                 return lkg_error_wrap(err, r, "save the last known good document of %s", c->path);
         drop_documents(dir, sha256, keep);

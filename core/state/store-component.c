@@ -16,35 +16,25 @@
 #define RELEASE_NAME  "release"
 #define RELEASES_SEEN 256u /* at most this many are considered */
 
+static const char *release_of(const struct lkg_store_component *c)
+{
+        return c->release[0] ? c->release : LKG_RELEASE_UNSURE;
+}
+
 void lkg_store_release_path(const struct lkg_store_component *c, const char *below,
                             char ret[static LKG_RELEASE_PATH])
 {
-        (void)snprintf(ret, LKG_RELEASE_PATH, LKG_RELEASES "/%s%s%s",
-                       c->release[0] ? c->release : LKG_RELEASE_UNSURE, below ? "/" : "",
-                       below ? below : "");
+        (void)snprintf(ret, LKG_RELEASE_PATH, LKG_RELEASES "/%s/%s", release_of(c), below);
 }
 
-/* ---- the directories of one release ---- */
-
-static int make_release(const struct lkg_store_component *c, int releases, const char *name,
-                        struct lkg_report *report, struct lkg_error *err)
+int lkg_store_make_bad(const struct lkg_store_component *c, const char *release, struct lkg_report *report,
+                       struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int dir = -EBADF, bad = -EBADF;
         char path[LKG_STORE_PATH];
-        int r;
 
-        (void)snprintf(path, sizeof(path), "%s/" LKG_RELEASES, c->path);
-        dir = lkg_store_make_dir(releases, name, path, report, err);
-        if (dir < 0)
-                return dir;
-        (void)snprintf(path, sizeof(path), "%s/" LKG_RELEASES "/%s", c->path, name);
-        bad = lkg_store_make_dir(dir, LKG_BAD, path, report, err);
-        if (bad < 0)
-                return bad;
-        r = lkg_sync_dir(dir);
-        if (r >= 0)
-                r = lkg_sync_dir(releases);
-        return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", path) : 0;
+        (void)snprintf(path, sizeof(path), "%s/" LKG_RELEASES "/%s/" LKG_BAD, c->path,
+                       release ? release : release_of(c));
+        return lkg_store_make_path(c->store->fd, path, report, err);
 }
 
 /* ---- when a release was used last: mtime of its directory ---- */
@@ -162,14 +152,13 @@ static bool release_exists(const struct lkg_store_component *c, const char *name
         return fstatat(c->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int read_release(struct lkg_store_component *c, struct lkg_report *report)
+static int read_release(struct lkg_store_component *c, struct lkg_report *report, struct lkg_error *err)
 {
         LKG_CLEANUP(lkg_freep) char *text = NULL;
-        struct lkg_error err = { 0 };
         char file[LKG_STORE_PATH];
         const struct lkg_where where = { .file = file };
         size_t size;
-        int r = lkg_record_read_text(c->fd, RELEASE_NAME, LKG_RELEASE_PATH, &text, &size, &err);
+        int r = lkg_record_read_text(c->fd, RELEASE_NAME, LKG_RELEASE_PATH, &text, &size, err);
 
         if (r == -ENOENT || r == -ENOMEM)
                 return r == -ENOENT ? 0 : r;
@@ -190,47 +179,27 @@ static int read_release(struct lkg_store_component *c, struct lkg_report *report
 
 /* ---- public ---- */
 
-/* Return: descriptor of `releases`; -errno. */
-static int make_component(struct lkg_store_component *c, const char *component, struct lkg_report *report,
-                          struct lkg_error *err)
+static int open_component(struct lkg_store_component *c, struct lkg_report *report, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int dynamic = -EBADF, documents = -EBADF, releases = -EBADF;
+        LKG_CLEANUP(lkg_closep) int documents = -EBADF, releases = -EBADF, bad = -EBADF;
         int r;
 
-        dynamic = lkg_store_make_dir(c->store->fd, LKG_DYNAMIC, "", report, err);
-        if (dynamic < 0)
-                return dynamic;
-        c->fd = lkg_store_make_dir(dynamic, component, LKG_DYNAMIC, report, err);
+        c->fd = c->store->read_only ? lkg_open_plain_directory(c->store->fd, c->path)
+                                    : lkg_store_make_path(c->store->fd, c->path, report, err);
         if (c->fd < 0)
-                return c->fd;
-        documents = lkg_store_make_dir(c->fd, LKG_DOCUMENTS, c->path, report, err);
-        if (documents < 0)
-                return documents;
-        releases = lkg_store_make_dir(c->fd, LKG_RELEASES, c->path, report, err);
-        if (releases < 0)
-                return releases;
+                return c->store->read_only ? lkg_error_set(err, c->fd, NULL, "open directory %s", c->path)
+                                           : c->fd;
         if (c->store->read_only)
-                return LKG_STEAL_FD(releases);
-        r = lkg_sync_dir(c->fd);
-        if (r >= 0)
-                r = lkg_sync_dir(dynamic);
-        return r < 0 ? lkg_error_set(err, r, NULL, "fsync %s", c->path) : LKG_STEAL_FD(releases);
-}
-
-static int open_component(struct lkg_store_component *c, const char *component, struct lkg_report *report,
-                          struct lkg_error *err)
-{
-        LKG_CLEANUP(lkg_closep) int releases = make_component(c, component, report, err);
-        int r;
-
+                return read_release(c, report, err);
+        documents = lkg_store_make_path(c->fd, LKG_DOCUMENTS, report, err);
+        releases = documents < 0 ? documents : lkg_store_make_path(c->fd, LKG_RELEASES, report, err);
         if (releases < 0)
                 return releases;
-        r = read_release(c, report);
+        r = read_release(c, report, err);
         if (r < 0)
-                return lkg_error_set(err, r, NULL, "read %s/" RELEASE_NAME, c->path);
-        if (c->store->read_only)
-                return 0;
-        return make_release(c, releases, c->release[0] ? c->release : LKG_RELEASE_UNSURE, report, err);
+                return r;
+        bad = lkg_store_make_bad(c, /* release= */ NULL, report, err);
+        return bad < 0 ? bad : 0;
 }
 
 int lkg_store_component_open(const struct lkg_store *store, const char *component,
@@ -242,7 +211,7 @@ int lkg_store_component_open(const struct lkg_store *store, const char *componen
 
         if (!lkg_identifier_ok(component) || n < 0 || (size_t)n >= sizeof(c.path))
                 return lkg_refuse_because(err, -EINVAL, NULL, "the component's name cannot be a path");
-        r = open_component(&c, component, report, err);
+        r = open_component(&c, report, err);
         if (r < 0) {
                 lkg_store_component_close(&c);
                 return lkg_error_wrap(err, r, "state of %s", component);
@@ -277,7 +246,7 @@ int lkg_store_is_release(const struct lkg_store_component *c, const char *releas
 /* The bad list per component version: switch to that of @release, and to its starts. */
 int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err)
 {
-        LKG_CLEANUP(lkg_closep) int releases = -EBADF;
+        LKG_CLEANUP(lkg_closep) int bad = -EBADF, releases = -EBADF;
         char name[LKG_RELEASE_NAME];
         int r = fit(release, name);
 
@@ -285,8 +254,9 @@ int lkg_store_set_release(struct lkg_store_component *c, const char *release, st
                 return lkg_error_set(err, r, NULL, "digest");
         if (strcmp(name, c->release) == 0)
                 return 0;
-        releases = lkg_store_make_dir(c->fd, LKG_RELEASES, c->path, NULL, err);
-        r = releases < 0 ? releases : make_release(c, releases, name, NULL, err);
+        bad = lkg_store_make_bad(c, name, NULL, err);
+        releases = bad < 0 ? bad : lkg_store_make_path(c->fd, LKG_RELEASES, NULL, err);
+        r = releases;
         if (r >= 0)
                 r = lkg_write_file_atomic(c->fd, RELEASE_NAME, name, strlen(name), 0600, true, err);
         if (r < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Directories of the store: create, list, remove; put foreign files aside. */
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include <lkg/file.h>
@@ -76,39 +77,57 @@ void lkg_store_put_aside(int parent, const char *name)
                 lkg_log_debug("%s is not kept as %s: %s", name, aside, strerror(errno));
 }
 
-static void report_foreign(struct lkg_report *report, const char *path, const char *name)
-{
-        char file[LKG_STORE_PATH];
-        const struct lkg_where where = { .file = file };
-
-        (void)snprintf(file, sizeof(file), "%s%s%s", path, *path ? "/" : "", name);
-        if (report)
-                lkg_report_add(report, LKG_WARNING, 6011, &where,
-                               "stands where a directory of lkgfs belongs, put aside as %s" LKG_STORE_ASIDE,
-                               name);
-}
-
-int lkg_store_make_dir(int parent, const char *name, const char *path, struct lkg_report *report,
-                       struct lkg_error *err)
+/* Opens @name of @parent, whose path is the first @n_above bytes of @path; makes it if needed. */
+static int open_or_make(int parent, const char *path, size_t n_above, const char *name,
+                        struct lkg_report *report, struct lkg_error *err)
 {
         const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
         int fd = openat(parent, name, flags);
 
         if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
-                report_foreign(report, path, name);
+                char file[LKG_STORE_PATH];
+                const struct lkg_where where = { .file = file };
+
+                (void)snprintf(file, sizeof(file), "%.*s%s", (int)n_above, path, name);
+                if (report)
+                        lkg_report_add(report, LKG_WARNING, 6011, &where,
+                                       "stands where a directory of lkgfs belongs, put aside as "
+                                       "%s" LKG_STORE_ASIDE,
+                                       name);
                 lkg_store_put_aside(parent, name);
-                /* lkg_store_put_aside() links a file and does not rename it. */
-                (void)unlinkat(parent, name, 0);
+                (void)unlinkat(parent, name, 0); /* of a file the name stays */
                 errno = ENOENT;
         }
         if (fd < 0 && errno == ENOENT) {
                 if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
-                        return lkg_error_set(err, -errno, NULL, "create directory %s%s%s", path,
-                                             *path ? "/" : "", name);
+                        return lkg_error_set(err, -errno, NULL, "create directory %.*s%s", (int)n_above,
+                                             path, name);
                 fd = openat(parent, name, flags);
         }
-        if (fd < 0)
-                return lkg_error_set(err, -errno, NULL, "open directory %s%s%s", path, *path ? "/" : "",
-                                     name);
-        return fd;
+        return fd < 0 ? lkg_error_set(err, -errno, NULL, "open directory %.*s%s", (int)n_above, path, name)
+                      : fd;
+}
+
+int lkg_store_make_path(int top, const char *path, struct lkg_report *report, struct lkg_error *err)
+{
+        LKG_CLEANUP(lkg_closep) int parent = -EBADF;
+        char name[NAME_MAX + 1];
+
+        for (size_t at = 0, n; path[at]; at += n + (path[at + n] == '/')) {
+                int above = parent < 0 ? top : parent, fd, r;
+
+                n = strcspn(path + at, "/");
+                (void)snprintf(name, sizeof(name), "%.*s", (int)n, path + at);
+                fd = open_or_make(above, path, at, name, report, err);
+                if (fd < 0)
+                        return fd;
+                /* Always: a process killed between mkdir and flush left a directory that is not durable. */
+                r = lkg_sync_dir(above);
+                lkg_close(parent);
+                parent = fd;
+                if (r < 0)
+                        return lkg_error_set(err, r, NULL, "fsync the directory of %.*s", (int)(at + n),
+                                             path);
+        }
+        return LKG_STEAL_FD(parent);
 }

@@ -24,15 +24,13 @@
 /* ---- directories: store-dir.c ---- */
 
 /**
- * lkg_store_make_dir() - open directory @name of @parent; creates it (0700) if it is missing, and puts anything else with that
- * name aside. Not durable: call lkg_sync_dir(@parent) after creating all of them.
- * @path:   path of @parent below the state directory, "" = itself; for messages
+ * lkg_store_make_path() - open the directory @path below @top; creates (0700) what is missing of it, puts aside whatever else has one of
+ * its names, and flushes the parent of each directory.
  * @report: may be NULL
  *
  * Return: descriptor; -errno.
  */
-int lkg_store_make_dir(int parent, const char *name, const char *path, struct lkg_report *report,
-                       struct lkg_error *err);
+int lkg_store_make_path(int top, const char *path, struct lkg_report *report, struct lkg_error *err);
 
 /** lkg_store_list() - open @parent, or its directory @name, for listing; never through a symlink. NULL: see errno. */
 DIR *lkg_store_list(int parent, const char *name);
@@ -54,24 +52,50 @@ void lkg_store_put_aside(int parent, const char *name);
 /** lkg_store_remove_dir() - remove @name with everything in it, at most @depth levels of directories. Return: 0 or -errno. */
 int lkg_store_remove_dir(int parent, const char *name, unsigned depth);
 
-/** lkg_store_release_path() - `releases/<name>[/<below>]` of the current release. */
+/** lkg_store_release_path() - `releases/<name>/<below>` of the current release. */
 void lkg_store_release_path(const struct lkg_store_component *c, const char *below,
                             char ret[static LKG_RELEASE_PATH]);
+/** lkg_store_make_bad() - open the directory of marks of @release; creates it. Return: descriptor; -errno. */
+int lkg_store_make_bad(const struct lkg_store_component *c, const char *release, struct lkg_report *report,
+                       struct lkg_error *err);
 
-/* ---- reading records: store-fields.c ---- */
+/* ---- records: record.c ---- */
 
-/**
- * lkg_store_clean() - copy at most @room - 1 bytes of @text, with control characters and invalid UTF-8 as spaces.
- * Return: is the copy identical?
- */
-bool lkg_store_clean(const char *text, size_t size, char *ret, size_t room);
+enum lkg_record_type {
+        LKG_RECORD_TEXT,       /* char[]; control characters and invalid UTF-8 as spaces */
+        LKG_RECORD_FOREIGN,    /* char[]: any text */
+        LKG_RECORD_IDENTIFIER, /* char[LKG_IDENTIFIER_MAX + 1]: an identifier or "" */
+        LKG_RECORD_DIGEST,     /* char[LKG_SHA256_HEX]: 64 hex digits or "" or the only one of words */
+        LKG_RECORD_TIME,       /* uint64_t: ns since 1970 */
+        LKG_RECORD_NUMBER,     /* 4 or 8 bytes, from 0 to max */
+        LKG_RECORD_FLAG,       /* bool */
+        LKG_RECORD_WORD,       /* an enum: index in words */
+        LKG_RECORD_WORDS,      /* bool[]: a list of those words that hold */
+        LKG_RECORD_MAP,        /* rows, of the struct at offset */
+        LKG_RECORD_SOURCE,     /* struct lkg_config_source; null = the local one */
+};
 
-/* One map of a record. Each invalid field is a finding (LKG4005 unless stated otherwise) and counts as absent. */
+/* A member of a record, and where it is in the struct. A table ends with a row without a name. */
+struct lkg_record_row {
+        const char *name;
+        enum lkg_record_type type;
+        size_t offset, size;
+        bool optional;            /* earlier versions did not write it */
+        uint64_t max;             /* of a number; 0 = any */
+        const char *const *words; /* the last is NULL */
+        const struct lkg_record_row *rows;
+        enum lkg_json_layout layout; /* of a map */
+};
+#define LKG_MEMBER(type, member) offsetof(type, member), sizeof(((type *)NULL)->member)
+
+extern const struct lkg_record_row lkg_source_rows[];
+
+/* One map of a record that is being read. Each invalid member is a finding (LKG4005). */
 struct lkg_fields {
         const struct lkg_value *map;
-        const char *file;   /* below the state directory */
-        const char *prefix; /* prefix of field names in findings: "assigned.", "" */
-        struct lkg_report *report;
+        const char *file;          /* below the state directory */
+        const char *prefix;        /* prefix of names in findings: "assigned.", "" */
+        struct lkg_report *report; /* NULL = invalid members are lost without a word */
 };
 
 /**
@@ -83,37 +107,22 @@ struct lkg_fields {
  */
 int lkg_store_read(int parent, const char *name, const char *file, struct lkg_report *report,
                    struct lkg_value **ret);
-
 /** lkg_fields_complain() - add a finding about @field. */
 void lkg_fields_complain(const struct lkg_fields *fields, const char *field, const char *want);
-/** lkg_fields_text() - text of at most @size - 1 bytes without control characters. Return: is it unchanged? */
-bool lkg_fields_text(const struct lkg_fields *fields, const char *field, char *ret, size_t size);
-/** lkg_fields_number() - a whole number up to @max, or @fallback. */
-uint64_t lkg_fields_number(const struct lkg_fields *fields, const char *field, uint64_t max,
-                           uint64_t fallback);
-/** lkg_fields_time() - ns since 1970, or 0. */
-uint64_t lkg_fields_time(const struct lkg_fields *fields, const char *field);
-bool lkg_fields_flag(const struct lkg_fields *fields, const char *field);
-/** lkg_fields_digest() - 64 hex digits, or "". */
-void lkg_fields_digest(const struct lkg_fields *fields, const char *field, char ret[static LKG_SHA256_HEX]);
-/** lkg_fields_map() - a map; NULL if it is null or invalid. */
-const struct lkg_value *lkg_fields_map(const struct lkg_fields *fields, const char *field);
-/** lkg_fields_source() - a source; the local one if it is null or any part is invalid. */
-void lkg_fields_source(const struct lkg_fields *fields, const char *field, struct lkg_config_source *ret);
-/** lkg_fields_identifier() - an identifier or "", into @ret[LKG_IDENTIFIER_MAX + 1]. Return: is it valid? */
-bool lkg_fields_identifier(const struct lkg_fields *fields, const char *field, char *ret);
-/** lkg_fields_parts() - the parts of a source, each checked alone. Return: are all of them valid? */
-bool lkg_fields_parts(const struct lkg_fields *fields, struct lkg_config_source *ret);
+/**
+ * lkg_record_get() - read the members of a map. What is missing or invalid stays as it is in @ret; a text becomes what of it can be shown.
+ * Return: are all of them valid, digests aside?
+ */
+bool lkg_record_get(const struct lkg_fields *fields, const struct lkg_record_row *rows, void *ret);
+/** lkg_store_clean() - copy at most @room - 1 bytes of @text, with control characters and invalid UTF-8 as spaces.
+ * Return: is the copy identical? */
+bool lkg_store_clean(const char *text, size_t size, char *ret, size_t room);
 
-/* ---- writing records: store-fields.c ---- */
-
-/** lkg_store_begin() - begin a record: a map with schemaVersion. */
-void lkg_store_begin(struct lkg_json *json, enum lkg_json_layout layout);
-/** lkg_store_put_text() - a text, with control characters and invalid UTF-8 as spaces. */
-void lkg_store_put_text(struct lkg_json *json, const char *name, const char *text);
-/** lkg_store_put_source() - a source as a map on one line; null for the local one unless @whole. */
-void lkg_store_put_source(struct lkg_json *json, const char *name, const struct lkg_config_source *source,
-                          bool whole);
+/** lkg_record_begin() - begin a record: a map with schemaVersion and @rows; the caller ends it. */
+void lkg_record_begin(struct lkg_json *json, enum lkg_json_layout layout, const struct lkg_record_row *rows,
+                      const void *from);
+/** lkg_record_put() - add members to the map that was begun last. */
+void lkg_record_put(struct lkg_json *json, const struct lkg_record_row *rows, const void *from);
 /**
  * lkg_store_write() - write the record as @name of @parent, durably and atomically.
  * Return: 0; -ENOMEM: the record could not be built; -errno.

@@ -140,30 +140,17 @@ static void sweep(int parent, const char *name, unsigned depth)
 
 /* ---- the whole ---- */
 
-static int make_dirs(int fd, struct lkg_report *report, struct lkg_error *err)
-{
-        static const char *const names[] = { LKG_CHECKPOINTS, LKG_DYNAMIC };
-        int r;
-
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(names); i++) {
-                LKG_CLEANUP(lkg_closep) int dir = lkg_store_make_dir(fd, names[i], "", report, err);
-
-                if (dir < 0)
-                        return dir;
-        }
-        /* Always: a process killed between mkdir and flush left a directory that is not durable. */
-        r = lkg_sync_dir(fd);
-        return r < 0 ? lkg_error_set(err, r, NULL, "fsync the state directory") : 0;
-}
-
 static int prepare(int fd, int format, struct lkg_report *report, struct lkg_error *err)
 {
+        LKG_CLEANUP(lkg_closep) int checkpoints = -EBADF, dynamic = -EBADF;
         int r = format == FORMAT_OURS ? 0 : make_format(fd, format == FORMAT_DAMAGED, report, err);
 
-        if (r >= 0)
-                r = make_dirs(fd, report, err);
         if (r < 0)
                 return r;
+        checkpoints = lkg_store_make_path(fd, LKG_CHECKPOINTS, report, err);
+        dynamic = checkpoints < 0 ? checkpoints : lkg_store_make_path(fd, LKG_DYNAMIC, report, err);
+        if (dynamic < 0)
+                return dynamic;
         sweep(fd, ".", 0);
         sweep(fd, "components", 0);
         sweep(fd, LKG_CHECKPOINTS, 2); /* uid, version */

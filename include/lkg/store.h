@@ -159,14 +159,14 @@ void lkg_bad_list_deinit(struct lkg_bad_list *list);
 int lkg_store_mark_bad(const struct lkg_store_component *c, struct lkg_bad_list *list,
                        const struct lkg_bad *bad, struct lkg_error *err);
 /**
- * lkg_store_forgive() - remove marks durably, then from @list. @id: NULL = all; a uid means all its versions, too.
+ * lkg_store_forgive() - remove marks durably, then from @list.
+ * @id:      NULL = all; a uid also means all its versions
+ * @exactly: only the mark with exactly this name, as rm(1) does
+ *
  * Return: number removed; -errno.
  */
 int lkg_store_forgive(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
-                      struct lkg_error *err);
-/** lkg_store_forgive_one() - remove the mark with exactly this name, as rm(1) does. Return: 1; 0: none; -errno. */
-int lkg_store_forgive_one(const struct lkg_store_component *c, struct lkg_bad_list *list, const char *id,
-                          struct lkg_error *err);
+                      bool exactly, struct lkg_error *err);
 /** lkg_bad_format() - the JSON of docs/specification.md 2.12 in one line, as stored and as shown. */
 void lkg_bad_format(const struct lkg_bad *bad, struct lkg_buf *buf);
 
@@ -382,8 +382,6 @@ struct lkg_history {
         int dirfd; /* history/<component> */
         struct lkg_history_entry *entries;
         size_t n_entries;
-        uint64_t *forgotten; /* records on disk that no longer have an entry */
-        size_t n_forgotten;
 };
 
 /**
@@ -405,7 +403,7 @@ int lkg_history_add(struct lkg_history *history, struct lkg_generation *generati
 void lkg_history_remove(struct lkg_history *history, uint64_t number);
 
 /**
- * lkg_history_write() - write entries that are not on disk, free their memory, remove pruned records.
+ * lkg_history_write() - write entries that are not on disk, and free their memory.
  * @durable: flush this generation, even if it was written before, so that it survives a power failure after a
  *           return of 0; 0 = none
  */
@@ -414,8 +412,7 @@ int lkg_history_write(struct lkg_history *history, uint64_t durable, struct lkg_
 /**
  * lkg_history_prune() - remove entries until @limit are left, but none of @keep (active, held, the one that
  * a try returns to): first those with a duplicate of a newer number, then the oldest, so that a burst of
- * changes back and forth does not displace older entries. The next lkg_history_write() removes their records,
- * when no caller waits; a later engine prunes what it still finds.
+ * changes back and forth does not displace older entries. Their records are removed.
  * Return: whether any were removed.
  */
 bool lkg_history_prune(struct lkg_history *history, size_t limit, const uint64_t *keep, size_t n_keep);

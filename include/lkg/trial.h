@@ -70,8 +70,7 @@ enum lkg_trial_state {
         _LKG_TRIAL_STATE_MAX
 };
 const char *lkg_trial_state_name(enum lkg_trial_state state); /* "idle", "running", "passed", "failed" */
-/** lkg_trial_state_parse() - Return: 0 or -EINVAL. */
-int lkg_trial_state_parse(const char *name, enum lkg_trial_state *ret);
+extern const char *const lkg_trial_state_names[_LKG_TRIAL_STATE_MAX + 1]; /* the last is NULL */
 
 /* What tells whether a component that is alive also does its work (trial.health). */
 enum lkg_check {
@@ -79,7 +78,8 @@ enum lkg_check {
         LKG_CHECK_HTTP, /* its health endpoint */
         _LKG_CHECK_MAX
 };
-const char *lkg_check_name(enum lkg_check check); /* "node", "http" */
+const char *lkg_check_name(enum lkg_check check);             /* "node", "http" */
+extern const char *const lkg_check_names[_LKG_CHECK_MAX + 1]; /* the last is NULL */
 
 enum lkg_health_state {
         LKG_HEALTH_OFF, /* nobody asks */

@@ -297,17 +297,17 @@ static int run_mark_bad(struct world *w)
 
 static int run_forgive_one(struct world *w)
 {
-        return lkg_store_forgive(&w->c, &w->bad, "uid@2", NULL);
+        return lkg_store_forgive(&w->c, &w->bad, "uid@2", false, NULL);
 }
 
 static int run_forgive_uid(struct world *w)
 {
-        return lkg_store_forgive(&w->c, &w->bad, "uid", NULL);
+        return lkg_store_forgive(&w->c, &w->bad, "uid", false, NULL);
 }
 
 static int run_forgive_all(struct world *w)
 {
-        return lkg_store_forgive(&w->c, &w->bad, NULL, NULL);
+        return lkg_store_forgive(&w->c, &w->bad, NULL, false, NULL);
 }
 
 static int run_set_release(struct world *w)

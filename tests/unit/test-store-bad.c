@@ -91,7 +91,7 @@ TEST_WITH(test_mark_names_are_checked, setup, teardown)
 
                 (void)snprintf(bad.id, sizeof(bad.id), "%s", names[i]);
                 assert_int_equal(lkg_store_mark_bad(&c, &list, &bad, &p->err), -EINVAL);
-                assert_int_equal(lkg_store_forgive(&c, &list, names[i], &p->err), -EINVAL);
+                assert_int_equal(lkg_store_forgive(&c, &list, names[i], false, &p->err), -EINVAL);
         }
         assert_int_equal(list.n_items, 0);
         lkg_bad_list_deinit(&list);
@@ -148,7 +148,7 @@ TEST_WITH(test_suspects_are_in_the_record, setup, teardown)
                 lkg_bad_list_deinit(&back);
         }
         assert_int_equal(list.n_items, 1);
-        assert_int_equal(lkg_store_forgive(&c, &list, NULL, &p->err), 1);
+        assert_int_equal(lkg_store_forgive(&c, &list, NULL, false, &p->err), 1);
         lkg_bad_list_deinit(&list);
         assert_int_equal(take_findings(p), 0);
         close_both(&store, &c);
@@ -222,16 +222,16 @@ TEST_WITH(test_forgive, setup, teardown)
         mark(&c, &list, "local@0123456789ab", 1);
         mark(&c, &list, "b@3:kubelet", 1); /* the same as b@3 */
         expect_marks(p, &c, &list, "a@1:key b b@1 b@2 b@3 bb@1 local@0123456789ab ");
-        assert_int_equal(lkg_store_forgive(&c, &list, "c", &p->err), 0);
-        assert_int_equal(lkg_store_forgive(&c, &list, "a", &p->err), 1);
-        assert_int_equal(lkg_store_forgive(&c, &list, "b@2", &p->err), 1);
-        assert_int_equal(lkg_store_forgive(&c, &list, "b@2", &p->err), 0);
+        assert_int_equal(lkg_store_forgive(&c, &list, "c", false, &p->err), 0);
+        assert_int_equal(lkg_store_forgive(&c, &list, "a", false, &p->err), 1);
+        assert_int_equal(lkg_store_forgive(&c, &list, "b@2", false, &p->err), 1);
+        assert_int_equal(lkg_store_forgive(&c, &list, "b@2", false, &p->err), 0);
         expect_marks(p, &c, &list, "b b@1 b@3 bb@1 local@0123456789ab ");
-        assert_int_equal(lkg_store_forgive(&c, &list, "b", &p->err), 3);
+        assert_int_equal(lkg_store_forgive(&c, &list, "b", false, &p->err), 3);
         expect_marks(p, &c, &list, "bb@1 local@0123456789ab ");
-        assert_int_equal(lkg_store_forgive(&c, &list, NULL, &p->err), 2);
+        assert_int_equal(lkg_store_forgive(&c, &list, NULL, false, &p->err), 2);
         expect_marks(p, &c, &list, "");
-        assert_int_equal(lkg_store_forgive(&c, &list, NULL, &p->err), 0);
+        assert_int_equal(lkg_store_forgive(&c, &list, NULL, false, &p->err), 0);
         mark(&c, &list, "z", 1);
         expect_marks(p, &c, &list, "z ");
         lkg_bad_list_deinit(&list);
@@ -264,12 +264,12 @@ TEST_WITH(test_forgive_where_nothing_can_be_linked, setup, teardown)
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0)
-                _exit(forbid_links() ? lkg_store_forgive(&c, &list, "b", &p->err) : ENOSYS);
+                _exit(forbid_links() ? lkg_store_forgive(&c, &list, "b", false, &p->err) : ENOSYS);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status));
         if (WEXITSTATUS(status) == ENOSYS) {
                 print_message("this kernel has no Landlock\n");
-                assert_int_equal(lkg_store_forgive(&c, &list, "b", &p->err), 2);
+                assert_int_equal(lkg_store_forgive(&c, &list, "b", false, &p->err), 2);
         } else {
                 assert_int_equal(WEXITSTATUS(status), 2);
                 lkg_bad_list_deinit(&list);

@@ -456,20 +456,6 @@ TEST(test_long_values_are_cut)
         assert_non_null(strstr(why, "want a whole number"));
 }
 
-TEST(test_state_names)
-{
-        for (int i = 0; i < _LKG_TRIAL_STATE_MAX; i++) {
-                enum lkg_trial_state back = _LKG_TRIAL_STATE_MAX;
-
-                assert_int_equal(lkg_trial_state_parse(lkg_trial_state_name((enum lkg_trial_state)i), &back),
-                                 0);
-                assert_int_equal(back, i);
-        }
-        assert_string_equal(lkg_trial_state_name(LKG_TRIAL_RUNNING), "running");
-        assert_int_equal(lkg_trial_state_parse("Running", &(enum lkg_trial_state){ 0 }), -EINVAL);
-        assert_int_equal(lkg_trial_state_parse("", &(enum lkg_trial_state){ 0 }), -EINVAL);
-}
-
 /* ---- which starts count ---- */
 
 /* Rule: docs/specification.md 4.9. */
