@@ -37,7 +37,7 @@ void lkg_blobs_deinit(struct lkg_blobs *blobs)
         blobs->dirfd = lkg_close(blobs->dirfd);
 }
 
-static struct lkg_blob *find(struct lkg_blobs *blobs, const char *sha256)
+struct lkg_blob *lkg_blob_find(struct lkg_blobs *blobs, const char *sha256)
 {
         struct lkg_blob key, **node;
 
@@ -82,63 +82,33 @@ static int write_blob(struct lkg_blobs *blobs, const char *sha256, const char *d
         r = lkg_write_all(fd, data, size);
         if (r < 0)
                 (void)unlinkat(blobs->dirfd, sha256, 0);
-        else
-                blobs->n_written++;
         return r;
 }
 
-/* A predecessor was killed while it wrote this one. */
-static int complete_blob(struct lkg_blobs *blobs, struct lkg_blob *blob, const char *data, size_t size)
+int lkg_blob_put(struct lkg_blobs *blobs, const char *sha256, const void *data, size_t size,
+                 struct lkg_blob **ret, struct lkg_error *err)
 {
-        int r;
+        char digest[LKG_SHA256_HEX];
+        struct lkg_blob *blob;
+        int r = sha256 ? 0 : lkg_sha256_hex(data, size, digest);
 
-        (void)lkg_clear_name(blobs->dirfd, blob->sha256);
-        r = write_blob(blobs, blob->sha256, data, size);
-        if (r >= 0)
-                blob->size = size;
-        return r;
-}
-
-int lkg_blob_put_as(struct lkg_blobs *blobs, const char *name, const void *data, size_t size,
-                    struct lkg_blob **ret, struct lkg_error *err)
-{
-        struct lkg_blob *blob = find(blobs, name);
-        int r = 0;
-
-        if (!blob) {
-                r = write_blob(blobs, name, data, size);
-                if (r >= 0)
-                        r = add(blobs, name, size, ret);
-        } else if (blob->size == size || (r = complete_blob(blobs, blob, data, size)) >= 0) {
-                *ret = lkg_blob_ref(blob);
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "digest");
+        if (!sha256)
+                sha256 = digest;
+        blob = lkg_blob_find(blobs, sha256);
+        if (!blob || blob->size != size) { /* a predecessor was killed while it wrote this one */
+                r = write_blob(blobs, sha256, data, size);
+                if (r >= 0 && !blob)
+                        return add(blobs, sha256, size, ret) < 0
+                                       ? lkg_error_set(err, -ENOMEM, NULL, "write blob")
+                                       : 0;
         }
-        return r < 0 ? lkg_error_set(err, r, NULL, "write blob") : 0;
-}
-
-int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret,
-                 struct lkg_error *err)
-{
-        char sha256[LKG_SHA256_HEX];
-        int r = lkg_sha256_hex(data, size, sha256);
-
-        return r < 0 ? lkg_error_set(err, r, NULL, "digest")
-                     : lkg_blob_put_as(blobs, sha256, data, size, ret, err);
-}
-
-int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret, struct lkg_error *err)
-{
-        struct lkg_blob *blob = find(blobs, sha256);
-        struct stat st;
-        int r;
-
-        if (blob) {
-                *ret = lkg_blob_ref(blob);
-                return 0;
-        }
-        if (fstatat(blobs->dirfd, sha256, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return lkg_error_set(err, -errno, NULL, "blob %s", sha256);
-        r = add(blobs, sha256, (uint64_t)st.st_size, ret);
-        return r < 0 ? lkg_error_set(err, r, NULL, "blob %s", sha256) : 0;
+        if (r < 0)
+                return lkg_error_set(err, r, NULL, "write blob");
+        blob->size = size;
+        *ret = lkg_blob_ref(blob);
+        return 0;
 }
 
 struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob)
@@ -156,6 +126,16 @@ struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs, struct lkg_blob *blob)
         tdelete(blob, &blobs->tree, compare);
         free(blob);
         return NULL;
+}
+
+/* Adds the file @sha256, which a predecessor wrote. */
+static int adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret)
+{
+        struct stat st;
+
+        return fstatat(blobs->dirfd, sha256, &st, AT_SYMLINK_NOFOLLOW) < 0
+                       ? -errno
+                       : add(blobs, sha256, (uint64_t)st.st_size, ret);
 }
 
 int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t *ret_n,
@@ -178,7 +158,7 @@ int lkg_blobs_adopt_all(struct lkg_blobs *blobs, struct lkg_blob ***ret, size_t 
                         r = lkg_error_set(err, -ENOMEM, NULL, "blobs");
                         break;
                 }
-                if (lkg_blob_adopt(blobs, e->d_name, &all[n], NULL) >= 0)
+                if (adopt(blobs, e->d_name, &all[n]) >= 0)
                         n++;
         }
         (void)closedir(dir);

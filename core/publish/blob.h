@@ -20,7 +20,6 @@ struct lkg_blob {
 struct lkg_blobs {
         int dirfd;  /* blobs/ */
         void *tree; /* tsearch(3) */
-        uint64_t n_written;
 };
 
 /** lkg_blobs_open() - create blobs/ below @runtime_fd. */
@@ -30,24 +29,15 @@ void lkg_blobs_deinit(struct lkg_blobs *blobs);
 
 /**
  * lkg_blob_put() - get the blob with this content, written unless it exists. Caller owns one reference.
- * -ENOSPC ...
+ * @sha256: its name, if that is known, or another one of this form that identifies these bytes; NULL = to be computed
+ *
+ * Return: 0; -ENOSPC, -ENOMEM ...
  */
-int lkg_blob_put(struct lkg_blobs *blobs, const void *data, size_t size, struct lkg_blob **ret,
-                 struct lkg_error *err);
+int lkg_blob_put(struct lkg_blobs *blobs, const char *sha256, const void *data, size_t size,
+                 struct lkg_blob **ret, struct lkg_error *err);
 
-/**
- * lkg_blob_put_as() - the same with another @name of this form, which must uniquely identify these bytes.
- */
-int lkg_blob_put_as(struct lkg_blobs *blobs, const char *name, const void *data, size_t size,
-                    struct lkg_blob **ret, struct lkg_error *err);
-
-/**
- * lkg_blob_adopt() - use one that a predecessor wrote.
- * Return: 0; -ENOENT; -errno. Caller owns one reference.
- */
-int lkg_blob_adopt(struct lkg_blobs *blobs, const char *sha256, struct lkg_blob **ret,
-                   struct lkg_error *err);
-
+/** lkg_blob_find() - NULL: there is none. Borrowed. */
+struct lkg_blob *lkg_blob_find(struct lkg_blobs *blobs, const char *sha256);
 struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob);
 struct lkg_blob *lkg_blob_unref(struct lkg_blobs *blobs,
                                 struct lkg_blob *blob); /* NULL is fine; returns NULL */

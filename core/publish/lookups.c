@@ -38,7 +38,7 @@ static void put_name(struct lkg_buf *buf, char type, const char *name)
 
 static int answer_status(const struct lookup *q, struct rendering *ret)
 {
-        const struct lkg_status_context x = lkg_status_context(q->in, q->c->index, q->p->number);
+        const struct lkg_status_context x = lkg_status_context(q->in, q->c->index, q->p);
 
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 const struct lkg_status_file *f = &lkg_status_files[i];
@@ -265,7 +265,8 @@ static int remember(struct lkg_publisher *p, struct lkg_answered *now, struct lk
                     struct lkg_error *err)
 {
         struct lkg_answered *a = &p->answered[p->next_answered];
-        int r = lkg_blob_put(&p->blobs, buf->data ? buf->data : "", buf->size, &now->blob, err);
+        int r = lkg_blob_put(&p->blobs, /* sha256= */ NULL, buf->data ? buf->data : "", buf->size,
+                             &now->blob, err);
 
         if (r < 0)
                 return r;

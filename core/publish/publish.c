@@ -23,49 +23,35 @@ static uint64_t served_since(const struct lkg_component *c)
         return pinned_ns > c->active->time_ns ? pinned_ns : c->active->time_ns;
 }
 
-/* Sets new content of a slot; equal content keeps its time. */
-static int fill(struct lkg_publisher *p, struct lkg_file_slot *slot, struct lkg_buf *buf, uint64_t mtime_ns,
-                struct lkg_error *err)
-{
-        struct lkg_blob *blob;
-        int r = lkg_buf_failed(buf)
-                        ? lkg_error_set(err, -ENOMEM, NULL, "render")
-                        : lkg_blob_put(&p->blobs, buf->data ? buf->data : "", buf->size, &blob, err);
-
-        lkg_buf_deinit(buf);
-        if (r < 0)
-                return r;
-        if (blob != slot->blob)
-                slot->mtime_ns = mtime_ns;
-        lkg_blob_unref(&p->blobs, slot->blob);
-        slot->blob = blob;
-        return 0;
-}
-
 static void clear(struct lkg_publisher *p, struct lkg_file_slot *slot)
 {
         slot->blob = lkg_blob_unref(&p->blobs, slot->blob);
         slot->mtime_ns = 0;
 }
 
-/* Its digest is known. */
-static int fill_document(struct lkg_publisher *p, struct lkg_file_slot *slot, const struct lkg_generation *g,
-                         uint64_t mtime_ns, struct lkg_error *err)
+/* Sets the content of a slot. @sha256: NULL = to be computed; @dated: @mtime_ns counts, even if the content is the same */
+static int fill(struct lkg_publisher *p, struct lkg_file_slot *slot, const char *sha256, const void *data,
+                size_t size, uint64_t mtime_ns, bool dated, struct lkg_error *err)
 {
         struct lkg_blob *blob;
-        int r;
+        int r = lkg_blob_put(&p->blobs, sha256, data ? data : "", size, &blob, err);
 
-        if (!g) {
-                clear(p, slot);
-                return 0;
-        }
-        r = lkg_blob_put_as(&p->blobs, g->sha256, g->document.data, g->document.size, &blob, err);
         if (r < 0)
                 return r;
-        if (blob != slot->blob || g->number != 0)
+        if (blob != slot->blob || dated)
                 slot->mtime_ns = mtime_ns;
         lkg_blob_unref(&p->blobs, slot->blob);
         slot->blob = blob;
+        return 0;
+}
+
+static int fill_document(struct lkg_publisher *p, struct lkg_file_slot *slot, const struct lkg_generation *g,
+                         uint64_t mtime_ns, struct lkg_error *err)
+{
+        if (g)
+                return fill(p, slot, g->sha256, g->document.data, g->document.size, mtime_ns, g->number != 0,
+                            err);
+        clear(p, slot);
         return 0;
 }
 
@@ -87,19 +73,22 @@ static int fill_status(struct lkg_publisher *p, const struct lkg_snapshot *in, s
                        struct lkg_error *err)
 {
         const struct lkg_component *c = in->components[i].component;
-        const struct lkg_status_context x = lkg_status_context(in, i, p->number + 1);
+        const struct lkg_status_context x = lkg_status_context(in, i, p);
         struct lkg_file_slot *slots = p->shown[i].status;
         int r = 0;
 
         for (size_t k = 0; r >= 0 && k < lkg_n_status_files; k++) {
                 const struct lkg_status_file *f = &lkg_status_files[k];
                 bool dated = f->flags & LKG_ENTRY_POLL && !slots[k].blob && c->active;
-                struct lkg_buf buf = LKG_BUF_INIT;
+                LKG_CLEANUP(lkg_buf_deinit) struct lkg_buf buf = LKG_BUF_INIT;
 
                 if (!f->blob)
                         continue;
                 f->render(&x, &buf);
-                r = fill(p, &slots[k], &buf, dated ? served_since(c) : in->now_ns, err);
+                r = lkg_buf_failed(&buf)
+                            ? lkg_error_set(err, -ENOMEM, NULL, "render")
+                            : fill(p, &slots[k], /* sha256= */ NULL, buf.data, buf.size,
+                                   dated ? served_since(c) : in->now_ns, /* dated= */ false, err);
         }
         return r;
 }
@@ -121,247 +110,152 @@ static int fill_component(struct lkg_publisher *p, const struct lkg_snapshot *in
 struct builder {
         const struct lkg_snapshot *in;
         struct lkg_entry *entries;
-        struct lkg_blob **blobs; /* with the same index; borrowed; NULL for directories and control files */
         size_t n, n_allocated;
         uint64_t dirs_ns;
         bool no_memory;
 };
 
-static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob *blob, const char *fmt, ...)
-        LKG_PRINTF(4, 5);
-static void add_entry(struct builder *b, struct lkg_entry entry, struct lkg_blob *blob, const char *fmt, ...)
+static void add(struct builder *b, struct lkg_entry entry, const char *fmt, ...) LKG_PRINTF(3, 4);
+static void add(struct builder *b, struct lkg_entry entry, const char *fmt, ...)
 {
-        const char *top = b->in->config->virtual_dir;
-        char path[2 * PATH_MAX], *copy;
-        size_t n =
-                entry.flags & LKG_ENTRY_VIEW || !*top ? 0 : (size_t)snprintf(path, sizeof(path), "%s/", top);
+        const char *top = entry.flags & LKG_ENTRY_VIEW ? "" : b->in->config->virtual_dir;
+        char path[2 * PATH_MAX];
+        size_t n = *top ? (size_t)snprintf(path, sizeof(path), "%s/", top) : 0;
         va_list ap;
 
         va_start(ap, fmt);
         (void)vsnprintf(path + n, sizeof(path) - n, fmt, ap);
         va_end(ap);
-        if (b->n == b->n_allocated) {
-                size_t more = b->n_allocated ? 2 * b->n_allocated : 128;
-
-                if (LKG_RESIZE(b->entries, more) < 0 || LKG_RESIZE(b->blobs, more) < 0) {
-                        b->no_memory = true;
-                        return;
-                }
-                b->n_allocated = more;
-        }
-        copy = strdup(path);
-        if (!copy) {
+        entry.path = strdup(path);
+        if (!entry.path || LKG_RESERVE(b->entries, b->n, b->n_allocated) < 0) {
+                free((char *)entry.path);
                 b->no_memory = true;
                 return;
         }
-        entry.path = copy;
-        b->entries[b->n] = entry;
-        b->blobs[b->n++] = blob;
+        b->entries[b->n++] = entry;
 }
 
-static void add_dir(struct builder *b, uint32_t mode, uint64_t mtime_ns, const char *first,
-                    const char *second, const char *third)
+/* Mode and owner of a document of @c, or of a fact about it. */
+static struct lkg_entry entry_of(const struct builder *b, const struct lkg_component *c, bool document)
 {
-        const struct lkg_entry entry = {
-                .type = LKG_ENTRY_DIR, .mode = mode, .mtime_ns = (int64_t)mtime_ns, .component = UINT_MAX
-        };
-
-        add_entry(b, entry, NULL, "%s%s%s%s%s", first, second ? "/" : "", second ? second : "",
-                  third ? "/" : "", third ? third : "");
-}
-
-static struct lkg_entry file_entry(const struct lkg_component *c, const struct lkg_file_slot *slot,
-                                   uint32_t mode, uint32_t uid, uint32_t gid, unsigned flags,
-                                   uint64_t generation)
-{
-        struct lkg_entry entry = {
-                .type = LKG_ENTRY_FILE,
-                .mode = mode,
-                .uid = uid,
-                .gid = gid,
-                .mtime_ns = (int64_t)slot->mtime_ns,
-                .size = slot->blob->size,
-                .flags = flags,
-                .component = c->index,
-                .generation = generation,
-        };
-
-        memcpy(entry.sha256, slot->blob->sha256, LKG_SHA256_HEX);
-        return entry;
-}
-
-static struct lkg_entry document_entry(const struct lkg_component *c, const struct lkg_file_slot *slot,
-                                       uint64_t generation)
-{
-        return file_entry(c, slot, c->config->mode, c->config->uid, c->config->gid, 0, generation);
-}
-
-static void add_view(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
-{
-        unsigned flags =
-                LKG_ENTRY_VIEW | (c->config->base_writes == LKG_BASE_WRITES_THROUGH ? LKG_ENTRY_THROUGH : 0);
-        struct lkg_entry entry;
-
-        if (!c->active || !shown->document.blob)
-                return;
-        entry = file_entry(c, &shown->document, c->config->mode, c->config->uid, c->config->gid, flags,
-                           c->active->number);
-        add_entry(b, entry, shown->document.blob, "%s", c->config->file);
-        for (size_t i = 0; i < c->config->aliases.n_items; i++)
-                add_entry(b, entry, shown->document.blob, "%s", c->config->aliases.items[i]);
-}
-
-static void add_rendered(struct builder *b, const struct lkg_component *c, bool document, const char *dir,
-                         const char *name)
-{
-        const struct lkg_entry entry = {
+        return (struct lkg_entry){
                 .type = LKG_ENTRY_RENDERED,
                 .mode = document ? c->config->mode : b->in->config->status_mode,
                 .uid = document ? c->config->uid : 0,
                 .gid = document ? c->config->gid : 0,
                 .component = c->index,
         };
+}
 
-        add_entry(b, entry, NULL, "%s/%s/%s", dir, c->config->name, name);
+/* With the content of a slot. */
+static struct lkg_entry with(struct lkg_entry entry, const struct lkg_file_slot *slot, unsigned flags,
+                             uint64_t generation)
+{
+        entry.type = LKG_ENTRY_FILE;
+        entry.mtime_ns = (int64_t)slot->mtime_ns;
+        entry.size = slot->blob->size;
+        entry.flags = flags;
+        entry.generation = generation;
+        memcpy(entry.sha256, slot->blob->sha256, LKG_SHA256_HEX);
+        return entry;
+}
+
+static void add_documents(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
+{
+        bool through = c->config->base_writes == LKG_BASE_WRITES_THROUGH;
+        struct lkg_entry entry = entry_of(b, c, /* document= */ true);
+
+        if (shown->good_document.blob)
+                add(b, with(entry, &shown->good_document, 0, 0), "lkg/%s", c->config->file);
+        if (!c->active || !shown->document.blob)
+                return;
+        entry = with(entry, &shown->document, LKG_ENTRY_VIEW | (through ? LKG_ENTRY_THROUGH : 0),
+                     c->active->number);
+        add(b, entry, "%s", c->config->file);
+        for (size_t i = 0; i < c->config->aliases.n_items; i++)
+                add(b, entry, "%s", c->config->aliases.items[i]);
 }
 
 static void add_status(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
         uint64_t generation = c->active ? c->active->number : 0;
-        const struct lkg_status_context x = lkg_status_context(b->in, c->index, 0);
+        const struct lkg_status_context x = lkg_status_context(b->in, c->index, NULL);
 
         for (size_t i = 0; i < lkg_n_status_files; i++) {
                 const struct lkg_status_file *f = &lkg_status_files[i];
-                const struct lkg_file_slot *slot = &shown->status[i];
-                struct lkg_entry entry;
+                struct lkg_entry entry = entry_of(b, c, f->document);
 
-                if (!f->blob) {
-                        if (!f->exists || f->exists(&x))
-                                add_rendered(b, c, f->document, "status", f->name);
+                if (f->exists && !f->exists(&x))
                         continue;
-                }
-                entry = f->document ? document_entry(c, slot, generation)
-                                    : file_entry(c, slot, b->in->config->status_mode, 0, 0, f->flags,
-                                                 generation);
-                entry.flags = f->flags;
-                add_entry(b, entry, slot->blob, "status/%s/%s", c->config->name, f->name);
+                if (f->blob)
+                        entry = with(entry, &shown->status[i], f->flags, generation);
+                add(b, entry, "status/%s/%s", c->config->name, f->name);
         }
 }
 
-static void add_bad(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
+/* Marks and commands. */
+static void add_rest(struct builder *b, const struct lkg_component *c)
 {
         const struct lkg_bad_list *list = c->dynamic ? &c->dynamic->bad : NULL;
+        struct lkg_entry mark = { .type = LKG_ENTRY_RENDERED, .mode = 0644, .component = c->index };
+        struct lkg_entry control = { .type = LKG_ENTRY_CONTROL, .mode = 0200, .component = c->index };
 
-        (void)shown;
-        for (size_t i = 0; list && i < list->n_items; i++) {
-                const struct lkg_entry entry = { .type = LKG_ENTRY_RENDERED,
-                                                 .mode = 0644,
-                                                 .component = c->index };
-
-                add_entry(b, entry, NULL, "bad/%s/%s", c->config->name, list->items[i].id);
-        }
-}
-
-static void add_good(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
-{
-        if (shown->good_document.blob)
-                add_entry(b, document_entry(c, &shown->good_document, 0), shown->good_document.blob,
-                          "lkg/%s", c->config->file);
-}
-
-static void add_control(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
-{
-        (void)shown;
+        for (size_t i = 0; list && i < list->n_items; i++)
+                add(b, mark, "bad/%s/%s", c->config->name, list->items[i].id);
         for (size_t i = 0; i < lkg_n_commands; i++) {
-                const struct lkg_entry entry = {
-                        .type = LKG_ENTRY_CONTROL,
-                        .mode = 0200,
-                        .component = c->index,
-                        .command = lkg_commands[i].name,
-                };
-
-                add_entry(b, entry, NULL, "control/%s/%s", c->config->name, lkg_commands[i].name);
+                control.command = lkg_commands[i].name;
+                add(b, control, "control/%s/%s", c->config->name, control.command);
         }
 }
+
+static const struct {
+        const char *name;
+        uint32_t mode;
+        enum lkg_entry_type type; /* of the component's directory in it */
+} dirs[] = {
+        { "bad", 0755, LKG_ENTRY_BAD },       { "control", 0700, LKG_ENTRY_DIR },
+        { "history", 0700, LKG_ENTRY_ASKED }, { "layers", 0700, LKG_ENTRY_ASKED },
+        { "lkg", 0755, LKG_ENTRY_FILE },      { "status", 0755, LKG_ENTRY_DIR },
+};
 
 /* Their time is that of the last change of anything in them that a publication shows. */
 static void add_dirs(struct builder *b, const struct lkg_component *c, const struct lkg_shown *shown)
 {
-        static const struct {
-                const char *name;
-                enum lkg_entry_type type;
-                uint32_t mode;
-        } dirs[] = { { "bad", LKG_ENTRY_BAD, 0755 },
-                     { "control", LKG_ENTRY_DIR, 0700 },
-                     { "history", LKG_ENTRY_ASKED, 0 },
-                     { "layers", LKG_ENTRY_ASKED, 0 },
-                     { "status", LKG_ENTRY_DIR, 0755 } };
-
         for (size_t i = 0; i < LKG_ARRAY_SIZE(dirs); i++) {
-                struct lkg_entry dir = { .type = dirs[i].type,
-                                         .mode = dirs[i].mode,
-                                         .mtime_ns = (int64_t)shown->changed_ns,
-                                         .component = c->index };
+                bool asked =
+                        dirs[i].type == LKG_ENTRY_ASKED; /* mode and owner are those of the files in it */
+                struct lkg_entry dir = entry_of(b, c, asked);
 
+                dir.type = dirs[i].type;
+                dir.mtime_ns = (int64_t)shown->changed_ns;
+                if (!asked)
+                        dir.mode = dirs[i].mode;
                 if (dir.type == LKG_ENTRY_DIR)
                         dir.component = UINT_MAX;
-                if (dir.type == LKG_ENTRY_ASKED) { /* of the files in it */
-                        dir.mode = c->config->mode;
-                        dir.uid = c->config->uid;
-                        dir.gid = c->config->gid;
-                }
-                add_entry(b, dir, NULL, "%s/%s", dirs[i].name, c->config->name);
+                if (dir.type != LKG_ENTRY_FILE) /* lkg/ has files, and no directories */
+                        add(b, dir, "%s/%s", dirs[i].name, c->config->name);
         }
 }
 
 static void add_tops(struct builder *b)
 {
-        static const struct {
-                const char *name;
-                uint32_t mode;
-        } tops[] = { { "bad", 0755 },    { "control", 0700 }, { "history", 0700 },
-                     { "layers", 0700 }, { "lkg", 0755 },     { "status", 0755 } };
-        const char *top = b->in->config->virtual_dir;
+        struct lkg_entry dir = { .type = LKG_ENTRY_DIR,
+                                 .mtime_ns = (int64_t)b->dirs_ns,
+                                 .component = UINT_MAX };
 
-        for (size_t i = 0; i < LKG_ARRAY_SIZE(tops); i++)
-                add_dir(b, tops[i].mode, b->dirs_ns, tops[i].name, NULL, NULL);
-        if (*top) {
-                const struct lkg_entry entry = { .type = LKG_ENTRY_DIR,
-                                                 .mode = 0755,
-                                                 .mtime_ns = (int64_t)b->dirs_ns,
-                                                 .component = UINT_MAX,
-                                                 .flags = LKG_ENTRY_VIEW }; /* not below itself */
-
-                add_entry(b, entry, NULL, "%s", top);
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(dirs); i++) {
+                dir.mode = dirs[i].mode;
+                add(b, dir, "%s", dirs[i].name);
         }
+        dir.mode = 0755;
+        dir.flags = LKG_ENTRY_VIEW; /* not below itself */
+        if (*b->in->config->virtual_dir)
+                add(b, dir, "%s", b->in->config->virtual_dir);
 }
 
-struct entry_blob {
-        struct lkg_entry entry;
-        struct lkg_blob *blob;
-};
-
-static int compare_pairs(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
-        return strcmp(((const struct entry_blob *)a)->entry.path,
-                      ((const struct entry_blob *)b)->entry.path);
-}
-
-static int sort_entries(struct builder *b)
-{
-        struct entry_blob *pairs = calloc(b->n ? b->n : 1, sizeof(*pairs));
-
-        if (!pairs)
-                return -ENOMEM;
-        for (size_t i = 0; i < b->n; i++)
-                pairs[i] = (struct entry_blob){ b->entries[i], b->blobs[i] };
-        qsort(pairs, b->n, sizeof(*pairs), compare_pairs);
-        for (size_t i = 0; i < b->n; i++) {
-                b->entries[i] = pairs[i].entry;
-                b->blobs[i] = pairs[i].blob;
-        }
-        free(pairs);
-        return 0;
+        return strcmp(((const struct lkg_entry *)a)->path, ((const struct lkg_entry *)b)->path);
 }
 
 static void free_builder(struct builder *b)
@@ -369,7 +263,6 @@ static void free_builder(struct builder *b)
         for (size_t i = 0; i < b->n; i++)
                 free((char *)b->entries[i].path);
         free(b->entries);
-        free(b->blobs);
 }
 
 static int format_manifest(const struct lkg_publisher *p, struct builder *b, struct lkg_buf *buf)
@@ -454,9 +347,6 @@ static uint64_t hash_component(const struct builder *b, unsigned index)
 
 static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *err)
 {
-        static void (*const parts[])(struct builder * b, const struct lkg_component *c,
-                                     const struct lkg_shown *shown) = { add_bad, add_control, add_good,
-                                                                        add_status, add_view };
         const struct lkg_snapshot *in = b->in;
 
         for (size_t i = 0; i < in->n_components; i++) {
@@ -464,8 +354,9 @@ static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *e
                 struct lkg_shown *shown = &p->shown[i];
                 uint64_t hash;
 
-                for (size_t k = 0; k < LKG_ARRAY_SIZE(parts); k++)
-                        parts[k](b, c, shown);
+                add_rest(b, c);
+                add_documents(b, c, shown);
+                add_status(b, c, shown);
                 hash = hash_component(b, (unsigned)i);
                 if (hash != shown->hash || shown->changed_ns == 0)
                         shown->changed_ns = in->now_ns;
@@ -475,8 +366,9 @@ static int build(struct lkg_publisher *p, struct builder *b, struct lkg_error *e
                         b->dirs_ns = shown->changed_ns;
         }
         add_tops(b);
-        if (b->no_memory || sort_entries(b) < 0)
+        if (b->no_memory)
                 return lkg_error_set(err, -ENOMEM, NULL, "publication %" PRIu64, p->number + 1);
+        qsort(b->entries, b->n, sizeof(*b->entries), compare);
         return 0;
 }
 
@@ -499,19 +391,19 @@ static int write_manifest(struct lkg_publisher *p, const struct builder *b, cons
                                      manifest->size - 1, 0600, /* durable= */ false, err);
 }
 
-static int collect_blobs(struct builder *b, struct lkg_blob ***ret, size_t *ret_n)
+/* A reference to each blob that the manifest names. */
+static int collect_blobs(struct lkg_publisher *p, const struct builder *b, struct lkg_blob ***ret,
+                         size_t *ret_n)
 {
-        struct lkg_blob **blobs = calloc(b->n ? b->n : 1, sizeof(struct lkg_blob *));
+        struct lkg_blob **blobs = calloc(b->n, sizeof(struct lkg_blob *));
         size_t n = 0;
 
-        if (!blobs)
-                return -ENOMEM;
-        for (size_t i = 0; i < b->n; i++)
-                if (b->blobs[i])
-                        blobs[n++] = lkg_blob_ref(b->blobs[i]);
+        for (size_t i = 0; blobs && i < b->n; i++)
+                if (b->entries[i].type == LKG_ENTRY_FILE)
+                        blobs[n++] = lkg_blob_ref(lkg_blob_find(&p->blobs, b->entries[i].sha256));
         *ret = blobs;
         *ret_n = n;
-        return 0;
+        return blobs ? 0 : -ENOMEM;
 }
 
 static int make_current(struct lkg_publisher *p, struct builder *b, const struct lkg_buf *manifest,
@@ -520,7 +412,7 @@ static int make_current(struct lkg_publisher *p, struct builder *b, const struct
         struct lkg_blob **blobs;
         size_t n;
         /* The references first: the current manifest must never name a blob that could be removed. */
-        int r = collect_blobs(b, &blobs, &n);
+        int r = collect_blobs(p, b, &blobs, &n);
 
         if (r >= 0)
                 r = keep(p, p->number + 1, blobs, n);
@@ -626,6 +518,55 @@ int lkg_publisher_open(int runtime_fd, struct lkg_publisher **ret, struct lkg_pu
         return 0;
 }
 
+/* ---- a generation, from what an engine before this one has published ---- */
+
+/* The publication has no digest of that configuration; what it shows is named by the pointers. */
+static void set_source_sha256(struct lkg_generation *g, const struct lkg_dynamic *d)
+{
+        const struct lkg_config_source *names[] = { &d->pointers.active, &d->pointers.assigned,
+                                                    &d->pointers.rollback.from };
+        char id[LKG_SOURCE_ID_MAX + 1];
+
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(names) && !*g->source_sha256; i++) {
+                lkg_config_source_id(names[i], id);
+                if (strcmp(id, g->source) == 0)
+                        memcpy(g->source_sha256, names[i]->sha256, sizeof(g->source_sha256));
+        }
+}
+
+int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lkg_publication *publication,
+                          const struct lkg_component *c, const struct lkg_entry *view,
+                          struct lkg_generation **ret)
+{
+        const struct lkg_publication_component *shown;
+        LKG_CLEANUP(lkg_generation_unrefp) struct lkg_generation *g = lkg_generation_alloc();
+        int r;
+
+        if (!g)
+                return -ENOMEM;
+        if (view->component >= publication->n_components)
+                return -EBADMSG;
+        shown = &publication->components[view->component];
+        g->number = view->generation;
+        g->time_ns = (uint64_t)view->mtime_ns;
+        g->has_base = !shown->source || strcmp(shown->source, lkg_local_word(true)) == 0;
+        memcpy(g->sha256, view->sha256, LKG_SHA256_HEX);
+        if (shown->source && *shown->object) {
+                (void)snprintf(g->source, sizeof(g->source), "%s", shown->source);
+                (void)snprintf(g->object, sizeof(g->object), "%s", shown->object);
+                if (c->dynamic)
+                        set_source_sha256(g, c->dynamic);
+        }
+        r = lkg_publication_read(publisher->blobs.dirfd, view, LKG_FALLBACK_BYTES_MAX, &g->document.data,
+                                 &g->document.size);
+        if (r >= 0)
+                r = lkg_generation_describe_document(g);
+        if (r < 0)
+                return r;
+        *ret = LKG_STEAL(g);
+        return 0;
+}
+
 uint64_t lkg_publisher_number(const struct lkg_publisher *p)
 {
         return p->number;
@@ -634,12 +575,6 @@ uint64_t lkg_publisher_number(const struct lkg_publisher *p)
 bool lkg_publisher_is_fresh(const struct lkg_publisher *p)
 {
         return p->fresh;
-}
-
-int lkg_publisher_read(const struct lkg_publisher *p, const struct lkg_entry *entry, char **ret,
-                       size_t *ret_size)
-{
-        return lkg_publication_read(p->blobs.dirfd, entry, LKG_FALLBACK_BYTES_MAX, ret, ret_size);
 }
 
 void lkg_publisher_reset(struct lkg_publisher *p)

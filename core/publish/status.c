@@ -14,14 +14,6 @@
 
 #include "status.h"
 
-static void put_time(struct lkg_buf *buf, uint64_t ns)
-{
-        char text[21];
-
-        lkg_format_rfc3339(ns, text);
-        lkg_buf_puts(buf, text);
-}
-
 static const struct lkg_generation *active(const struct lkg_status_context *x)
 {
         return x->component->active;
@@ -107,7 +99,7 @@ static bool put_first_error(const struct lkg_status_context *x, struct lkg_buf *
         const struct lkg_finding *first = NULL;
         struct lkg_component_reports reports;
 
-        lkg_component_reports(x->component, x->findings, &reports);
+        lkg_component_reports(x->component, x->in->findings, &reports);
         for (size_t i = 0; i < reports.n_items && !first; i++)
                 first = lkg_report_first_error(reports.items[i]);
         if (first) {
@@ -278,53 +270,7 @@ static void render_good(const struct lkg_status_context *x, struct lkg_buf *buf)
         put_word(x, &lkg_component_pointers(x->component)->good.source, good_has_base(x), buf);
 }
 
-/* ---- trial and starts ---- */
-
-static void put_pair_time(struct lkg_buf *buf, const char *name, uint64_t wall_ns)
-{
-        lkg_buf_printf(buf, "%s=", name);
-        if (wall_ns)
-                put_time(buf, wall_ns);
-        lkg_buf_putc(buf, '\n');
-}
-
-/* What a check counts for, if that is not what it says. One that never was good says nothing about this configuration. */
-static const char *judged_as(const struct lkg_trial *trial, unsigned check, enum lkg_health_state health)
-{
-        if (trial->state != LKG_TRIAL_RUNNING || health == LKG_HEALTH_OFF)
-                return "";
-        if (trial->judged[check])
-                return trial->bad[check] && health == LKG_HEALTH_UNKNOWN
-                               ? ", counts as bad, which it was before"
-                               : "";
-        return health == LKG_HEALTH_UNKNOWN ? ", not judged so far"
-                                            : ", not judged: it was not good before the change";
-}
-
-static void put_health(const struct lkg_component *c, const struct lkg_trial *trial, struct lkg_buf *buf)
-{
-        char text[LKG_DURATION_MAX];
-
-        (void)lkg_duration_format((int64_t)trial->rules.stable_for_ns, text);
-        lkg_buf_printf(buf, "stable_for=%s\nextended=%s\n", text, trial->extended ? "yes" : "no");
-        for (unsigned i = 0; i < _LKG_CHECK_MAX; i++)
-                lkg_buf_printf(buf, "health_%s=%s%s%s%s\n", lkg_check_name((enum lkg_check)i),
-                               lkg_health_name(c->health[i]), *c->health_words[i] ? ": " : "",
-                               c->health_words[i], judged_as(trial, i, c->health[i]));
-}
-
-static void render_trial(const struct lkg_status_context *x, struct lkg_buf *buf)
-{
-        const struct lkg_dynamic *d = x->component->dynamic;
-        struct lkg_trial trial = d ? d->trial : (struct lkg_trial){ 0 };
-        uint64_t deadline = lkg_trial_wall_deadline(&trial);
-
-        lkg_buf_printf(buf, "state=%s\n", lkg_trial_state_name(trial.state));
-        put_pair_time(buf, "started", trial.started_wall_ns);
-        put_pair_time(buf, "deadline", deadline);
-        lkg_buf_printf(buf, "prior_starts=%u\nthreshold=%u\n", trial.prior, trial.rules.threshold);
-        put_health(x->component, &trial, buf);
-}
+/* ---- starts ---- */
 
 static void render_startups(const struct lkg_status_context *x, struct lkg_buf *buf)
 {
@@ -459,6 +405,71 @@ static void render_diff(const struct lkg_status_context *x, struct lkg_buf *buf)
         put_diff(a, a_name, b, buf);
 }
 
+/* ---- findings: a line of text cannot be parsed reliably, because a file name may contain the separators ---- */
+
+/* All of them, as they are shown: every note only to programs, which `lkgfs status --all` is one of. */
+static void arrange(const struct lkg_status_context *x, bool all, struct lkg_report *ret)
+{
+        struct lkg_component_reports reports;
+
+        lkg_component_reports(x->component, x->in->findings, &reports);
+        for (size_t i = 0; i < reports.n_items; i++)
+                lkg_report_append(ret, reports.items[i]);
+        lkg_component_reports_deinit(&reports);
+        lkg_report_arrange(ret, all);
+}
+
+static void render_findings(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_freep) char *text = NULL;
+        size_t size;
+
+        arrange(x, false, &report);
+        text = lkg_report_format(&report, &size);
+        if (text)
+                lkg_buf_append(buf, text, size);
+        else
+                buf->failed = true;
+}
+
+static void put_finding(const struct lkg_finding *f, struct lkg_json *json)
+{
+        char code[16];
+
+        (void)snprintf(code, sizeof(code), "LKG%04u", f->code);
+        lkg_json_map(json, NULL, LKG_JSON_AROUND);
+        lkg_json_text(json, "severity", lkg_severity_name(f->severity));
+        lkg_json_text(json, "code", code);
+        lkg_json_foreign(json, "text", f->text);
+        if (f->file)
+                lkg_json_foreign(json, "file", f->file);
+        if (f->file && f->line) {
+                lkg_json_u64(json, "line", f->line);
+                lkg_json_u64(json, "column", f->column ? f->column : 1);
+        }
+        lkg_json_end(json);
+}
+
+static void render_findings_json(const struct lkg_status_context *x, struct lkg_buf *buf)
+{
+        LKG_CLEANUP(lkg_report_deinit) struct lkg_report report = LKG_REPORT_INIT;
+        LKG_CLEANUP(lkg_json_deinit) struct lkg_json json = LKG_JSON_INIT;
+
+        arrange(x, true, &report);
+        lkg_json_map(&json, NULL, LKG_JSON_TIGHT);
+        lkg_json_u64(&json, "schemaVersion", 1);
+        lkg_json_u64(&json, "notListed", report.n_dropped);
+        lkg_json_list(&json, "findings", LKG_JSON_LINES);
+        for (size_t i = 0; i < report.n_findings; i++)
+                put_finding(&report.findings[i], &json);
+        lkg_json_end(&json);
+        lkg_json_end(&json);
+        (void)lkg_json_write_line(&json, buf);
+}
+
+/* ---- the files ---- */
+
 static bool has_slots(const struct lkg_status_context *x)
 {
         return x->remote && x->remote->slots.any;
@@ -498,9 +509,9 @@ const struct lkg_status_file lkg_status_files[] = {
         { "error", true, 0, true, render_error,
           "why the newest configuration is refused: the first error in findings, else the reason; or "
           "empty" },
-        { "findings", true, 0, false, lkg_status_render_findings,
+        { "findings", true, 0, false, render_findings,
           "everything noticed about the layers, one line each" },
-        { "findings.json", true, 0, false, lkg_status_render_findings_json, "the same as JSON" },
+        { "findings.json", true, 0, false, render_findings_json, "the same as JSON" },
         { "generation", false, LKG_ENTRY_POLL, true, render_generation,
           "number of the published document; poll(2) reports a change" },
         { "hold", false, 0, true, lkg_status_render_hold,
@@ -524,7 +535,7 @@ const struct lkg_status_file lkg_status_files[] = {
         { "sha256", false, 0, false, render_sha256, "SHA-256 of the bytes served" },
         { "startups", false, 0, false, render_startups,
           "when the component started, the last eleven, as JSON" },
-        { "trial", false, 0, false, render_trial,
+        { "trial", false, 0, false, lkg_status_render_trial,
           "state, started, deadline, prior_starts and threshold of the trial, and what its checks of health "
           "say, one "
           "key=value a line" },

@@ -9,22 +9,18 @@
 #define LKG_STATUS_FILES_MAX 24
 
 struct lkg_status_context {
-        const struct lkg_config *config;
+        const struct lkg_snapshot *in;
         const struct lkg_component *component;
         const struct lkg_remote_status *remote; /* NULL = it follows no reference */
-        const struct lkg_report *findings;      /* findings that are not about a component */
-        uint64_t publication;                   /* number of the current one */
+        const struct lkg_publisher *publisher;  /* with the current publication */
 };
 
 /** lkg_status_context() - of component @i. */
 static inline struct lkg_status_context lkg_status_context(const struct lkg_snapshot *in, size_t i,
-                                                           uint64_t publication)
+                                                           const struct lkg_publisher *publisher)
 {
-        return (struct lkg_status_context){ .config = in->config,
-                                            .component = in->components[i].component,
-                                            .remote = in->components[i].remote,
-                                            .findings = in->findings,
-                                            .publication = publication };
+        return (struct lkg_status_context){ in, in->components[i].component, in->components[i].remote,
+                                            publisher };
 }
 
 struct lkg_status_file {
@@ -37,12 +33,11 @@ struct lkg_status_file {
         bool (*exists)(const struct lkg_status_context *context); /* NULL = always */
 };
 
-/* Renderers in separate files: metrics.c, status-findings.c, status-hold.c, status-remote.c. */
-void lkg_status_render_findings(const struct lkg_status_context *context, struct lkg_buf *buf);
-void lkg_status_render_findings_json(const struct lkg_status_context *context, struct lkg_buf *buf);
+/* Renderers in separate files: metrics.c, status-pairs.c. */
 void lkg_status_render_metrics(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_hold(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_process(const struct lkg_status_context *context, struct lkg_buf *buf);
+void lkg_status_render_trial(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_rollout(const struct lkg_status_context *context, struct lkg_buf *buf);
 void lkg_status_render_remote(const struct lkg_status_context *context, struct lkg_buf *buf);
 

@@ -102,12 +102,6 @@ int lkg_publisher_recover(const struct lkg_publisher *publisher, const struct lk
                           const struct lkg_component *c, const struct lkg_entry *view,
                           struct lkg_generation **ret);
 /**
- * lkg_publisher_read() - read the bytes of @entry of a publication. Caller frees.
- * Return: see lkg_publication_read().
- */
-int lkg_publisher_read(const struct lkg_publisher *publisher, const struct lkg_entry *entry, char **ret,
-                       size_t *ret_size);
-/**
  * lkg_publish() - make the next publication current, if it says anything new.
  * Return: 1: it did; 0; -ENOSPC, -ENOMEM ...: nothing has changed for readers.
  */
