@@ -7,15 +7,13 @@
 
 const char *lkg_condition_status_name(enum lkg_condition_status status)
 {
-        switch (status) {
-        case LKG_CONDITION_TRUE:
-                return "True";
-        case LKG_CONDITION_FALSE:
-                return "False";
-        case LKG_CONDITION_UNKNOWN:
-                return "Unknown";
-        }
-        return "Unknown";
+        static const char *const names[] = {
+                [LKG_CONDITION_UNKNOWN] = "Unknown",
+                [LKG_CONDITION_FALSE] = "False",
+                [LKG_CONDITION_TRUE] = "True",
+        };
+
+        return names[status];
 }
 
 static const char *local_name(bool has_base)
@@ -48,126 +46,100 @@ static void LKG_PRINTF(2, 3) add_words(struct lkg_condition *c, const char *fmt,
         va_end(ap);
 }
 
-/* With a remote configuration: the active one is the assigned one, the last known good, or an earlier one. */
-static void say_using_remote(struct lkg_condition *c, const struct lkg_condition_facts *f)
+/* Status and reason. Return: true, because the row applies. */
+static bool LKG_PRINTF(3, 4)
+        say(struct lkg_condition *c, enum lkg_condition_status status, const char *fmt, ...)
+{
+        va_list ap;
+
+        c->status = status;
+        va_start(ap, fmt);
+        (void)vsnprintf(c->reason, sizeof(c->reason), fmt, ap);
+        va_end(ap);
+        return true;
+}
+
+/* The served configuration, in the wording of the proposal. A remote one is the assigned one, the last known good, or an earlier one. */
+static void say_using(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         const struct lkg_condition_remote *r = &f->remote;
         char which[96];
 
         say_which(which, sizeof(which), r->active, f->active_has_base);
-        (void)snprintf(c->message, sizeof(c->message), "using %s %s",
-                       r->active_is_assigned && !r->bad && !r->went_back ? "current"
-                       : r->active_is_good                               ? "last-known-good"
-                                                                         : "previous",
-                       which);
-}
-
-/* The served configuration, in the wording of the proposal. */
-static void say_using(struct lkg_condition *c, const struct lkg_condition_facts *f)
-{
         if (!f->active)
-                (void)snprintf(c->message, sizeof(c->message), "%s is not served", f->file);
-        else if (f->remote.any || is_set(f->remote.active))
-                say_using_remote(c, f);
+                add_words(c, "%s is not served", f->file);
+        else if (r->any || is_set(r->active))
+                add_words(c, "using %s %s",
+                          r->active_is_assigned && !r->bad && !r->went_back ? "current"
+                          : r->active_is_good                               ? "last-known-good"
+                                                                            : "previous",
+                          which);
         else if (f->last_good)
-                (void)snprintf(c->message, sizeof(c->message),
-                               "using last-known-good (%s), generation %" PRIu64,
-                               local_name(f->active_has_base), f->active);
+                add_words(c, "using last-known-good %s, generation %" PRIu64, which, f->active);
         else
-                (void)snprintf(c->message, sizeof(c->message), "using %s (%s)",
-                               f->remote.went_back ? "last-known-good" : "current",
-                               local_name(f->active_has_base));
+                add_words(c, "using %s %s", r->went_back ? "last-known-good" : "current", which);
 }
 
 static bool say_not_ready(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (!f->not_ready)
-                return false;
-        c->status = LKG_CONDITION_UNKNOWN;
-        (void)snprintf(c->reason, sizeof(c->reason), "engine not ready");
-        return true;
+        return f->not_ready && say(c, LKG_CONDITION_UNKNOWN, "engine not ready");
 }
 
 static bool say_fault(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (!f->fault)
-                return false;
-        c->status = LKG_CONDITION_UNKNOWN;
-        (void)snprintf(c->reason, sizeof(c->reason), "%s", f->fault);
-        return true;
+        return f->fault && say(c, LKG_CONDITION_UNKNOWN, "%s", f->fault);
 }
 
 static bool say_name_taken(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (f->state != LKG_CANDIDATE_NAME_TAKEN)
                 return false;
-        c->status = LKG_CONDITION_FALSE;
-        (void)snprintf(c->reason, sizeof(c->reason), "name taken");
-        (void)snprintf(
-                c->message, sizeof(c->message),
-                "%s is a kubeconfig and is passed through; choose another name (file: %s-config.yaml)",
-                f->file, f->component);
-        return true;
+        *c->message = '\0';
+        add_words(c, "%s is a kubeconfig and is passed through; choose another name (file: %s-config.yaml)",
+                  f->file, f->component);
+        return say(c, LKG_CONDITION_FALSE, "name taken");
 }
 
 static bool say_good_failed(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (!f->remote.good_failed)
-                return false;
-        c->status = LKG_CONDITION_FALSE;
-        (void)snprintf(c->reason, sizeof(c->reason), "last-known-good also failed%s%.160s",
-                       f->remote.bad ? ", after: " : "", f->remote.bad ? f->remote.bad : "");
-        return true;
+        return f->remote.good_failed &&
+               say(c, LKG_CONDITION_FALSE, "last-known-good also failed%s%.160s",
+                   f->remote.bad ? ", after: " : "", f->remote.bad ? f->remote.bad : "");
 }
 
 static bool say_exonerated(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         const char *which = f->remote.bad ? strrchr(f->remote.bad, '(') : NULL;
 
-        if (!f->remote.exonerated)
-                return false;
-        c->status = LKG_CONDITION_FALSE;
-        (void)snprintf(
-                c->reason, sizeof(c->reason),
-                "crash loop goes on with last-known-good, so the configuration was probably not the cause "
-                "%.80s; forgive it by forget",
-                which ? which : "");
-        return true;
+        return f->remote.exonerated && say(c, LKG_CONDITION_FALSE,
+                                           "crash loop goes on with last-known-good, so the configuration "
+                                           "was probably not the cause "
+                                           "%.80s; forgive it by forget",
+                                           which ? which : "");
 }
 
 static bool say_bad(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (!f->remote.bad)
-                return false;
-        c->status = LKG_CONDITION_FALSE;
-        if (f->remote.marked)
-                (void)snprintf(c->reason, sizeof(c->reason), "marked bad (UID: %.64s): %.160s",
-                               f->remote.assigned, f->remote.bad);
-        else
-                (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.bad);
-        return true;
+        const char *bad = f->remote.bad;
+
+        if (!bad || !f->remote.marked)
+                return bad && say(c, LKG_CONDITION_FALSE, "%.255s", bad);
+        return say(c, LKG_CONDITION_FALSE, "marked bad (UID: %.64s): %.160s", f->remote.assigned, bad);
 }
 
 static bool say_unclear(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (!f->remote.desired_fault)
-                return false;
-        c->status = LKG_CONDITION_UNKNOWN;
-        (void)snprintf(c->reason, sizeof(c->reason), "failed to sync, desired config unclear, cause: %.200s",
-                       f->remote.desired_fault);
-        return true;
+        return f->remote.desired_fault &&
+               say(c, LKG_CONDITION_UNKNOWN, "failed to sync, desired config unclear, cause: %.200s",
+                   f->remote.desired_fault);
 }
 
 /* It was not tried, so it is not bad. */
 static bool say_untried(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (!f->remote.untried)
-                return false;
-        c->status = LKG_CONDITION_UNKNOWN;
-        (void)snprintf(c->reason, sizeof(c->reason),
-                       "failed to try current (UID: %.64s), trying again: %.120s", f->remote.assigned,
-                       f->remote.untried);
-        return true;
+        return f->remote.untried &&
+               say(c, LKG_CONDITION_UNKNOWN, "failed to try current (UID: %.64s), trying again: %.120s",
+                   f->remote.assigned, f->remote.untried);
 }
 
 static const char *say_waits(const struct lkg_condition_facts *f)
@@ -195,9 +167,8 @@ static bool say_local_invalid(struct lkg_condition *c, const struct lkg_conditio
 {
         if (f->remote.n_local_errors == 0)
                 return false;
-        c->status = LKG_CONDITION_FALSE;
-        (void)snprintf(c->reason, sizeof(c->reason), "failed to validate local (%s)",
-                       local_name(f->remote.local_has_base));
+        (void)say(c, LKG_CONDITION_FALSE, "failed to validate local (%s)",
+                  local_name(f->remote.local_has_base));
         add_errors(c, f, f->remote.n_local_errors);
         return true;
 }
@@ -208,111 +179,81 @@ static bool say_local_invalid(struct lkg_condition *c, const struct lkg_conditio
  */
 static bool say_invalid(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        const char *role = f->remote.bad ? "last-known-good" : "current"; /* of the followed configuration */
+        const struct lkg_condition_remote *r = &f->remote;
+        const char *role = r->bad ? "last-known-good" : "current"; /* of the followed configuration */
+        bool of_a_layer = is_set(r->followed) && f->n_remote_errors < f->n_errors;
+        bool local = !is_set(r->followed) && (r->waits || r->bad || r->good_failed);
         char which[96];
 
         if (f->state != LKG_CANDIDATE_INVALID)
                 return false;
-        if (is_set(f->remote.followed) && (f->n_remote_errors < f->n_errors || f->remote.followed_lost) &&
-            say_local_invalid(c, f))
+        if ((of_a_layer || (is_set(r->followed) && r->followed_lost)) && say_local_invalid(c, f))
                 return true;
-        c->status = LKG_CONDITION_FALSE;
-        say_which(which, sizeof(which), f->remote.followed, f->candidate_has_base);
-        if (f->remote.followed_lost) {
-                (void)snprintf(c->reason, sizeof(c->reason), "checkpoint of %s %s %s, see %s/findings", role,
-                               which, f->remote.followed_unread ? "cannot be read" : "lost", f->status_path);
-                return true;
-        }
-        if (is_set(f->remote.followed) && f->n_remote_errors < f->n_errors)
-                (void)snprintf(c->reason, sizeof(c->reason), "failed to validate local (%s) with %s %s",
-                               local_name(f->remote.local_has_base), role, which);
+        say_which(which, sizeof(which), r->followed, f->candidate_has_base);
+        if (r->followed_lost)
+                return say(c, LKG_CONDITION_FALSE, "checkpoint of %s %s %s, see %s/findings", role, which,
+                           r->followed_unread ? "cannot be read" : "lost", f->status_path);
+        if (of_a_layer)
+                (void)say(c, LKG_CONDITION_FALSE, "failed to validate local (%s) with %s %s",
+                          local_name(r->local_has_base), role, which);
         else
-                (void)snprintf(c->reason, sizeof(c->reason), "failed to validate %s %s",
-                               !is_set(f->remote.followed) &&
-                                               (f->remote.waits || f->remote.bad || f->remote.good_failed)
-                                       ? "local"
-                                       : role,
-                               which);
+                (void)say(c, LKG_CONDITION_FALSE, "failed to validate %s %s", local ? "local" : role, which);
         add_errors(c, f, f->n_errors);
         return true;
 }
 
 static bool say_try_expired(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (f->hold->mode != LKG_HOLD_TRY_EXPIRED)
-                return false;
-        c->status = LKG_CONDITION_FALSE;
-        (void)snprintf(c->reason, sizeof(c->reason), "try expired, held at generation %" PRIu64,
-                       f->hold->generation);
-        return true;
+        return f->hold->mode == LKG_HOLD_TRY_EXPIRED &&
+               say(c, LKG_CONDITION_FALSE, "try expired, held at generation %" PRIu64, f->hold->generation);
 }
 
 /* An acknowledged command is no longer in effect. */
 static bool say_lost(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (!f->lost)
-                return false;
-        c->status = LKG_CONDITION_FALSE;
-        (void)snprintf(c->reason, sizeof(c->reason), "failed to keep %.200s", f->lost);
-        return true;
+        return f->lost && say(c, LKG_CONDITION_FALSE, "failed to keep %.200s", f->lost);
 }
 
 static bool say_none(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (f->state != LKG_CANDIDATE_NONE || f->active)
-                return false;
-        c->status = LKG_CONDITION_UNKNOWN;
-        (void)snprintf(c->reason, sizeof(c->reason), "no layer found");
-        return true;
+        return f->state == LKG_CANDIDATE_NONE && !f->active &&
+               say(c, LKG_CONDITION_UNKNOWN, "no layer found");
 }
 
 static bool say_held(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         if (f->hold->mode == LKG_HOLD_FREE)
                 return false;
-        c->status = LKG_CONDITION_TRUE;
-        (void)snprintf(c->reason, sizeof(c->reason), "held at generation %" PRIu64 " (%s)",
-                       f->hold->generation, lkg_hold_mode_name(f->hold->mode));
         if (f->verdict == LKG_WAIT)
                 add_words(c, "; a newer one waits for hold off");
-        return true;
+        return say(c, LKG_CONDITION_TRUE, "held at generation %" PRIu64 " (%s)", f->hold->generation,
+                   lkg_hold_mode_name(f->hold->mode));
 }
 
 static bool say_try(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
         char until[21];
 
-        if (f->hold->try_phase != LKG_TRY_RUNNING)
-                return false;
-        c->status = LKG_CONDITION_TRUE;
         lkg_format_rfc3339(f->try_deadline_wall_ns, until);
-        (void)snprintf(c->reason, sizeof(c->reason),
-                       "on try until %s, then back to generation %" PRIu64 " unless committed", until,
-                       f->hold->try_previous);
-        return true;
+        return f->hold->try_phase == LKG_TRY_RUNNING &&
+               say(c, LKG_CONDITION_TRUE,
+                   "on try until %s, then back to generation %" PRIu64 " unless committed", until,
+                   f->hold->try_previous);
 }
 
 /* The rollout holds a newer configuration back, so the served one is correct. */
 static bool say_waiting(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        if (!f->remote.waiting)
-                return false;
-        c->status = LKG_CONDITION_TRUE;
-        (void)snprintf(c->reason, sizeof(c->reason), "%.255s", f->remote.waiting);
-        return true;
+        return f->remote.waiting && say(c, LKG_CONDITION_TRUE, "%.255s", f->remote.waiting);
 }
 
 static bool say_good(struct lkg_condition *c, const struct lkg_condition_facts *f)
 {
-        c->status = LKG_CONDITION_TRUE;
-        if (is_set(f->remote.active)) {
-                (void)snprintf(c->reason, sizeof(c->reason), "all checks passed");
-                return true;
-        }
-        (void)snprintf(c->reason, sizeof(c->reason),
-                       "current is set to the local default, and %s init config was provided",
-                       f->active_has_base ? "an" : "no");
-        return true;
+        if (is_set(f->remote.active))
+                return say(c, LKG_CONDITION_TRUE, "all checks passed");
+        return say(c, LKG_CONDITION_TRUE,
+                   "current is set to the local default, and %s init config was provided",
+                   f->active_has_base ? "an" : "no");
 }
 
 /*

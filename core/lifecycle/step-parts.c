@@ -102,6 +102,12 @@ void lkg_then_try(struct lkg_stepping *s, enum lkg_effect_kind kind)
         lkg_then(s, kind)->optional = true;
 }
 
+void lkg_then_point(struct lkg_stepping *s)
+{
+        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
+        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+}
+
 void lkg_then_next(struct lkg_stepping *s, enum lkg_event_kind kind)
 {
         lkg_then(s, LKG_EFFECT_NEXT)->next = kind;
@@ -172,8 +178,7 @@ void lkg_fall_back(struct lkg_stepping *s, const char *reason, uint64_t generati
         (void)snprintf(p->rollback.passed_over, sizeof(p->rollback.passed_over), "%s",
                        s->facts->scope_all ? LKG_PASSED_OVER_UNKNOWN : "");
         p->active = p->good.source;
-        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
-        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        lkg_then_point(s);
         if (trial->state != LKG_TRIAL_RUNNING && trial->state != LKG_TRIAL_FAILED)
                 return;
         *trial = lkg_trial_alive(*trial, false, s->now_ns);

@@ -21,6 +21,8 @@ struct lkg_stepping {
 struct lkg_effect *lkg_then(struct lkg_stepping *s, enum lkg_effect_kind kind);
 /** lkg_then_try() - append an effect whose failure does not end the list. */
 void lkg_then_try(struct lkg_stepping *s, enum lkg_effect_kind kind);
+/** lkg_then_point() - the next pointers are durable, then they count. */
+void lkg_then_point(struct lkg_stepping *s);
 void lkg_then_next(struct lkg_stepping *s, enum lkg_event_kind kind);
 void lkg_then_tell(struct lkg_stepping *s, enum lkg_news news);
 /** lkg_refuse_step() - refuse the event. */

@@ -73,8 +73,7 @@ void lkg_on_assigned(struct lkg_stepping *s)
             lkg_config_source_equal(&before->active, &before->good.source))
                 end_rollback(s);
         rename_all(s, source);
-        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
-        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        lkg_then_point(s);
         /* Optional: the pin names the assignment that it was made for, so the new pointers already end it. */
         if (lkg_end_pin(s->next))
                 lkg_then_try(s, LKG_EFFECT_SAVE_RECORD);
@@ -85,8 +84,7 @@ void lkg_on_node(struct lkg_stepping *s)
         if (strcmp(s->l->pointers.node_uid, s->event->node_uid) == 0)
                 return;
         set_node(&s->next->pointers, s->event->node_uid);
-        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
-        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        lkg_then_point(s);
 }
 
 void lkg_on_reset(struct lkg_stepping *s)
@@ -98,8 +96,7 @@ void lkg_on_reset(struct lkg_stepping *s)
                 return;
         s->next->pointers = (struct lkg_pointers){ .assigned_ns = s->event->wall_ns };
         s->next->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
-        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
-        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        lkg_then_point(s);
         if (lkg_end_pin(s->next))
                 lkg_then_try(s, LKG_EFFECT_SAVE_RECORD);
 }
@@ -113,8 +110,7 @@ void lkg_on_tried_good(struct lkg_stepping *s)
         p->active = p->assigned;
         memset(&p->rollback, 0, sizeof(p->rollback));
         s->next->trial = (struct lkg_trial){ .state = LKG_TRIAL_IDLE };
-        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
-        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        lkg_then_point(s);
         /* After the pointers: until they are written, the trial on disk is that of what is followed. */
         if (!s->facts->scope_all)
                 lkg_then_try(s,
@@ -163,8 +159,7 @@ void lkg_on_settle(struct lkg_stepping *s)
         if (bad && !lkg_config_source_equal(&p->active, &p->good.source)) {
                 lkg_then_roll_back(s, bad->cause, bad->reason);
         } else if (dropped) {
-                (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
-                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+                lkg_then_point(s);
         }
 }
 

@@ -37,8 +37,7 @@ void lkg_on_passed(struct lkg_stepping *s)
         };
         (void)snprintf(p->good.sha256, sizeof(p->good.sha256), "%s", s->facts->sha256);
         (void)lkg_then(s, LKG_EFFECT_SAVE_DOCUMENT);
-        (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
-        (void)lkg_then(s, LKG_EFFECT_ADOPT);
+        lkg_then_point(s);
         if (trial->state == LKG_TRIAL_RUNNING) {
                 *trial = lkg_trial_alive(*trial, false, s->now_ns);
                 trial->state = LKG_TRIAL_PASSED;
@@ -211,8 +210,7 @@ void lkg_on_start(struct lkg_stepping *s)
         }
         if (counts_on_good(s, startup)) {
                 s->next->pointers.rollback.starts_since++;
-                (void)lkg_then(s, LKG_EFFECT_SAVE_POINTERS);
-                (void)lkg_then(s, LKG_EFFECT_ADOPT);
+                lkg_then_point(s);
         }
         (void)lkg_then(s, LKG_EFFECT_NOTE_START);
 }

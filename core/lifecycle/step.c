@@ -52,99 +52,69 @@ static void failed_finish(struct lkg_stepping *s)
         }
 }
 
-static void failed(struct lkg_stepping *s)
+static void failed_tried_bad(struct lkg_stepping *s)
 {
-        switch (s->event->of) {
-        case LKG_EVENT_START:
-                lkg_on_start_failed(s);
-                break;
-        case LKG_EVENT_MARK:
-                failed_mark(s);
-                break;
-        case LKG_EVENT_HOLD:
-        case LKG_EVENT_ROLLBACK_GOOD:
-                failed_command(s);
-                break;
-        case LKG_EVENT_FINISH:
-        case LKG_EVENT_PINNED:
-                failed_finish(s);
-                break;
-        case LKG_EVENT_TRIED_BAD:
-                lkg_set_mark(s, &s->l->pointers.assigned, s->event->cause, s->event->reason);
-                lkg_then_tell(s, LKG_NEWS_REJECTED); /* it is not used, even without the mark */
-                (void)lkg_then(s, LKG_EFFECT_RETRY);
-                break;
-        case LKG_EVENT_FORBIDDEN:
-        case LKG_EVENT_LOST:
-        case LKG_EVENT_SETTLE:
-        case LKG_EVENT_RESUMED:
-        case LKG_EVENT_LAYERS:
-        case LKG_EVENT_SERVED:
-        case LKG_EVENT_BEGIN:
-        case LKG_EVENT_TRIAL_DUE:
-        case LKG_EVENT_PASSED:
-        case LKG_EVENT_PROMOTE:
-                (void)lkg_then(s, LKG_EFFECT_RETRY);
-                break;
-        /* Nothing has changed, and whoever raised it gets the error or raises it again. */
-        case LKG_EVENT_ASSIGNED:
-        case LKG_EVENT_NODE:
-        case LKG_EVENT_RESET:
-        case LKG_EVENT_TRIED_GOOD:
-        case LKG_EVENT_PUBLISHING:
-                break;
-        /* All that they store is optional, or they store nothing. */
-        case LKG_EVENT_MERGED:
-        case LKG_EVENT_FINISHED:
-        case LKG_EVENT_UNPUBLISHED:
-        case LKG_EVENT_HOLD_LOST:
-        case LKG_EVENT_PIN:
-        case LKG_EVENT_ALIVE:
-        case LKG_EVENT_HEALTH:
-        case LKG_EVENT_TRY_DUE:
-        case LKG_EVENT_FORGIVEN:
-        case LKG_EVENT_FAILED:
-        case _LKG_EVENT_MAX:
-                break;
-        }
+        lkg_set_mark(s, &s->l->pointers.assigned, s->event->cause, s->event->reason);
+        lkg_then_tell(s, LKG_NEWS_REJECTED); /* it is not used, even without the mark */
+        (void)lkg_then(s, LKG_EFFECT_RETRY);
+}
+
+static void retry(struct lkg_stepping *s)
+{
+        (void)lkg_then(s, LKG_EFFECT_RETRY);
 }
 
 /* ---- one step ---- */
 
-static void (*const steps[_LKG_EVENT_MAX])(struct lkg_stepping *s) = {
-        [LKG_EVENT_ASSIGNED] = lkg_on_assigned,
-        [LKG_EVENT_NODE] = lkg_on_node,
-        [LKG_EVENT_RESET] = lkg_on_reset,
-        [LKG_EVENT_TRIED_GOOD] = lkg_on_tried_good,
-        [LKG_EVENT_TRIED_BAD] = lkg_on_tried_bad,
-        [LKG_EVENT_FORBIDDEN] = lkg_on_forbidden,
-        [LKG_EVENT_LOST] = lkg_on_lost,
-        [LKG_EVENT_SETTLE] = lkg_on_settle,
-        [LKG_EVENT_RESUMED] = lkg_on_resumed,
-        [LKG_EVENT_LAYERS] = lkg_on_layers,
-        [LKG_EVENT_SERVED] = lkg_on_served,
-        [LKG_EVENT_BEGIN] = lkg_on_begin,
-        [LKG_EVENT_PASSED] = lkg_on_passed,
-        [LKG_EVENT_MERGED] = lkg_on_merged,
-        [LKG_EVENT_FINISH] = lkg_on_finish,
-        [LKG_EVENT_PINNED] = lkg_on_pinned,
-        [LKG_EVENT_FINISHED] = lkg_on_finished,
-        [LKG_EVENT_PUBLISHING] = lkg_on_publishing,
-        [LKG_EVENT_UNPUBLISHED] = lkg_on_unpublished,
-        [LKG_EVENT_HOLD_LOST] = lkg_on_hold_lost,
-        [LKG_EVENT_PIN] = lkg_on_pin,
-        [LKG_EVENT_START] = lkg_on_start,
-        [LKG_EVENT_ALIVE] = lkg_on_alive,
-        [LKG_EVENT_HEALTH] = lkg_on_health,
-        [LKG_EVENT_TRY_DUE] = lkg_on_try_due,
-        [LKG_EVENT_TRIAL_DUE] = lkg_on_trial_due,
-        [LKG_EVENT_HOLD] = lkg_on_hold,
-        [LKG_EVENT_ROLLBACK_GOOD] = lkg_on_rollback_good,
-        [LKG_EVENT_PROMOTE] = lkg_on_promote,
-        [LKG_EVENT_MARK] = lkg_on_mark,
-        [LKG_EVENT_FORGIVEN] = lkg_on_forgiven,
-        [LKG_EVENT_FAILED] = failed,
+static void failed(struct lkg_stepping *s);
+
+/*
+ * What each event does, and what follows if one of its effects fails; NULL: nothing has changed, and whoever raised it gets the error or
+ * raises it again, or all that it stores is optional.
+ */
+static const struct {
+        void (*step)(struct lkg_stepping *s);
+        void (*failed)(struct lkg_stepping *s);
+} rows[_LKG_EVENT_MAX] = {
+        [LKG_EVENT_ASSIGNED] = { lkg_on_assigned, NULL },
+        [LKG_EVENT_NODE] = { lkg_on_node, NULL },
+        [LKG_EVENT_RESET] = { lkg_on_reset, NULL },
+        [LKG_EVENT_TRIED_GOOD] = { lkg_on_tried_good, NULL },
+        [LKG_EVENT_TRIED_BAD] = { lkg_on_tried_bad, failed_tried_bad },
+        [LKG_EVENT_FORBIDDEN] = { lkg_on_forbidden, retry },
+        [LKG_EVENT_LOST] = { lkg_on_lost, retry },
+        [LKG_EVENT_SETTLE] = { lkg_on_settle, retry },
+        [LKG_EVENT_RESUMED] = { lkg_on_resumed, retry },
+        [LKG_EVENT_LAYERS] = { lkg_on_layers, retry },
+        [LKG_EVENT_SERVED] = { lkg_on_served, retry },
+        [LKG_EVENT_BEGIN] = { lkg_on_begin, retry },
+        [LKG_EVENT_PASSED] = { lkg_on_passed, retry },
+        [LKG_EVENT_MERGED] = { lkg_on_merged, NULL },
+        [LKG_EVENT_FINISH] = { lkg_on_finish, failed_finish },
+        [LKG_EVENT_PINNED] = { lkg_on_pinned, failed_finish },
+        [LKG_EVENT_FINISHED] = { lkg_on_finished, NULL },
+        [LKG_EVENT_PUBLISHING] = { lkg_on_publishing, NULL },
+        [LKG_EVENT_UNPUBLISHED] = { lkg_on_unpublished, NULL },
+        [LKG_EVENT_HOLD_LOST] = { lkg_on_hold_lost, NULL },
+        [LKG_EVENT_PIN] = { lkg_on_pin, NULL },
+        [LKG_EVENT_START] = { lkg_on_start, lkg_on_start_failed },
+        [LKG_EVENT_ALIVE] = { lkg_on_alive, NULL },
+        [LKG_EVENT_HEALTH] = { lkg_on_health, NULL },
+        [LKG_EVENT_TRY_DUE] = { lkg_on_try_due, NULL },
+        [LKG_EVENT_TRIAL_DUE] = { lkg_on_trial_due, retry },
+        [LKG_EVENT_HOLD] = { lkg_on_hold, failed_command },
+        [LKG_EVENT_ROLLBACK_GOOD] = { lkg_on_rollback_good, failed_command },
+        [LKG_EVENT_PROMOTE] = { lkg_on_promote, retry },
+        [LKG_EVENT_MARK] = { lkg_on_mark, failed_mark },
+        [LKG_EVENT_FORGIVEN] = { lkg_on_forgiven, NULL },
+        [LKG_EVENT_FAILED] = { failed, NULL },
 };
+
+static void failed(struct lkg_stepping *s)
+{
+        if (rows[s->event->of].failed)
+                rows[s->event->of].failed(s);
+}
 
 void lkg_step(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *facts,
               const struct lkg_event *event, uint64_t now_ns, struct lkg_step *ret)
@@ -159,5 +129,5 @@ void lkg_step(const struct lkg_lifecycle *l, const struct lkg_lifecycle_facts *f
         ret->accepted = false;
         ret->cause = LKG_BAD_MARKED;
         ret->n_effects = 0;
-        steps[event->kind](&s);
+        rows[event->kind].step(&s);
 }
