@@ -267,24 +267,19 @@ static int check_data(const struct lkg_value *object, struct lkg_error *err)
 
 /* ---- identity ---- */
 
-static int judge_uid(const char *text, size_t size, char *reason)
-{
-        struct lkg_span span = lkg_span(text, size);
-
-        if (lkg_span_is(span, LKG_UID_LOCAL))
-                return lkg_refuse(reason, "the name of local configurations; want the uid of an object");
-        return lkg_identifier_in(span)
-                       ? 0
-                       : lkg_refuse(reason, "not 1 to %u of the characters A-Z, a-z, 0-9, ., _ and -",
-                                    LKG_IDENTIFIER_MAX);
-}
-
 static int judge_version(const char *text, size_t size, char *reason)
 {
         return lkg_identifier_in(lkg_span(text, size))
                        ? 0
                        : lkg_refuse(reason, "not 1 to %u of the characters A-Z, a-z, 0-9, ., _ and -",
                                     LKG_IDENTIFIER_MAX);
+}
+
+static int judge_uid(const char *text, size_t size, char *reason)
+{
+        if (lkg_span_is(lkg_span(text, size), LKG_UID_LOCAL))
+                return lkg_refuse(reason, "the name of local configurations; want the uid of an object");
+        return judge_version(text, size, reason);
 }
 
 /* Fields that identify the object. */
@@ -507,10 +502,10 @@ int lkg_configmap_resolve(const struct lkg_configmap *configmap, const struct lk
 
         if (r < 0)
                 return r;
-        lkg_copy_span(lkg_span(configmap->ns, strlen(configmap->ns)), source.ns);
-        lkg_copy_span(lkg_span(configmap->name, strlen(configmap->name)), source.name);
-        lkg_copy_span(lkg_span(configmap->uid, strlen(configmap->uid)), source.uid);
-        lkg_copy_span(lkg_span(configmap->version, strlen(configmap->version)), source.version);
+        (void)strcpy(source.ns, configmap->ns);
+        (void)strcpy(source.name, configmap->name);
+        (void)strcpy(source.uid, configmap->uid);
+        (void)strcpy(source.version, configmap->version);
         memcpy(source.key, reference->key, sizeof(source.key));
         r = lkg_config_source_check(&source, err);
         if (r < 0)

@@ -2,12 +2,7 @@
 #include <lkg/documents.h>
 #include <lkg/objects.h>
 
-#define DURATION_FIELD  "configTrialDuration"
-#define THRESHOLD_FIELD "crashLoopThreshold"
-#define DURATION_NOTE   "lkgfs.io/trial-duration"
-#define THRESHOLD_NOTE  "lkgfs.io/crash-loop-threshold"
-
-static const char *const hidden[] = { DURATION_FIELD, THRESHOLD_FIELD, NULL };
+static const char *const hidden[] = { LKG_TRIAL_FIELD_DURATION, LKG_TRIAL_FIELD_THRESHOLD, NULL };
 
 struct lkg_stack_remote lkg_remote_base_stack(const struct lkg_remote_base *base)
 {
@@ -91,12 +86,13 @@ static int read_rules(struct lkg_remote_base *base, const struct lkg_trial_setti
         if (r < 0 && r != -EBADMSG)
                 return r;
         if (doc && lkg_value_type(doc) == LKG_MAP) {
-                threshold = text_of(doc, THRESHOLD_FIELD, &where);
-                duration = text_of(doc, DURATION_FIELD, &where);
+                threshold = text_of(doc, LKG_TRIAL_FIELD_THRESHOLD, &where);
+                duration = text_of(doc, LKG_TRIAL_FIELD_DURATION, &where);
         }
-        if (lkg_trial_rules_make(
-                    settings, duration, threshold, lkg_configmap_annotation(&base->configmap, DURATION_NOTE),
-                    lkg_configmap_annotation(&base->configmap, THRESHOLD_NOTE), &base->rules, why) < 0)
+        if (lkg_trial_rules_make(settings, duration, threshold,
+                                 lkg_configmap_annotation(&base->configmap, LKG_TRIAL_NOTE_DURATION),
+                                 lkg_configmap_annotation(&base->configmap, LKG_TRIAL_NOTE_THRESHOLD),
+                                 &base->rules, why) < 0)
                 lkg_report_add(report, LKG_ERROR, 6005, &where, "%s", why);
         return 0;
 }

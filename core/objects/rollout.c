@@ -11,17 +11,14 @@
 
 const char *lkg_rollout_state_name(enum lkg_rollout_state state)
 {
-        switch (state) {
-        case LKG_ROLLOUT_GO:
-                return "go";
-        case LKG_ROLLOUT_WAITING:
-                return "waiting";
-        case LKG_ROLLOUT_HALTED:
-                return "halted";
-        case LKG_ROLLOUT_UNCLEAR:
-                return "unclear";
-        }
-        return "unclear";
+        static const char *const names[] = {
+                [LKG_ROLLOUT_GO] = "go",
+                [LKG_ROLLOUT_WAITING] = "waiting",
+                [LKG_ROLLOUT_HALTED] = "halted",
+                [LKG_ROLLOUT_UNCLEAR] = "unclear",
+        };
+
+        return names[state];
 }
 
 /* Without memory, use the last bucket: the next check computes it again. */

@@ -12,26 +12,18 @@
 
 #include <lkg/publish.h>
 
-static const char *keep_text(struct lkg_manifest_rules *rules, char *text)
+/* @target: NULL = none */
+static int add(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component,
+               const char *text, const char *target)
 {
-        return lkg_strings_take(&rules->texts, &rules->n_texts, text) < 0 ? NULL : text;
-}
-
-static int add(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component, char *text,
-               char *target)
-{
-        const char *kept = keep_text(rules, text), *kept_target = target ? keep_text(rules, target) : NULL;
-
-        if (!kept || (target && !kept_target) || LKG_GROW(rules->items, rules->n_items) < 0)
+        if (lkg_strings_take(&rules->texts, &rules->n_texts, strdup(text)) < 0 ||
+            (target && lkg_strings_take(&rules->texts, &rules->n_texts, strdup(target)) < 0) ||
+            LKG_GROW(rules->items, rules->n_items) < 0)
                 return -ENOMEM;
-        rules->items[rules->n_items++] = (struct lkg_rule){ type, component, kept, kept_target };
+        rules->items[rules->n_items++] =
+                (struct lkg_rule){ type, component, rules->texts[rules->n_texts - (target ? 2 : 1)],
+                                   target ? rules->texts[rules->n_texts - 1] : NULL };
         return 0;
-}
-
-static int add_copy(struct lkg_manifest_rules *rules, enum lkg_rule_type type, unsigned component,
-                    const char *text)
-{
-        return add(rules, type, component, strdup(text), NULL);
 }
 
 static int add_watches(struct lkg_manifest_rules *rules, const struct lkg_config_component *c,
@@ -52,7 +44,7 @@ static int add_watches(struct lkg_manifest_rules *rules, const struct lkg_config
                 const char *below = lkg_path_below(watches[i].path, source_path);
 
                 if (below && *below)
-                        r = add_copy(rules, watches[i].type, index, below);
+                        r = add(rules, watches[i].type, index, below, NULL);
         }
         return r;
 }
@@ -63,17 +55,16 @@ static int add_component(struct lkg_manifest_rules *rules, const struct lkg_conf
         int r = add_watches(rules, c, index, source_path);
 
         if (r >= 0 && *c->match.unit)
-                r = add_copy(rules, LKG_RULE_UNIT, index, c->match.unit);
+                r = add(rules, LKG_RULE_UNIT, index, c->match.unit, NULL);
         for (size_t i = 0; r >= 0 && i < c->match.exe.n_items; i++)
-                r = add_copy(rules, LKG_RULE_EXE, index, c->match.exe.items[i]);
+                r = add(rules, LKG_RULE_EXE, index, c->match.exe.items[i], NULL);
         for (size_t i = 0; r >= 0 && i < c->match.cgroup.n_items; i++)
-                r = add_copy(rules, LKG_RULE_CGROUP, index, c->match.cgroup.items[i]);
+                r = add(rules, LKG_RULE_CGROUP, index, c->match.cgroup.items[i], NULL);
         if (r >= 0 && strcmp(c->base, c->file) == 0) {
-                char *alias;
+                char alias[PATH_MAX];
 
-                if (asprintf(&alias, "%s.base", c->file) < 0)
-                        return -ENOMEM;
-                r = add(rules, LKG_RULE_ALIAS, UINT_MAX, alias, strdup(c->base));
+                (void)snprintf(alias, sizeof(alias), "%s.base", c->file);
+                r = add(rules, LKG_RULE_ALIAS, UINT_MAX, alias, c->base);
         }
         return r;
 }
@@ -98,7 +89,7 @@ static int add_clash(struct lkg_manifest_rules *rules, int source_fd, const char
                        "virtualDir to "
                        "move all of them below one name",
                        name);
-        return add_copy(rules, LKG_RULE_CLASH, UINT_MAX, name);
+        return add(rules, LKG_RULE_CLASH, UINT_MAX, name, NULL);
 }
 
 /*
@@ -122,10 +113,10 @@ int lkg_rules_build(const struct lkg_config *config, int source_fd, const char *
                     struct lkg_manifest_rules *ret, struct lkg_report *report)
 {
         struct lkg_manifest_rules rules = { 0 };
-        int r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR);
+        int r = add(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_FALLBACK_DIR, NULL);
 
         if (r >= 0)
-                r = add_copy(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_WAKE_NAME);
+                r = add(&rules, LKG_RULE_HIDE, UINT_MAX, LKG_WAKE_NAME, NULL);
         for (unsigned i = 0; r >= 0 && i < config->n_components; i++) {
                 const struct lkg_config_component *c = &config->components[i];
 
@@ -171,8 +162,7 @@ int lkg_rules_set_ways(struct lkg_manifest_rules *rules, char **paths, size_t n_
         for (size_t i = 0; i < n_paths; i++) {
                 if (!same && r == 0)
                         r = add(rules, LKG_RULE_TREE, UINT_MAX, paths[i], NULL);
-                else
-                        free(paths[i]);
+                free(paths[i]);
         }
         free(paths);
         if (r < 0)

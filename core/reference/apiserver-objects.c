@@ -88,43 +88,30 @@ static void on_object(const struct lkg_value *object, void *userdata)
 }
 
 /* Logs the first failure and the recovery; status/ shows the rest. */
-static void log_change(const struct lkg_followed *followed, const char *what, uint64_t failed_before_ns)
-{
-        if (followed->failing_ns && !failed_before_ns)
-                lkg_log_warning("%s: %s", what, lkg_informer_look(followed->informer).words);
-        else if (!followed->failing_ns && failed_before_ns)
-                lkg_log_notice("%s: answered again", what);
-}
-
-static void note_failing(struct lkg_followed *followed)
+static void note_change(struct lkg_apiserver *api, struct lkg_followed *followed, const char *what)
 {
         uint64_t since = followed->informer ? lkg_informer_look(followed->informer).failing_since_ns : 0;
-        uint64_t now = lkg_boottime_ns();
+        uint64_t now = lkg_boottime_ns(), before = followed->failing_ns;
 
-        if (since == followed->failing_ns)
-                return;
-        followed->failing_ns = since;
-        followed->failing_wall_ns = since ? lkg_realtime_ns() - (now > since ? now - since : 0) : 0;
+        if (since != before) {
+                followed->failing_ns = since;
+                followed->failing_wall_ns = since ? lkg_realtime_ns() - (now > since ? now - since : 0) : 0;
+        }
+        if (since && !before)
+                lkg_log_warning("%s: %s", what, lkg_informer_look(followed->informer).words);
+        else if (!since && before)
+                lkg_log_notice("%s: answered again", what);
+        lkg_apiserver_reconsider(api);
 }
 
 static void on_node_changed(void *userdata)
 {
-        struct lkg_apiserver *api = userdata;
-        uint64_t before = api->node.failing_ns;
-
-        note_failing(&api->node);
-        log_change(&api->node, "the Node", before);
-        lkg_apiserver_reconsider(api);
+        note_change(userdata, &((struct lkg_apiserver *)userdata)->node, "the Node");
 }
 
 static void on_object_changed(void *userdata)
 {
-        struct lkg_apiserver *api = userdata;
-        uint64_t before = api->object.failing_ns;
-
-        note_failing(&api->object);
-        log_change(&api->object, "the ConfigMap", before);
-        lkg_apiserver_reconsider(api);
+        note_change(userdata, &((struct lkg_apiserver *)userdata)->object, "the ConfigMap");
 }
 
 static const struct lkg_informer_ops node_ops = { .state = on_node, .changed = on_node_changed };
@@ -197,8 +184,7 @@ int lkg_apiserver_follow(struct lkg_apiserver *api, const struct lkg_reference *
 
 void lkg_apiserver_kick(struct lkg_apiserver *api)
 {
-        if (api)
-                lkg_remote_soon(api->work);
+        lkg_remote_soon(api->work);
 }
 
 void lkg_apiserver_reconsider(struct lkg_apiserver *api)

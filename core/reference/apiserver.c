@@ -24,8 +24,10 @@ static int run_exec(void *userdata)
         return options->run_exec(options->userdata);
 }
 
-void lkg_apiserver_exec_done(struct lkg_apiserver *api, int runtime_fd, const struct lkg_message *m)
+void lkg_places_exec_done(struct lkg_places *places, const struct lkg_message *m)
 {
+        struct lkg_apiserver *api = places->apiserver;
+        int runtime_fd = places->options.runtime_fd;
         LKG_CLEANUP(lkg_closep) int fd = -EBADF;
         LKG_CLEANUP(lkg_freep) char *text = NULL;
         struct lkg_error err = { 0 };
@@ -355,16 +357,27 @@ int lkg_apiserver_open(struct lkg_places *places, bool wanted, struct lkg_error 
         return r;
 }
 
-void lkg_apiserver_run(struct lkg_apiserver *api)
+void lkg_places_run(struct lkg_places *places)
 {
+        struct lkg_apiserver *api = places->apiserver;
+
         if (!api)
                 return;
         api->running = true;
         lkg_apiserver_reconsider(api);
 }
 
-void lkg_apiserver_fetch(struct lkg_apiserver *api)
+void lkg_places_kick(struct lkg_places *places)
 {
+        if (places->apiserver)
+                lkg_apiserver_kick(places->apiserver);
+}
+
+void lkg_places_fetch(struct lkg_places *places)
+{
+        struct lkg_apiserver *api = places->apiserver;
+
+        places->file.known = false;
         if (!api)
                 return;
         look_at_credential(api);

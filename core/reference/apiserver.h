@@ -88,17 +88,11 @@ struct lkg_apiserver {
 
 /** lkg_apiserver_open() - create it, or adapt it to the configuration; free it unless @wanted. */
 int lkg_apiserver_open(struct lkg_places *places, bool wanted, struct lkg_error *err);
-/** lkg_apiserver_run() - from now on, informers may be created. NULL is fine. */
-void lkg_apiserver_run(struct lkg_apiserver *api);
 struct lkg_apiserver *lkg_apiserver_free(struct lkg_apiserver *api);
-/** lkg_apiserver_fetch() - ask the server now. NULL is fine. */
-void lkg_apiserver_fetch(struct lkg_apiserver *api);
-/** lkg_apiserver_exec_done() - see lkg_places_exec_done(). @api: NULL = only remove the output of the plugin */
-void lkg_apiserver_exec_done(struct lkg_apiserver *api, int runtime_fd, const struct lkg_message *m);
 
 /* ---- shared: apiserver-objects.c ---- */
 
-/** lkg_apiserver_kick() - check everything again, from the event loop. NULL is fine. */
+/** lkg_apiserver_kick() - check everything again, from the event loop. */
 void lkg_apiserver_kick(struct lkg_apiserver *api);
 /** lkg_apiserver_reconsider() - the same, and ask the places again. */
 void lkg_apiserver_reconsider(struct lkg_apiserver *api);

@@ -72,11 +72,6 @@ int lkg_places_open(struct lkg_places *places, bool wanted, bool fresh, struct l
         return lkg_apiserver_open(places, config->remote.enabled && wanted, err);
 }
 
-void lkg_places_run(struct lkg_places *places)
-{
-        lkg_apiserver_run(places->apiserver);
-}
-
 /* ---- the answer ---- */
 
 static void say(struct lkg_places_answer *ret, enum lkg_places_says says, const char *words)
@@ -431,20 +426,4 @@ bool lkg_places_looks_at_file(const struct lkg_places *places)
 const struct lkg_way *lkg_places_way(const struct lkg_places *places)
 {
         return &places->file.way;
-}
-
-void lkg_places_kick(struct lkg_places *places)
-{
-        lkg_apiserver_kick(places->apiserver);
-}
-
-void lkg_places_fetch(struct lkg_places *places)
-{
-        places->file.known = false;
-        lkg_apiserver_fetch(places->apiserver);
-}
-
-void lkg_places_exec_done(struct lkg_places *places, const struct lkg_message *m)
-{
-        lkg_apiserver_exec_done(places->apiserver, places->options.runtime_fd, m);
 }

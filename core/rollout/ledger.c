@@ -70,15 +70,8 @@ static int insert(struct lkg_ledger *ledger, const struct lkg_rollout_slot *slot
                 return -E2BIG;
         }
         at = place(ledger, slot->hash, slot->index);
-        if (ledger->n_items == ledger->n_allocated) {
-                size_t n = ledger->n_allocated ? 2 * ledger->n_allocated : 8;
-                struct lkg_rollout_slot *items = reallocarray(ledger->items, n, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                ledger->items = items;
-                ledger->n_allocated = n;
-        }
+        if (LKG_RESERVE(ledger->items, ledger->n_items, ledger->n_allocated) < 0)
+                return -ENOMEM;
         memmove(&ledger->items[at + 1], &ledger->items[at], (ledger->n_items - at) * sizeof(*ledger->items));
         ledger->n_items++;
         *ret = &ledger->items[at];

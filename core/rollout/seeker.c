@@ -394,6 +394,21 @@ static void set_text(char *ret, size_t size, const char *text)
         (void)snprintf(ret, size, "%s", text);
 }
 
+/*
+ * Not all may write at once: each waits for a random part of @within_ns. @when_ns: 0 = not planned yet. Return: has the time come? Then
+ * nothing is planned any more.
+ */
+static bool has_come(uint64_t *when_ns, uint64_t within_ns, struct lkg_seeker_moment at, uint64_t *due_ns)
+{
+        if (!*when_ns)
+                *when_ns = at.now_ns + 1 + part_of(within_ns, at.random);
+        *due_ns = earlier(*due_ns, *when_ns);
+        if (at.now_ns < *when_ns)
+                return false;
+        *when_ns = 0;
+        return true;
+}
+
 static struct lkg_rollout_slot failed(const struct lkg_rollout_slot *held, const char *reason,
                                       uint64_t wall_ns)
 {
@@ -554,12 +569,8 @@ static enum lkg_slot_request reclaim(struct lkg_seeker *seeker, struct lkg_seeke
                 seeker->reclaim_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
-        if (!seeker->reclaim_at_ns)
-                seeker->reclaim_at_ns = at.now_ns + 1 + part_of(window(seeker), at.random);
-        *due_ns = earlier(*due_ns, seeker->reclaim_at_ns);
-        if (at.now_ns < seeker->reclaim_at_ns)
+        if (!has_come(&seeker->reclaim_at_ns, window(seeker), at, due_ns))
                 return LKG_SLOT_NOTHING;
-        seeker->reclaim_at_ns = 0;
         slot = taken(seeker, index, at.wall_ns);
         return write_slot(seeker, &slot, /* taking= */ true);
 }
@@ -574,12 +585,8 @@ static enum lkg_slot_request take(struct lkg_seeker *seeker, struct lkg_seeker_m
                 seeker->take_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
-        if (!seeker->take_at_ns)
-                seeker->take_at_ns = at.now_ns + 1 + part_of(window(seeker), at.random);
-        *due_ns = earlier(*due_ns, seeker->take_at_ns);
-        if (at.now_ns < seeker->take_at_ns)
+        if (!has_come(&seeker->take_at_ns, window(seeker), at, due_ns))
                 return LKG_SLOT_NOTHING;
-        seeker->take_at_ns = 0;
         slot = taken(seeker, index, at.wall_ns);
         return write_slot(seeker, &slot, true);
 }
@@ -616,12 +623,8 @@ static enum lkg_slot_request note_vanished(struct lkg_seeker *seeker, struct lkg
                 seeker->vanished_at_ns = 0;
                 return LKG_SLOT_NOTHING;
         }
-        if (!seeker->vanished_at_ns)
-                seeker->vanished_at_ns = at.now_ns + 1 + part_of(window_for(seeker->wish.fleet), at.random);
-        *due_ns = earlier(*due_ns, seeker->vanished_at_ns);
-        if (at.now_ns < seeker->vanished_at_ns)
+        if (!has_come(&seeker->vanished_at_ns, window_for(seeker->wish.fleet), at, due_ns))
                 return LKG_SLOT_NOTHING;
-        seeker->vanished_at_ns = 0;
         if (!gone->asked) {
                 slot = *gone;
                 slot.asked = true;
@@ -677,10 +680,7 @@ static enum lkg_slot_request collect(struct lkg_seeker *seeker, struct lkg_seeke
 
         if (!old)
                 return LKG_SLOT_NOTHING;
-        if (!seeker->collect_at_ns)
-                seeker->collect_at_ns = at.now_ns + 1 + part_of(LKG_SLOT_COLLECT_NS, at.random);
-        *due_ns = earlier(*due_ns, seeker->collect_at_ns);
-        if (at.now_ns < seeker->collect_at_ns)
+        if (!has_come(&seeker->collect_at_ns, LKG_SLOT_COLLECT_NS, at, due_ns))
                 return LKG_SLOT_NOTHING;
         seeker->collect_at_ns = at.now_ns + LKG_SLOT_COLLECT_NS;
         slot = *old;

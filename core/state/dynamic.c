@@ -115,10 +115,10 @@ int lkg_dynamic_set_release(struct lkg_dynamic *d, const char *version, const ch
         bool guessed = !*d->store.release || strcmp(d->store.release, guess) == 0;
         const struct lkg_startups startups = d->startups;
         struct lkg_bad_list bad;
-        int r = lkg_store_is_release(&d->store, version, err), k;
+        int r, k;
 
-        if (r != 0)
-                return r < 0 ? r : 0;
+        if (lkg_store_is_release(&d->store, version))
+                return 0;
         if (!guessed && (r = forget_prior_starts(d, err)) < 0)
                 return r;
         r = lkg_store_set_release(&d->store, version, err);

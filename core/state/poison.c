@@ -177,17 +177,14 @@ static void copy_text(char *to, const char *from, size_t size)
         to[n] = '\0';
 }
 
-static int refuse_item(struct lkg_poison *poison, const struct lkg_judging_item *item,
-                       const struct lkg_refused *how)
+static int refuse(struct lkg_poison *poison, struct lkg_refused how, const struct lkg_judging_key *key,
+                  const char *component, const char *file, const char *sha256)
 {
-        struct lkg_refused refused = *how;
-
-        refused.key = item->key;
-        refused.what = item->what;
-        copy_text(refused.component, item->component, sizeof(refused.component));
-        copy_text(refused.file, item->file, sizeof(refused.file));
-        copy_text(refused.sha256, item->sha256, sizeof(refused.sha256));
-        return lkg_poison_add(poison, &refused);
+        how.key = *key;
+        copy_text(how.component, component, sizeof(how.component));
+        copy_text(how.file, file, sizeof(how.file));
+        copy_text(how.sha256, sha256, sizeof(how.sha256));
+        return lkg_poison_add(poison, &how);
 }
 
 /*
@@ -217,9 +214,13 @@ static int refuse_noted(struct lkg_poison *poison, struct lkg_refused *how)
                 n_new += is_new(note, &note->items[i]);
         for (uint32_t i = 0; i < n; i++)
                 how->n_new += is_to_blame(note, i, n, n_new);
-        for (uint32_t i = 0; r >= 0 && i < n; i++)
+        for (uint32_t i = 0; r >= 0 && i < n; i++) {
+                const struct lkg_judging_item *item = &note->items[i];
+
+                how->what = item->what;
                 if (is_to_blame(note, i, n, n_new))
-                        r = refuse_item(poison, &note->items[i], how);
+                        r = refuse(poison, *how, &item->key, item->component, item->file, item->sha256);
+        }
         return r;
 }
 
@@ -325,19 +326,6 @@ static void lift_doubtful(struct lkg_poison *poison, const char *component, cons
         }
 }
 
-static int refuse_as_unknown(struct lkg_poison *poison, const struct lkg_judging_key *key,
-                             const char *component, const struct lkg_content *content)
-{
-        struct lkg_refused refused = poison->how;
-
-        refused.key = *key;
-        refused.n_new = LKG_JUDGING_ITEMS;
-        copy_text(refused.component, component, sizeof(refused.component));
-        copy_text(refused.file, content->file, sizeof(refused.file));
-        copy_text(refused.sha256, content->sha256, sizeof(refused.sha256));
-        return lkg_poison_add(poison, &refused);
-}
-
 static int key_of(const char *component, const char *file, const char *sha256, const char *by,
                   struct lkg_judging_key *ret)
 {
@@ -360,7 +348,11 @@ int lkg_poison_admit(struct lkg_poison *poison, const char *component, const str
                 return r;
         if (poison->refuse_unknown && content->what == LKG_ADMIT_LAYER &&
             !lkg_judging_knows(poison->note, &key)) {
-                r = refuse_as_unknown(poison, &key, component, content);
+                struct lkg_refused how = poison->how;
+
+                how.what = LKG_ADMIT_LAYER;
+                how.n_new = LKG_JUDGING_ITEMS;
+                r = refuse(poison, how, &key, component, content->file, content->sha256);
                 if (r < 0)
                         return r;
         }

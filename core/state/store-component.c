@@ -106,29 +106,21 @@ static bool release_ok(const char *name)
         return strlen(name) < LKG_RELEASE_NAME && name[0] != '.' && lkg_identifier_ok(name);
 }
 
-/* Converts any text to a name: other characters become `-`; a long name is cut and ends in a digest of the text. */
-static int fit(const char *text, char ret[static LKG_RELEASE_NAME])
+/* Converts any text to a name: other characters become `-`. Its callers have at most 63 bytes. */
+static void fit(const char *text, char ret[static LKG_RELEASE_NAME])
 {
-        enum { DIGITS = 8, ROOM = LKG_RELEASE_NAME - 1 - DIGITS - 1 };
-        char sha256[LKG_SHA256_HEX];
-        size_t size = strlen(text), n = size < LKG_RELEASE_NAME ? size : ROOM;
+        size_t n = 0;
 
-        for (size_t i = 0; i < n; i++) {
-                const char one[2] = { text[i], '\0' };
+        for (; text[n] && n < LKG_RELEASE_NAME - 1; n++) {
+                const char one[2] = { text[n], '\0' };
 
-                ret[i] = text[i] == '.' || lkg_identifier_ok(one) ? text[i] : '-';
+                ret[n] = text[n] == '.' || lkg_identifier_ok(one) ? text[n] : '-';
         }
         ret[n] = '\0';
-        if (n < size) {
-                if (lkg_sha256_hex(text, size, sha256) < 0)
-                        return -ENOMEM;
-                (void)snprintf(ret + n, LKG_RELEASE_NAME - n, "-%.*s", DIGITS, sha256);
-        }
         if (ret[0] == '.') /* not hidden, and not `.` or `..` */
                 ret[0] = '-';
         if (!ret[0])
-                (void)snprintf(ret, LKG_RELEASE_NAME, LKG_RELEASE_UNSURE);
-        return 0;
+                (void)strcpy(ret, LKG_RELEASE_UNSURE);
 }
 
 /* If the name is lost, continue with the release used last, and its marks. */
@@ -235,12 +227,12 @@ static void mark_used(int releases, const char *name)
         (void)unlinkat(releases, path, 0);
 }
 
-int lkg_store_is_release(const struct lkg_store_component *c, const char *release, struct lkg_error *err)
+bool lkg_store_is_release(const struct lkg_store_component *c, const char *release)
 {
         char name[LKG_RELEASE_NAME];
-        int r = fit(release, name);
 
-        return r < 0 ? lkg_error_set(err, r, NULL, "digest") : strcmp(name, c->release) == 0;
+        fit(release, name);
+        return strcmp(name, c->release) == 0;
 }
 
 /* The bad list per component version: switch to that of @release, and to its starts. */
@@ -248,12 +240,11 @@ int lkg_store_set_release(struct lkg_store_component *c, const char *release, st
 {
         LKG_CLEANUP(lkg_closep) int bad = -EBADF, releases = -EBADF;
         char name[LKG_RELEASE_NAME];
-        int r = fit(release, name);
+        int r;
 
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "digest");
-        if (strcmp(name, c->release) == 0)
+        if (lkg_store_is_release(c, release))
                 return 0;
+        fit(release, name);
         bad = lkg_store_make_bad(c, name, NULL, err);
         releases = bad < 0 ? bad : lkg_store_make_path(c->fd, LKG_RELEASES, NULL, err);
         r = releases;

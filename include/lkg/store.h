@@ -117,11 +117,11 @@ int lkg_store_component_open(const struct lkg_store *store, const char *componen
                              struct lkg_error *err);
 void lkg_store_component_close(struct lkg_store_component *c);
 
-/** lkg_store_is_release() - are the bad list and the starts of @release used? Return: 1, 0 or -errno. */
-int lkg_store_is_release(const struct lkg_store_component *c, const char *release, struct lkg_error *err);
+/** lkg_store_is_release() - are the bad list and the starts of @release used? */
+bool lkg_store_is_release(const struct lkg_store_component *c, const char *release);
 /**
  * lkg_store_set_release() - switch to the bad list and startups of another release; durable. Keeps those of the LKG_RELEASES_MAX
- * used last. @release: any text; converted to a file name.
+ * used last. @release: any text of at most 63 bytes; converted to a file name.
  * Return: 1: it has changed; 0; -errno.
  */
 int lkg_store_set_release(struct lkg_store_component *c, const char *release, struct lkg_error *err);

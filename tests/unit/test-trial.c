@@ -3,10 +3,14 @@
  * The trial: what is marked bad at which start, what its clock counts, and which rules a candidate has.
  * Rule: docs/specification.md 4.10.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <lkg/trial.h>
-
-#include "unit.h"
 
 #define S      LKG_NSEC_PER_SEC
 #define M      (60 * S)
@@ -59,8 +63,16 @@ static struct lkg_trial_step play(struct lkg_trial trial, struct lkg_trial_rules
         return step;
 }
 
-static void run(struct lkg_trial_rules rules, const struct line *lines)
+struct script {
+        const char *name;
+        unsigned threshold;
+        struct line lines[14];
+};
+
+static void run(const struct script *script)
 {
+        const struct lkg_trial_rules rules = { 10 * M, script->threshold };
+        const struct line *lines = script->lines;
         struct lkg_trial trial = { .state = LKG_TRIAL_IDLE };
 
         for (size_t i = 0; lines[i].event != END; i++) {
@@ -69,9 +81,9 @@ static void run(struct lkg_trial_rules rules, const struct line *lines)
 
                 if (step.verdict != lines[i].verdict || step.next.state != lines[i].state ||
                     step.next.prior != lines[i].prior || elapsed != lines[i].elapsed_ns)
-                        fail_msg("line %zu: verdict %d, state %s, prior %u, elapsed %llu ns", i,
-                                 step.verdict, lkg_trial_state_name(step.next.state), step.next.prior,
-                                 (unsigned long long)elapsed);
+                        fail_msg("%s, line %zu: verdict %d, state %s, prior %u, elapsed %llu ns",
+                                 script->name, i, step.verdict, lkg_trial_state_name(step.next.state),
+                                 step.next.prior, (unsigned long long)elapsed);
                 trial = step.next;
         }
 }
@@ -86,12 +98,13 @@ static const struct lkg_trial_rules usual = { 10 * M, 10 };
 /* ---- starts ---- */
 
 /* Rule: docs/specification.md 4.9. */
-TEST(test_start_that_condemns)
+static void test_start_that_condemns(void **state)
 {
         static const struct {
                 unsigned threshold, condemned; /* which start, counting from 1 */
         } rows[] = { { 0, 2 }, { 1, 3 }, { 2, 4 }, { 9, 11 }, { 10, 12 } };
 
+        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_trial trial = lkg_trial_begin(
                         (struct lkg_trial_rules){ 10 * M, rows[i].threshold }, true, BOOTED, S);
@@ -110,27 +123,12 @@ TEST(test_start_that_condemns)
         }
 }
 
-TEST(test_uncounted_starts_neither_condemn_nor_count)
-{
-        static const struct line lines[] = {
-                { BEGIN, 0, RUNNING, 0, 0 },
-                { UNCOUNTED, 1 * S, RUNNING, 0, 0 },
-                { START, 2 * S, RUNNING, 1, 0 },
-                { UNCOUNTED, 3 * S, RUNNING, 1, 0 },
-                { UNCOUNTED, 4 * S, RUNNING, 1, 0 },
-                { START, 5 * S, FAILED, 1, 0 },
-                { UNCOUNTED, 6 * S, LKG_TRIAL_GO_ON, LKG_TRIAL_FAILED, 1, 0 },
-                { END },
-        };
-
-        run((struct lkg_trial_rules){ 10 * M, 0 }, lines);
-}
-
-TEST(test_crash_loop_with_minute_long_gaps)
+static void test_crash_loop_with_minute_long_gaps(void **state)
 {
         /* Alive for one second each minute: after half an hour of wall time the trial has not advanced. */
         struct lkg_trial trial = lkg_trial_begin(usual, true, BOOTED, S);
 
+        (void)state;
         for (unsigned k = 1; k <= 11; k++) {
                 uint64_t at = BOOTED + k * 3 * M;
                 struct lkg_trial_step step = lkg_trial_start(trial, true, at);
@@ -146,121 +144,116 @@ TEST(test_crash_loop_with_minute_long_gaps)
 
 /* ---- the clock ---- */
 
-TEST(test_promotion_needs_more_than_the_duration)
-{
-        static const struct line lines[] = {
-                { BEGIN, 0, RUNNING, 0, 0 },
-                { START, 1 * M, RUNNING, 1, 0 },
-                { ALIVE, 1 * M, RUNNING, 1, 0 },
-                { TICK, 2 * M, RUNNING, 1, 1 * M },
-                { TICK, 11 * M, RUNNING, 1, 10 * M },
-                { TICK, 11 * M + 1, PROMOTED, 1, 10 * M + 1 },
-                { TICK, 12 * M, PASSED, 1, 10 * M + 1 },
-                { START, 13 * M, PASSED, 1, 10 * M + 1 },
-                { END },
-        };
+static const struct script scripts[] = {
+        { "uncounted starts neither condemn nor count",
+          0,
+          {
+                  { BEGIN, 0, RUNNING, 0, 0 },
+                  { UNCOUNTED, 1 * S, RUNNING, 0, 0 },
+                  { START, 2 * S, RUNNING, 1, 0 },
+                  { UNCOUNTED, 3 * S, RUNNING, 1, 0 },
+                  { UNCOUNTED, 4 * S, RUNNING, 1, 0 },
+                  { START, 5 * S, FAILED, 1, 0 },
+                  { UNCOUNTED, 6 * S, LKG_TRIAL_GO_ON, LKG_TRIAL_FAILED, 1, 0 },
+          } },
+        { "promotion needs more than the duration",
+          10,
+          {
+                  { BEGIN, 0, RUNNING, 0, 0 },
+                  { START, 1 * M, RUNNING, 1, 0 },
+                  { ALIVE, 1 * M, RUNNING, 1, 0 },
+                  { TICK, 2 * M, RUNNING, 1, 1 * M },
+                  { TICK, 11 * M, RUNNING, 1, 10 * M },
+                  { TICK, 11 * M + 1, PROMOTED, 1, 10 * M + 1 },
+                  { TICK, 12 * M, PASSED, 1, 10 * M + 1 },
+                  { START, 13 * M, PASSED, 1, 10 * M + 1 },
+          } },
+        { "clock stands still while dead",
+          10,
+          {
+                  { BEGIN, 0, RUNNING, 0, 0 },
+                  { TICK, 60 * M, RUNNING, 0, 0 },
+                  { START, 60 * M, RUNNING, 1, 0 },
+                  { ALIVE, 60 * M, RUNNING, 1, 0 },
+                  { ALIVE, 61 * M, RUNNING, 1, 1 * M }, /* a second process */
+                  { DEAD, 64 * M, RUNNING, 1, 4 * M },
+                  { DEAD, 65 * M, RUNNING, 1, 4 * M },
+                  { TICK, 90 * M, RUNNING, 1, 4 * M },
+                  { START, 90 * M, RUNNING, 2, 4 * M },
+                  { ALIVE, 90 * M, RUNNING, 2, 4 * M },
+                  { TICK, 96 * M, RUNNING, 2, 10 * M },
+                  { TICK, 96 * M + 1, PROMOTED, 2, 10 * M + 1 },
+          } },
+        { "dead component is not promoted by a tick",
+          10,
+          {
+                  { BEGIN, 0, RUNNING, 0, 0 },
+                  { ALIVE, 0, RUNNING, 0, 0 },
+                  { DEAD, 11 * M, RUNNING, 0, 11 * M },
+                  { TICK, 12 * M, RUNNING, 0, 11 * M },
+                  { ALIVE, 13 * M, RUNNING, 0, 11 * M },
+                  { TICK, 13 * M, PROMOTED, 0, 11 * M },
+          } },
+        { "unwatched component counts elapsed time",
+          10,
+          {
+                  { BEGIN_UNWATCHED, 0, RUNNING, 0, 0 },
+                  { START, 3 * M, RUNNING, 1, 3 * M },
+                  { RESUME_UNWATCHED, 5 * M, RUNNING, 1, 5 * M },
+                  { TICK, 10 * M, RUNNING, 1, 10 * M },
+                  { TICK, 10 * M + 1, PROMOTED, 1, 10 * M + 1 },
+          } },
+        { "daemon restart in the middle",
+          10,
+          {
+                  { BEGIN, 0, RUNNING, 0, 0 },
+                  { START, 0, RUNNING, 1, 0 },
+                  { ALIVE, 0, RUNNING, 1, 0 },
+                  { RESUME, 4 * M, RUNNING, 1, 4 * M },
+                  { TICK, 30 * M, RUNNING, 1, 4 * M },
+                  { ALIVE, 30 * M, RUNNING, 1, 4 * M }, /* the same process, found again */
+                  { TICK, 36 * M + 1, PROMOTED, 1, 10 * M + 1 },
+                  { RESUME, 37 * M, PASSED, 1, 10 * M + 1 },
+                  { RESUME_UNWATCHED, 38 * M, PASSED, 1, 10 * M + 1 },
+          } },
+        { "a start after the duration promotes",
+          0,
+          {
+                  { BEGIN, 0, RUNNING, 0, 0 },
+                  { START, 0, RUNNING, 1, 0 },
+                  { ALIVE, 0, RUNNING, 1, 0 },
+                  { DEAD, 10 * M + 1, RUNNING, 1, 10 * M + 1 },
+                  { START, 10 * M + 2, PROMOTED, 1, 10 * M + 1 },
+          } },
+        { "so does one that does not count",
+          0,
+          {
+                  { BEGIN, 0, RUNNING, 0, 0 },
+                  { ALIVE, 0, RUNNING, 0, 0 },
+                  { UNCOUNTED, 11 * M, PROMOTED, 0, 11 * M },
+          } },
+        { "not one at its end",
+          0,
+          {
+                  { BEGIN, 0, RUNNING, 0, 0 },
+                  { START, 0, RUNNING, 1, 0 },
+                  { ALIVE, 0, RUNNING, 1, 0 },
+                  { START, 10 * M, FAILED, 1, 10 * M },
+          } },
+};
 
-        run(usual, lines);
+static void test_scripts(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < LKG_ARRAY_SIZE(scripts); i++)
+                run(&scripts[i]);
 }
 
-TEST(test_clock_stands_still_while_dead)
-{
-        static const struct line lines[] = {
-                { BEGIN, 0, RUNNING, 0, 0 },
-                { TICK, 60 * M, RUNNING, 0, 0 },
-                { START, 60 * M, RUNNING, 1, 0 },
-                { ALIVE, 60 * M, RUNNING, 1, 0 },
-                { ALIVE, 61 * M, RUNNING, 1, 1 * M }, /* a second process */
-                { DEAD, 64 * M, RUNNING, 1, 4 * M },
-                { DEAD, 65 * M, RUNNING, 1, 4 * M },
-                { TICK, 90 * M, RUNNING, 1, 4 * M },
-                { START, 90 * M, RUNNING, 2, 4 * M },
-                { ALIVE, 90 * M, RUNNING, 2, 4 * M },
-                { TICK, 96 * M, RUNNING, 2, 10 * M },
-                { TICK, 96 * M + 1, PROMOTED, 2, 10 * M + 1 },
-                { END },
-        };
-
-        run(usual, lines);
-}
-
-TEST(test_dead_component_is_not_promoted_by_a_tick)
-{
-        static const struct line lines[] = {
-                { BEGIN, 0, RUNNING, 0, 0 },
-                { ALIVE, 0, RUNNING, 0, 0 },
-                { DEAD, 11 * M, RUNNING, 0, 11 * M },
-                { TICK, 12 * M, RUNNING, 0, 11 * M },
-                { ALIVE, 13 * M, RUNNING, 0, 11 * M },
-                { TICK, 13 * M, PROMOTED, 0, 11 * M },
-                { END },
-        };
-
-        run(usual, lines);
-}
-
-TEST(test_start_after_the_duration_promotes)
-{
-        static const struct line counted[] = {
-                { BEGIN, 0, RUNNING, 0, 0 },
-                { START, 0, RUNNING, 1, 0 },
-                { ALIVE, 0, RUNNING, 1, 0 },
-                { DEAD, 10 * M + 1, RUNNING, 1, 10 * M + 1 },
-                { START, 10 * M + 2, PROMOTED, 1, 10 * M + 1 },
-                { END },
-        };
-        static const struct line uncounted[] = {
-                { BEGIN, 0, RUNNING, 0, 0 },
-                { ALIVE, 0, RUNNING, 0, 0 },
-                { UNCOUNTED, 11 * M, PROMOTED, 0, 11 * M },
-                { END },
-        };
-        static const struct line at_its_end[] = {
-                { BEGIN, 0, RUNNING, 0, 0 },
-                { START, 0, RUNNING, 1, 0 },
-                { ALIVE, 0, RUNNING, 1, 0 },
-                { START, 10 * M, FAILED, 1, 10 * M },
-                { END },
-        };
-
-        run((struct lkg_trial_rules){ 10 * M, 0 }, counted);
-        run((struct lkg_trial_rules){ 10 * M, 0 }, uncounted);
-        run((struct lkg_trial_rules){ 10 * M, 0 }, at_its_end);
-}
-
-TEST(test_unwatched_component_counts_elapsed_time)
-{
-        static const struct line lines[] = {
-                { BEGIN_UNWATCHED, 0, RUNNING, 0, 0 },          { START, 3 * M, RUNNING, 1, 3 * M },
-                { RESUME_UNWATCHED, 5 * M, RUNNING, 1, 5 * M }, { TICK, 10 * M, RUNNING, 1, 10 * M },
-                { TICK, 10 * M + 1, PROMOTED, 1, 10 * M + 1 },  { END },
-        };
-
-        run(usual, lines);
-}
-
-TEST(test_daemon_restart_in_the_middle)
-{
-        static const struct line lines[] = {
-                { BEGIN, 0, RUNNING, 0, 0 },
-                { START, 0, RUNNING, 1, 0 },
-                { ALIVE, 0, RUNNING, 1, 0 },
-                { RESUME, 4 * M, RUNNING, 1, 4 * M },
-                { TICK, 30 * M, RUNNING, 1, 4 * M },
-                { ALIVE, 30 * M, RUNNING, 1, 4 * M }, /* the same process, found again */
-                { TICK, 36 * M + 1, PROMOTED, 1, 10 * M + 1 },
-                { RESUME, 37 * M, PASSED, 1, 10 * M + 1 },
-                { RESUME_UNWATCHED, 38 * M, PASSED, 1, 10 * M + 1 },
-                { END },
-        };
-
-        run(usual, lines);
-}
-
-TEST(test_resume_after_reboot)
+static void test_resume_after_reboot(void **state)
 {
         struct lkg_trial trial = lkg_trial_begin(usual, true, 1000 * M, 7 * S);
 
+        (void)state;
         trial = lkg_trial_start(trial, true, 1000 * M).next;
         trial = lkg_trial_alive(trial, true, 1000 * M);
         trial.good_ns = lkg_trial_elapsed(&trial, 1006 * M); /* the saved value */
@@ -275,10 +268,11 @@ TEST(test_resume_after_reboot)
         assert_int_equal(lkg_trial_tick(trial, 2 * S + 4 * M + 1).verdict, LKG_TRIAL_PROMOTE);
 }
 
-TEST(test_no_trial)
+static void test_no_trial(void **state)
 {
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules){ 0, 0 }, false, BOOTED, S);
 
+        (void)state;
         assert_int_equal(trial.state, LKG_TRIAL_PASSED);
         assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
         for (unsigned k = 0; k < 20; k++) {
@@ -291,10 +285,11 @@ TEST(test_no_trial)
         assert_int_equal(trial.prior, 0);
 }
 
-TEST(test_idle_does_nothing)
+static void test_idle_does_nothing(void **state)
 {
         struct lkg_trial idle = { .state = LKG_TRIAL_IDLE };
 
+        (void)state;
         assert_int_equal(lkg_trial_start(idle, true, BOOTED).verdict, LKG_TRIAL_GO_ON);
         assert_int_equal(lkg_trial_start(idle, true, BOOTED).next.prior, 0);
         assert_int_equal(lkg_trial_tick(idle, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
@@ -303,11 +298,12 @@ TEST(test_idle_does_nothing)
         assert_int_equal(lkg_trial_due(&idle), UINT64_MAX);
 }
 
-TEST(test_due_is_when_a_tick_promotes)
+static void test_due_is_when_a_tick_promotes(void **state)
 {
         static const uint64_t durations[] = { 1, S, 10 * M, INT64_MAX };
         static const uint64_t before[] = { 0, 1, M };
 
+        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(durations); i++) {
                 for (size_t k = 0; k < LKG_ARRAY_SIZE(before); k++) {
                         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules){ durations[i], 0 },
@@ -323,11 +319,12 @@ TEST(test_due_is_when_a_tick_promotes)
         }
 }
 
-TEST(test_huge_durations_do_not_wrap)
+static void test_huge_durations_do_not_wrap(void **state)
 {
         struct lkg_trial trial =
                 lkg_trial_begin((struct lkg_trial_rules){ UINT64_MAX, 10 }, false, BOOTED, S);
 
+        (void)state;
         assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
         assert_int_equal(lkg_trial_tick(trial, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
         trial.good_ns = UINT64_MAX - 1;
@@ -335,27 +332,29 @@ TEST(test_huge_durations_do_not_wrap)
         assert_int_equal(lkg_trial_tick(trial, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
 }
 
-TEST(test_time_that_seems_to_go_back_adds_nothing)
+static void test_time_that_seems_to_go_back_adds_nothing(void **state)
 {
         struct lkg_trial trial = lkg_trial_begin(usual, false, BOOTED, S);
 
+        (void)state;
         assert_int_equal(lkg_trial_elapsed(&trial, BOOTED - 1), 0);
         trial.running_since_ns = BOOTED;
         assert_int_equal(lkg_trial_alive(trial, false, BOOTED - M).good_ns, 0);
         assert_int_equal(lkg_trial_tick(trial, 0).verdict, LKG_TRIAL_GO_ON);
 }
 
-TEST(test_clock_that_starts_at_zero_runs)
+static void test_clock_that_starts_at_zero_runs(void **state)
 {
         struct lkg_trial trial = lkg_trial_begin(usual, false, 0, S);
 
+        (void)state;
         assert_int_equal(lkg_trial_tick(trial, 10 * M + 2).verdict, LKG_TRIAL_PROMOTE);
 }
 
 /* ---- rules ---- */
 
 /* Rule: docs/specification.md 4.8. */
-TEST(test_rules)
+static void test_rules(void **state)
 {
         static const struct {
                 const char *own_d, *own_t, *noted_d, *noted_t;
@@ -382,6 +381,7 @@ TEST(test_rules)
                 { "1h0.5s", NULL, NULL, NULL, 0, 0, 60 * M + S / 2, 5 },
         };
 
+        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 const struct lkg_trial_settings settings = { 10 * M, 5, rows[i].min, rows[i].max };
                 struct lkg_trial_rules rules = { 0 };
@@ -396,7 +396,7 @@ TEST(test_rules)
 }
 
 /* Rule: docs/specification.md 4.8. */
-TEST(test_rules_that_make_a_candidate_bad)
+static void test_rules_that_make_a_candidate_bad(void **state)
 {
         static const struct {
                 const char *own_d, *own_t, *noted_d, *noted_t, *want;
@@ -430,6 +430,7 @@ TEST(test_rules_that_make_a_candidate_bad)
         };
         const struct lkg_trial_settings settings = { 10 * M, 5, M, 30 * M };
 
+        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(rows); i++) {
                 struct lkg_trial_rules rules = { 7, 7 };
                 char why[256] = "";
@@ -442,12 +443,13 @@ TEST(test_rules_that_make_a_candidate_bad)
         }
 }
 
-TEST(test_long_values_are_cut)
+static void test_long_values_are_cut(void **state)
 {
         const struct lkg_trial_settings settings = { 10 * M, 5, 0, 0 };
         struct lkg_trial_rules rules;
         char text[1000], why[256];
 
+        (void)state;
         memset(text, '\1', sizeof(text) - 1);
         text[sizeof(text) - 1] = '\0';
         assert_int_equal(lkg_trial_rules_make(&settings, text, NULL, NULL, NULL, &rules, why), -EINVAL);
@@ -459,8 +461,9 @@ TEST(test_long_values_are_cut)
 /* ---- which starts count ---- */
 
 /* Rule: docs/specification.md 4.9. */
-TEST(test_which_starts_count)
+static void test_which_starts_count(void **state)
 {
+        (void)state;
         for (unsigned bits = 0; bits < 32; bits++) {
                 const struct lkg_start_facts facts = {
                         .first_after_boot = bits & 1,
@@ -612,20 +615,22 @@ static void play_story(const struct story *story)
                          (unsigned long long)((due - BOOTED) / S));
 }
 
-TEST(test_health_stories)
+static void test_health_stories(void **state)
 {
+        (void)state;
         for (size_t i = 0; i < LKG_ARRAY_SIZE(stories); i++)
                 play_story(&stories[i]);
 }
 
 /* Eleven lives of 55 s are no proof that it can live for a minute. */
-TEST(test_short_lives_do_not_pass)
+static void test_short_lives_do_not_pass(void **state)
 {
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
         enum lkg_trial_verdict verdict = LKG_TRIAL_GO_ON;
         uint64_t now = BOOTED;
         unsigned lives = 0;
 
+        (void)state;
         while (verdict == LKG_TRIAL_GO_ON) {
                 trial = lkg_trial_start(trial, false, now).next;
                 trial = lkg_trial_alive(trial, true, now);
@@ -643,10 +648,11 @@ TEST(test_short_lives_do_not_pass)
 }
 
 /* Also without an end before it: two processes may overlap. */
-TEST(test_a_start_begins_another_life)
+static void test_a_start_begins_another_life(void **state)
 {
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
 
+        (void)state;
         trial = lkg_trial_alive(trial, true, BOOTED);
         trial = lkg_trial_start(trial, true, BOOTED + 9 * M + 50 * S).next;
         assert_int_equal(lkg_trial_due(&trial), BOOTED + 10 * M + NANO);
@@ -658,13 +664,14 @@ TEST(test_a_start_begins_another_life)
 }
 
 /* Nor are they while the API server is away. */
-TEST(test_short_lives_do_not_pass_while_nothing_answers)
+static void test_short_lives_do_not_pass_while_nothing_answers(void **state)
 {
         static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
                                            unknown[_LKG_CHECK_MAX] = { UNKNOWN, OFF };
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
         uint64_t at = BOOTED + 20 * M + NANO;
 
+        (void)state;
         trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
         trial = lkg_trial_see(trial, unknown, BOOTED + S);
         trial = lkg_trial_tick(trial, BOOTED + 10 * M + NANO).next;
@@ -675,12 +682,13 @@ TEST(test_short_lives_do_not_pass_while_nothing_answers)
 }
 
 /* What was judged and what was stable is stored; until the checks answer, nothing becomes more stable. */
-TEST(test_health_survives_the_engine)
+static void test_health_survives_the_engine(void **state)
 {
         static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
                                            bad[_LKG_CHECK_MAX] = { BAD, OFF };
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
 
+        (void)state;
         trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
         trial.stable_ns = lkg_trial_stable(&trial, BOOTED + 40 * S);
         trial.good_ns = lkg_trial_elapsed(&trial, BOOTED + 40 * S);
@@ -696,12 +704,13 @@ TEST(test_health_survives_the_engine)
 }
 
 /* An engine that dies at the end of the extension: until it has asked, nothing is decided. */
-TEST(test_a_restart_does_not_decide)
+static void test_a_restart_does_not_decide(void **state)
 {
         static const enum lkg_health_state good[_LKG_CHECK_MAX] = { GOOD, OFF },
                                            bad[_LKG_CHECK_MAX] = { BAD, OFF };
         struct lkg_trial trial = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
 
+        (void)state;
         trial = lkg_trial_alive(lkg_trial_see(trial, good, BOOTED), true, BOOTED);
         trial = lkg_trial_see(trial, bad, BOOTED + M);
         trial.extended = true;
@@ -729,11 +738,12 @@ static struct lkg_trial gone(bool counted)
         return lkg_trial_away(trial, true, true, BOOTED + M);
 }
 
-TEST(test_a_component_that_stays_away_has_failed)
+static void test_a_component_that_stays_away_has_failed(void **state)
 {
         struct lkg_trial trial = gone(true);
         char words[LKG_HEALTH_WORDS_MAX];
 
+        (void)state;
         assert_int_equal(lkg_trial_due(&trial), BOOTED + 16 * M);
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 16 * M - NANO).verdict, LKG_TRIAL_GO_ON);
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 16 * M).verdict, LKG_TRIAL_REJECT);
@@ -743,11 +753,12 @@ TEST(test_a_component_that_stays_away_has_failed)
 }
 
 /* Nothing was tried: nobody has started it, or it was stopped and started by somebody. */
-TEST(test_what_was_not_tried_does_not_fail)
+static void test_what_was_not_tried_does_not_fail(void **state)
 {
         struct lkg_trial trial = gone(false),
                          never = lkg_trial_begin((struct lkg_trial_rules)MINUTE_STABLE, true, BOOTED, S);
 
+        (void)state;
         assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
         assert_int_equal(lkg_trial_tick(trial, BOOTED + 1000 * M).verdict, LKG_TRIAL_GO_ON);
         never = lkg_trial_away(never, true, true, BOOTED);
@@ -758,10 +769,11 @@ TEST(test_what_was_not_tried_does_not_fail)
         assert_int_equal(lkg_trial_tick(never, UINT64_MAX).verdict, LKG_TRIAL_GO_ON);
 }
 
-TEST(test_a_life_ends_an_absence)
+static void test_a_life_ends_an_absence(void **state)
 {
         struct lkg_trial trial = gone(true), other;
 
+        (void)state;
         other = lkg_trial_away(trial, false, true, BOOTED + 15 * M); /* a process with something else */
         assert_int_equal(lkg_trial_due(&other), UINT64_MAX);
         other = lkg_trial_away(other, true, true, BOOTED + 20 * M);
@@ -773,10 +785,11 @@ TEST(test_a_life_ends_an_absence)
 }
 
 /* While it is held back, or without an engine, the absence does not become longer, nor is it forgotten. */
-TEST(test_an_absence_survives)
+static void test_an_absence_survives(void **state)
 {
         struct lkg_trial trial = gone(true);
 
+        (void)state;
         trial = lkg_trial_away(trial, true, false, BOOTED + 6 * M);
         assert_int_equal(lkg_trial_due(&trial), UINT64_MAX);
         trial = lkg_trial_away(trial, true, true, BOOTED + 60 * M);
@@ -790,10 +803,44 @@ TEST(test_an_absence_survives)
         assert_int_equal(lkg_trial_due(&trial), 9 * S + 6 * M);
 }
 
-TEST(test_stable_for_is_at_most_half)
+static void test_stable_for_is_at_most_half(void **state)
 {
+        (void)state;
         assert_int_equal(lkg_trial_stable_for(M, 10 * M), M);
         assert_int_equal(lkg_trial_stable_for(M, M), 30 * S);
         assert_int_equal(lkg_trial_stable_for(M, 0), 0);
         assert_int_equal(lkg_trial_stable_for(0, 10 * M), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_start_that_condemns),
+                cmocka_unit_test(test_crash_loop_with_minute_long_gaps),
+                cmocka_unit_test(test_scripts),
+                cmocka_unit_test(test_resume_after_reboot),
+                cmocka_unit_test(test_no_trial),
+                cmocka_unit_test(test_idle_does_nothing),
+                cmocka_unit_test(test_due_is_when_a_tick_promotes),
+                cmocka_unit_test(test_huge_durations_do_not_wrap),
+                cmocka_unit_test(test_time_that_seems_to_go_back_adds_nothing),
+                cmocka_unit_test(test_clock_that_starts_at_zero_runs),
+                cmocka_unit_test(test_rules),
+                cmocka_unit_test(test_rules_that_make_a_candidate_bad),
+                cmocka_unit_test(test_long_values_are_cut),
+                cmocka_unit_test(test_which_starts_count),
+                cmocka_unit_test(test_health_stories),
+                cmocka_unit_test(test_short_lives_do_not_pass),
+                cmocka_unit_test(test_short_lives_do_not_pass_while_nothing_answers),
+                cmocka_unit_test(test_a_start_begins_another_life),
+                cmocka_unit_test(test_health_survives_the_engine),
+                cmocka_unit_test(test_a_restart_does_not_decide),
+                cmocka_unit_test(test_a_component_that_stays_away_has_failed),
+                cmocka_unit_test(test_what_was_not_tried_does_not_fail),
+                cmocka_unit_test(test_a_life_ends_an_absence),
+                cmocka_unit_test(test_an_absence_survives),
+                cmocka_unit_test(test_stable_for_is_at_most_half),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
 }
