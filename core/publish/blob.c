@@ -97,18 +97,15 @@ int lkg_blob_put(struct lkg_blobs *blobs, const char *sha256, const void *data, 
         if (!sha256)
                 sha256 = digest;
         blob = lkg_blob_find(blobs, sha256);
-        if (!blob || blob->size != size) { /* a predecessor was killed while it wrote this one */
+        if (!blob || blob->size != size) /* other size: a predecessor was killed while it wrote this one */
                 r = write_blob(blobs, sha256, data, size);
-                if (r >= 0 && !blob)
-                        return add(blobs, sha256, size, ret) < 0
-                                       ? lkg_error_set(err, -ENOMEM, NULL, "write blob")
-                                       : 0;
+        if (r >= 0 && !blob) {
+                r = add(blobs, sha256, size, ret);
+        } else if (r >= 0) {
+                blob->size = size;
+                *ret = lkg_blob_ref(blob);
         }
-        if (r < 0)
-                return lkg_error_set(err, r, NULL, "write blob");
-        blob->size = size;
-        *ret = lkg_blob_ref(blob);
-        return 0;
+        return r < 0 ? lkg_error_set(err, r, NULL, "write blob") : 0;
 }
 
 struct lkg_blob *lkg_blob_ref(struct lkg_blob *blob)
